@@ -1,0 +1,25 @@
+"""The Delassus matrix G = J M⁻¹ Jᵀ of a robot's contacts, compiled for that robot.
+
+>>> robot = Robot.from_urdf("quadruped.urdf")
+>>> contacts = ContactSet([Contact("LF", frame="LF_FOOT"), Contact("RH", frame="RH_FOOT")])
+>>> solver = DelassusSolver(Problem(robot, contacts))
+>>> solver.solve(robot.neutral(), active=["LF"]).matrix  # doctest: +SKIP
+"""
+
+__version__ = "0.1.0"
+
+from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.model import Robot, Transform
+from delassus_ros.problem import Problem
+from delassus_ros.solver import BoundSolver, DelassusSolver, Solution
+
+__all__ = [
+    "BoundSolver",
+    "Contact",
+    "ContactSet",
+    "DelassusSolver",
+    "Problem",
+    "Robot",
+    "Solution",
+    "Transform",
+]

@@ -1,0 +1,67 @@
+"""What an algorithm is: one interface, two kinds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delassus_ros.problem import Problem
+
+Inputs: TypeAlias = Mapping[str, Sequence[Any]]
+"""Input ports by name; each a flat list of scalars."""
+Outputs: TypeAlias = dict[str, Any]
+"""Output ports by name; each a list of rows of scalars."""
+
+
+class Status(IntEnum):
+    """Outcome of a kernel call; everything but OK means that the outputs are not valid."""
+
+    OK = 0
+    NOT_POSITIVE_DEFINITE = 1
+    """A joint-space inertia or a pivot of the base is not positive."""
+    NOT_FINITE = 2
+    """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
+
+
+class Algorithm(ABC):
+    """A way to compute the outputs of a problem.
+
+    Attributes
+    ----------
+    name : the name it is registered under; set by the registry.
+    version : raise it when results change, so that cached kernels are not reused.
+    """
+
+    name: str = ""
+    version: int = 1
+
+    def supports(self, problem: Problem) -> str | None:
+        """Return None if the problem can be computed, else the reason for refusal."""
+        return None
+
+
+class TracedAlgorithm(Algorithm):
+    """An algorithm written over scalars; see :mod:`delassus_ros.algorithms.scalars`."""
+
+    @abstractmethod
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute the outputs of `problem` at `x`, whatever kind of scalars x holds.
+
+        Loops and branches may depend on the problem only, never on a scalar's value.
+        """
+
+
+Arrays: TypeAlias = Mapping[str, NDArray[np.float64]]
+
+
+class NumericAlgorithm(Algorithm):
+    """An algorithm that computes on arrays: a back end that cannot be traced."""
+
+    @abstractmethod
+    def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
+        """Return a function that reads input arrays and writes output arrays in place."""

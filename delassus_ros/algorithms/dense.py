@@ -1,0 +1,132 @@
+"""The textbook: G = J M⁻¹ Jᵀ with dense J and M, straight from the robot's own frames.
+
+R. Featherstone, Rigid Body Dynamics Algorithms, Springer, 2008: M = Σ J_iᵀ I_i J_i (eq. 9.9
+ff.) with body Jacobians J_i, then a Cholesky-type solve. O(n³ + m² n), and independent of the
+recursive algorithms: it shares neither their tree nor their transforms.
+"""
+
+from __future__ import annotations
+
+from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.scalars import (
+    Matrix,
+    Vector,
+    dot,
+    forward_substitute,
+    identity,
+    ldl,
+    matmul,
+    sincos,
+    transpose,
+    zeros,
+)
+from delassus_ros.algorithms.spatial import cross_matrix, rotation_of_quaternion
+from delassus_ros.model.robot import WORLD, Joint, JointKind
+from delassus_ros.model.spatial import rotation_between
+from delassus_ros.problem import Problem
+
+
+@register("dense")
+class Dense(TracedAlgorithm):
+    """J M⁻¹ Jᵀ by the definition."""
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        robot = problem.robot
+        jacobians: list[Matrix] = []
+        rotations: list[Matrix] = []
+        mass_matrix = zeros(robot.nv, robot.nv)
+        first = 0
+        for i, joint in enumerate(robot.joints):
+            q = x["q"][robot.q_offsets[i] : robot.q_offsets[i] + joint.kind.nq]
+            rotation, translation, subspace = motion_of(joint, list(q))
+            above = zeros(6, robot.nv) if joint.parent == WORLD else jacobians[joint.parent]
+            J = matmul(motion_transform(rotation, translation), above)
+            for column, direction in enumerate(subspace):
+                for r in range(6):
+                    J[r][first + column] = J[r][first + column] + direction[r]
+            jacobians.append(J)
+            if joint.kind is JointKind.ROOT and "base_orientation" in x:
+                rotation = rotation_of_quaternion(list(x["base_orientation"]))
+            parent = identity(3) if joint.parent == WORLD else rotations[joint.parent]
+            rotations.append(matmul(parent, rotation))
+            inertia = robot.bodies[i].inertia.matrix().tolist()
+            contribution = matmul(transpose(J), matmul(inertia, J))
+            for r in range(robot.nv):
+                for c in range(robot.nv):
+                    mass_matrix[r][c] = mass_matrix[r][c] + contribution[r][c]
+            mass_matrix[first][first] = mass_matrix[first][first] + joint.armature
+            first += joint.kind.nv
+        rows = contact_jacobian(problem, jacobians, rotations)
+        L, D_inverse = ldl(mass_matrix, "the mass matrix")
+        Y = [forward_substitute(L, row) for row in rows]
+        Z = [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y]
+        m = len(rows)
+        G = zeros(m, m)
+        for r in range(m):
+            for s in range(r, m):
+                G[r][s] = G[s][r] = dot(Z[r], Y[s])
+        return {"G": G}
+
+
+def motion_of(joint: Joint, q: Vector) -> tuple[Matrix, Vector, Matrix]:
+    """Return the child's rotation and origin in the parent body, and Sᵀ in child axes."""
+    axis = joint.axis.tolist()
+    rotation: Matrix = identity(3)
+    translation: Vector = [0.0, 0.0, 0.0]
+    still = [0.0, 0.0, 0.0]
+    if joint.kind is JointKind.REVOLUTE:
+        rotation, subspace = about(axis, q[0]), [axis + still]
+    elif joint.kind is JointKind.PRISMATIC:
+        translation, subspace = [a * q[0] for a in axis], [still + axis]
+    elif joint.kind is JointKind.PLANAR:
+        plane = rotation_between((0.0, 0.0, 1.0), joint.axis).tolist()
+        rotation = about(axis, q[2])
+        translation = [plane[r][0] * q[0] + plane[r][1] * q[1] for r in range(3)]
+        # The plane turned back into child axes: any basis of the same motions gives the same G.
+        directions = transpose(plane)[:2]
+        subspace = [still + directions[0], still + directions[1], axis + still]
+    else:
+        subspace = identity(6)
+        if joint.kind is JointKind.FLOATING:
+            rotation, translation = rotation_of_quaternion(q[3:]), q[:3]
+    fixed = joint.placement
+    moved = matmul([[v] for v in translation], [[1.0]])
+    offset = matmul(fixed.rotation.tolist(), moved)
+    origin = [offset[r][0] + float(fixed.translation[r]) for r in range(3)]
+    return matmul(fixed.rotation.tolist(), rotation), origin, subspace
+
+
+def about(axis: Vector, angle: object) -> Matrix:
+    """Return the rotation about a unit axis, R = 1 + sin·[a×] + (1 − cos)·[a×]² (Rodrigues)."""
+    s, c = sincos(angle)
+    a = cross_matrix(axis)
+    aa = matmul(a, a)
+    one = identity(3)
+    return [[one[r][k] + s * a[r][k] + (1.0 - c) * aa[r][k] for k in range(3)] for r in range(3)]
+
+
+def motion_transform(rotation: Matrix, translation: Vector) -> Matrix:
+    """Return X (6, 6), parent twist → child twist, for the child's pose in the parent."""
+    E = transpose(rotation)
+    lower = matmul(E, cross_matrix(translation))
+    top = [E[r] + [0.0, 0.0, 0.0] for r in range(3)]
+    return top + [[-value for value in lower[r]] + E[r] for r in range(3)]
+
+
+def contact_jacobian(
+    problem: Problem, jacobians: list[Matrix], rotations: list[Matrix]
+) -> Matrix:
+    """Return J (m, nv): rows linear first, in the contacts' own axes or the world's."""
+    rows: Matrix = []
+    for contact in problem.contacts:
+        frame = problem.robot.frames[contact.frame]
+        pose = frame.placement @ contact.placement
+        twist = matmul(pose.motion_to_child().tolist(), jacobians[frame.body])
+        twist = twist[3:] + twist[:3]
+        if problem.axes == "world":
+            turn = matmul(rotations[frame.body], pose.rotation.tolist())
+            twist = matmul(turn, twist[:3]) + matmul(turn, twist[3:])
+        rows += matmul(contact.selection.tolist(), twist)
+    return rows

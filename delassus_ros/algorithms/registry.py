@@ -1,0 +1,98 @@
+"""The registry of algorithms: built-in ones by decorator, third parties by entry point."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from delassus_ros.algorithms.base import Algorithm
+from delassus_ros.errors import AlgorithmError, unknown
+
+ENTRY_POINT_GROUP = "delassus_ros.algorithms"
+_BUILT_IN = ("dense", "pv_osimr")
+_BACK_ENDS = {"pinocchio": "pinocchio"}
+"""Algorithm module → package it needs; absent where the package is."""
+
+_log = logging.getLogger(__name__)
+_registry: dict[str, Algorithm] = {}
+_broken: dict[str, str] = {}
+_discovered = False
+
+A = TypeVar("A", bound=type[Algorithm])
+
+
+def register(name: str) -> Callable[[A], A]:
+    """Register an algorithm class under `name` (a class decorator).
+
+    Raises
+    ------
+    AlgorithmError
+        If the name is taken by another class.
+    """
+
+    def add(cls: A) -> A:
+        taken = _registry.get(name)
+        if taken is not None and type(taken).__qualname__ != cls.__qualname__:
+            raise AlgorithmError(
+                f"algorithm name {name!r} is taken by {type(taken).__module__}; "
+                f"{cls.__module__} must choose another"
+            )
+        algorithm = cls()
+        algorithm.name = name
+        _registry[name] = algorithm
+        return cls
+
+    return add
+
+
+def _discover() -> None:
+    """Import built-in algorithms, available back ends and third parties' entry points, once."""
+    global _discovered
+    if _discovered:
+        return
+    _discovered = True
+    for name in _BUILT_IN:
+        importlib.import_module(f"delassus_ros.algorithms.{name}")
+    for name, package in _BACK_ENDS.items():
+        try:
+            importlib.import_module(f"delassus_ros.algorithms.{name}")
+        except ImportError as error:
+            _broken[name] = f"needs the package {package!r} ({error})"
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        # Somebody else's code: whatever it raises, the others stay usable and it is named.
+        try:
+            entry.load()
+        except Exception as error:
+            _broken[entry.name] = f"{type(error).__name__} in {entry.value}: {error}"
+            _log.warning("algorithm %r of %s cannot be loaded: %s", entry.name, entry.value, error)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all registered algorithms, sorted."""
+    _discover()
+    return tuple(sorted(_registry))
+
+
+def unavailable() -> dict[str, str]:
+    """Return algorithms that could not be loaded, each with the reason."""
+    _discover()
+    return dict(_broken)
+
+
+def get(name: str) -> Algorithm:
+    """Return the algorithm registered under `name`.
+
+    Raises
+    ------
+    AlgorithmError
+        If there is none; lists what is registered and why known ones are absent.
+    """
+    _discover()
+    if name in _registry:
+        return _registry[name]
+    if name in _broken:
+        raise AlgorithmError(f"algorithm {name!r} is not available: {_broken[name]}")
+    raise AlgorithmError(unknown("algorithm", name, names()))

@@ -1,0 +1,150 @@
+"""The scalars that algorithms compute with, and the functions over them.
+
+An algorithm is written once over *scalars*: Python floats (the readable reference), mpmath
+numbers (the 50-digit oracle) or symbolic scalars (the trace that is compiled). Constants of
+the robot are plain floats everywhere. Symbolic scalars fold ``0.0 * x`` to ``0.0`` and
+``x + 0.0`` to ``x``, so structural zeros vanish from the trace without special cases.
+
+Arithmetic uses ``+ - * /``. What operators cannot say is here: :func:`sincos`, :func:`sqrt`,
+:func:`select` and :func:`positive`. Each dispatches on the type of its first argument; a new
+kind of number joins by registering with them.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any, TypeAlias
+
+from delassus_ros.errors import NumericalError
+
+Scalar: TypeAlias = Any
+"""float, mpmath.mpf, or a symbolic scalar of the compiler."""
+Vector: TypeAlias = list[Scalar]
+Matrix: TypeAlias = list[list[Scalar]]
+
+
+@singledispatch
+def sincos(angle: Any) -> tuple[Scalar, Scalar]:
+    """Return (sin, cos) of an angle [rad]."""
+    raise TypeError(f"sincos is not defined for {type(angle).__name__}")
+
+
+@singledispatch
+def sqrt(x: Any) -> Scalar:
+    """Return the square root."""
+    raise TypeError(f"sqrt is not defined for {type(x).__name__}")
+
+
+@singledispatch
+def select(x: Any, positive: Scalar, otherwise: Scalar) -> Scalar:
+    """Return `positive` where x > 0, else `otherwise`; both are evaluated."""
+    raise TypeError(f"select is not defined for {type(x).__name__}")
+
+
+@singledispatch
+def positive(x: Any, what: str) -> Scalar:
+    """Return `x`, which must be > 0; `what` names it to the user.
+
+    On numbers a violation raises :class:`~delassus_ros.errors.NumericalError`; in a trace it
+    becomes a check whose failure is the kernel's status.
+    """
+    raise TypeError(f"positive is not defined for {type(x).__name__}")
+
+
+@sincos.register
+def _(angle: float) -> tuple[float, float]:
+    return math.sin(angle), math.cos(angle)
+
+
+@sqrt.register
+def _(x: float) -> float:
+    return math.sqrt(x)
+
+
+@select.register
+def _(x: float, positive: Scalar, otherwise: Scalar) -> Scalar:
+    return positive if x > 0 else otherwise
+
+
+@positive.register
+def _(x: float, what: str) -> float:
+    check_positive(x, what)
+    return x
+
+
+def check_positive(x: Any, what: str) -> None:
+    """Raise NumericalError naming `what` unless the number `x` is > 0."""
+    if not x > 0:
+        raise NumericalError(f"{what} is {x}, expected > 0: the mass matrix is not positive definite")
+
+
+def is_zero(x: Scalar) -> bool:
+    """Return True for a structural zero: the float 0.0, in any kind of evaluation."""
+    return type(x) is float and x == 0.0
+
+
+def dot(u: Vector, v: Vector) -> Scalar:
+    """Return uᵀv."""
+    total: Scalar = 0.0
+    for a, b in zip(u, v, strict=True):
+        total = total + a * b
+    return total
+
+
+def matmul(a: Matrix, b: Matrix) -> Matrix:
+    """Return the product of two matrices."""
+    columns = [list(column) for column in zip(*b, strict=True)]
+    return [[dot(row, column) for column in columns] for row in a]
+
+
+def transpose(a: Matrix) -> Matrix:
+    """Return the transpose."""
+    return [list(column) for column in zip(*a, strict=True)]
+
+
+def zeros(rows: int, columns: int) -> Matrix:
+    """Return a matrix of structural zeros."""
+    return [[0.0] * columns for _ in range(rows)]
+
+
+def identity(n: int) -> Matrix:
+    """Return the identity matrix of structural ones and zeros."""
+    return [[float(i == j) for j in range(n)] for i in range(n)]
+
+
+def ldl(a: Matrix, what: str) -> tuple[Matrix, Vector]:
+    """Factorise a symmetric positive definite matrix as L D Lᵀ.
+
+    Returns
+    -------
+    L : unit lower triangular; D⁻¹ : the inverse pivots. Only the lower triangle of `a` is read.
+
+    Raises
+    ------
+    NumericalError
+        On numbers, if a pivot is not positive; `what` names the matrix.
+    """
+    n = len(a)
+    rest = [list(row) for row in a]
+    lower = identity(n)
+    inverse_pivots: Vector = []
+    for j in range(n):
+        pivot_inverse = 1.0 / positive(rest[j][j], f"pivot {j + 1} of {what}")
+        inverse_pivots.append(pivot_inverse)
+        for i in range(j + 1, n):
+            lower[i][j] = rest[i][j] * pivot_inverse
+        for i in range(j + 1, n):
+            for k in range(j + 1, i + 1):
+                rest[i][k] = rest[i][k] - lower[i][j] * rest[k][j]
+    return lower, inverse_pivots
+
+
+def forward_substitute(lower: Matrix, b: Vector) -> Vector:
+    """Return L⁻¹ b for a unit lower triangular L."""
+    y: Vector = []
+    for i, value in enumerate(b):
+        for k in range(i):
+            value = value - lower[i][k] * y[k]
+        y.append(value)
+    return y

@@ -1,0 +1,156 @@
+"""The disk cache of compiled kernels: ``$XDG_CACHE_HOME/delassus_ros``.
+
+Machine code is executed from these files, so nobody but the user may be able to write them:
+the folder is private, it and its parents are checked, files are opened relative to the checked
+folder, never through a symbolic link, and checked again once open. Without a safe, writable
+place kernels are simply compiled at every start, and the log says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import stat
+import struct
+from pathlib import Path
+
+_MAGIC = b"DELASSUS KERNEL 1\n"
+_MAX_BYTES = 256 * 1024 * 1024
+_log = logging.getLogger(__name__)
+
+
+class UnsafeCacheError(Exception):
+    """The folder or a file in it cannot be trusted; internal, reported through the log."""
+
+
+def folder() -> Path:
+    """Return the cache folder: below $XDG_CACHE_HOME if that is absolute, else ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return root / "delassus_ros"
+
+
+def load(key: str) -> bytes | None:
+    """Return what was stored under `key`, or None; anything suspicious counts as None."""
+    try:
+        directory = _open_folder(create=False)
+        try:
+            return _read(directory, key)
+        finally:
+            os.close(directory)
+    except FileNotFoundError:
+        return None
+    except (OSError, RuntimeError, UnsafeCacheError) as error:
+        _log.warning("kernel cache %s not used: %s", folder(), error)
+        return None
+
+
+def store(key: str, payload: bytes) -> None:
+    """Store `payload` under `key`, replacing it atomically; failure is logged, not raised."""
+    try:
+        directory = _open_folder(create=True)
+        try:
+            _write(directory, key, payload)
+        finally:
+            os.close(directory)
+    except (OSError, RuntimeError, UnsafeCacheError) as error:
+        _log.warning("kernel not cached, it will be compiled at every start: %s", error)
+
+
+def _open_folder(create: bool) -> int:
+    """Return a descriptor of the checked cache folder."""
+    path = folder()
+    if create:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+    resolved = path.parent.resolve(strict=True)
+    for parent in (resolved, *resolved.parents):
+        _check_parent(parent, os.stat(parent))
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        info = os.fstat(descriptor)
+        if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
+            raise UnsafeCacheError(
+                f"{path} must belong to you with mode 0700, it belongs to uid {info.st_uid} "
+                f"with mode {stat.S_IMODE(info.st_mode):04o}; chmod 700 or remove it"
+            )
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_parent(path: Path, info: os.stat_result) -> None:
+    """Refuse a parent in which somebody else could swap the cache folder."""
+    mode = stat.S_IMODE(info.st_mode)
+    others_write = mode & 0o022 and not mode & stat.S_ISVTX
+    if info.st_uid not in (0, os.geteuid()) or others_write:
+        raise UnsafeCacheError(
+            f"{path} belongs to uid {info.st_uid} with mode {mode:04o}: others could replace "
+            "the cache below it; set XDG_CACHE_HOME to a folder that only you can write"
+        )
+
+
+def _read(directory: int, key: str) -> bytes:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(_file_name(key), flags, dir_fd=directory), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise UnsafeCacheError(f"{_file_name(key)} is not a regular file")
+        if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
+            raise UnsafeCacheError(
+                f"{_file_name(key)} must belong to you with mode 0600; remove it"
+            )
+        if info.st_size > _MAX_BYTES:
+            raise UnsafeCacheError(f"{_file_name(key)} is larger than {_MAX_BYTES} bytes")
+        content = file.read()
+    head = len(_MAGIC)
+    digest, payload = content[head : head + 32], content[head + 32 :]
+    if content[:head] != _MAGIC or hashlib.sha256(payload).digest() != digest:
+        raise UnsafeCacheError(f"{_file_name(key)} is damaged; it will be replaced")
+    return payload
+
+
+def _write(directory: int, key: str, payload: bytes) -> None:
+    temporary = f".{_file_name(key)}.{os.getpid()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.suppress(FileNotFoundError):
+        # Only there if a process of the same id was killed while writing.
+        os.unlink(temporary, dir_fd=directory)
+    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=directory), "wb") as file:
+        file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temporary, _file_name(key), src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _file_name(key: str) -> str:
+    return f"{key}.kernel"
+
+
+def pack(*parts: bytes) -> bytes:
+    """Return parts as one payload, each with its length before it."""
+    return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
+
+
+def unpack(payload: bytes) -> list[bytes]:
+    """Return the parts of a payload made by :func:`pack`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths do not add up.
+    """
+    parts, start = [], 0
+    while start < len(payload):
+        if start + 8 > len(payload):
+            raise ValueError("truncated length")
+        (length,) = struct.unpack_from("<Q", payload, start)
+        start += 8
+        if start + length > len(payload):
+            raise ValueError("truncated part")
+        parts.append(payload[start : start + length])
+        start += length
+    return parts

@@ -1,0 +1,242 @@
+"""The expression graph that a trace leaves: shared sub-expressions, folded constants.
+
+Nodes are created in topological order and never changed. Equal expressions are one node
+(hash-consing). Folding is exact: only ``x·0``, ``x·±1``, ``x ± 0``, products of constants and
+signs are simplified, never anything that rounds differently at run time in a way that a
+reader of the algorithm would not expect; ``0·x = 0`` holds because inputs are checked finite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delassus_ros.algorithms import scalars
+from delassus_ros.errors import CompilerError
+
+# Node kinds: (kind, operand, operand[, operand]); operands are node indices, except for
+# "input" (position in the input block) and "constant" (the value).
+INPUT, CONSTANT, NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT = (
+    "input", "constant", "neg", "add", "sub", "mul", "div", "sqrt", "sin", "cos", "select",
+)  # fmt: skip
+
+Node = tuple  # type: ignore[type-arg]  # heterogeneous by design, see above
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A node that must be positive at run time, and what it is."""
+
+    index: int
+    what: str
+
+
+class Graph:
+    """A growing expression graph.
+
+    Attributes
+    ----------
+    nodes : the nodes, operands before users.
+    guards : values that must be positive for the result to be valid.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.guards: list[Guard] = []
+        self._index: dict[Node, int] = {}
+
+    def node(self, *key: object) -> int:
+        """Return the index of the node `key`, adding it if it is new."""
+        index = self._index.get(key)
+        if index is None:
+            index = self._index[key] = len(self.nodes)
+            self.nodes.append(key)
+        return index
+
+    def find(self, *key: object) -> int | None:
+        """Return the index of the node `key`, or None if it does not exist."""
+        return self._index.get(key)
+
+    def input(self, position: int) -> Symbol:
+        """Return the symbol of an entry of the input block."""
+        return Symbol(self, self.node(INPUT, position))
+
+    def index_of(self, value: object) -> int:
+        """Return the node of a symbol or of a constant number."""
+        if type(value) is Symbol:
+            return value.index
+        if isinstance(value, (int, float)):
+            return self.node(CONSTANT, float(value) + 0.0)
+        raise CompilerError(
+            f"an algorithm returned {type(value).__name__}; expected floats or the symbolic "
+            "scalars it was given"
+        )
+
+    def live(self, roots: list[int]) -> list[int]:
+        """Return the indices of all nodes that `roots` depend on, operands first."""
+        needed = [False] * len(self.nodes)
+        stack = list(roots)
+        while stack:
+            i = stack.pop()
+            if not needed[i]:
+                needed[i] = True
+                stack += operands(self.nodes[i])
+        return [i for i, used in enumerate(needed) if used]
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """Return the operands of a node."""
+    return () if node[0] in (INPUT, CONSTANT) else node[1:]
+
+
+class Symbol:
+    """A symbolic scalar: behaves like a float in an algorithm and records what is done.
+
+    Comparing or branching on one raises TypeError: a trace has no values to branch on. Use
+    :func:`delassus_ros.algorithms.scalars.select`.
+    """
+
+    __slots__ = ("graph", "index")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, graph: Graph, index: int) -> None:
+        self.graph = graph
+        self.index = index
+
+    def __bool__(self) -> bool:
+        raise TypeError("a traced scalar has no truth value; use select(x, positive, otherwise)")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("traced scalars cannot be compared; use is_zero(x) or select(…)")
+
+    def __float__(self) -> float:
+        raise TypeError("a traced scalar has no value; keep it a scalar")
+
+    def __neg__(self) -> Symbol:
+        graph = self.graph
+        node = graph.nodes[self.index]
+        if node[0] == NEG:
+            return Symbol(graph, node[1])
+        if node[0] == SUB:
+            return Symbol(graph, graph.node(SUB, node[2], node[1]))
+        return Symbol(graph, graph.node(NEG, self.index))
+
+    def __pos__(self) -> Symbol:
+        return self
+
+    def __add__(self, other: Symbol | float) -> Symbol:
+        graph = self.graph
+        if type(other) is not Symbol:
+            if other == 0.0:
+                return self
+            if other < 0.0:
+                return _sub(graph, self.index, graph.node(CONSTANT, -float(other)))
+            return _add(graph, self.index, graph.node(CONSTANT, float(other)))
+        return _add(graph, self.index, other.index)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Symbol | float) -> Symbol:
+        if type(other) is not Symbol:
+            return self + (-other)
+        return _sub(self.graph, self.index, other.index)
+
+    def __rsub__(self, other: float) -> Symbol:
+        return -self if other == 0.0 else (-self) + other
+
+    def __mul__(self, other: Symbol | float) -> Symbol | float:  # type: ignore[override]
+        graph = self.graph
+        if type(other) is not Symbol:
+            return _scale(graph, float(other), self.index)
+        a, b, negative = self.index, other.index, False
+        nodes = graph.nodes
+        if nodes[a][0] == NEG:
+            a, negative = nodes[a][1], not negative
+        if nodes[b][0] == NEG:
+            b, negative = nodes[b][1], not negative
+        product = Symbol(graph, graph.node(MUL, a, b) if a < b else graph.node(MUL, b, a))
+        return -product if negative else product
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Symbol | float) -> Symbol:
+        graph = self.graph
+        if type(other) is not Symbol:
+            if other == 1.0:
+                return self
+            return Symbol(graph, graph.node(DIV, self.index, graph.node(CONSTANT, float(other))))
+        return Symbol(graph, graph.node(DIV, self.index, other.index))
+
+    def __rtruediv__(self, other: float) -> Symbol | float:
+        graph = self.graph
+        if other == 0.0:
+            return 0.0
+        return Symbol(graph, graph.node(DIV, graph.node(CONSTANT, float(other)), self.index))
+
+
+def _add(graph: Graph, a: int, b: int) -> Symbol:
+    nodes = graph.nodes
+    negative_a, negative_b = nodes[a][0] == NEG, nodes[b][0] == NEG
+    if negative_a and negative_b:
+        return -_add(graph, nodes[a][1], nodes[b][1])
+    if negative_b:
+        return _sub(graph, a, nodes[b][1])
+    if negative_a:
+        return _sub(graph, b, nodes[a][1])
+    return Symbol(graph, graph.node(ADD, a, b) if a < b else graph.node(ADD, b, a))
+
+
+def _sub(graph: Graph, a: int, b: int) -> Symbol:
+    nodes = graph.nodes
+    if nodes[b][0] == NEG:
+        return _add(graph, a, nodes[b][1])
+    if nodes[a][0] == NEG:
+        return -_add(graph, nodes[a][1], b)
+    return Symbol(graph, graph.node(SUB, a, b))
+
+
+def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
+    """Return factor · node; signs go outside, constant factors of the node are merged."""
+    if factor == 0.0:
+        return 0.0
+    if factor < 0.0:
+        product = _scale(graph, -factor, index)
+        return -product
+    if factor == 1.0:
+        return Symbol(graph, index)
+    node = graph.nodes[index]
+    if node[0] == NEG:
+        return -_scale(graph, factor, node[1])
+    if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
+        return _scale(graph, factor * graph.nodes[node[1]][1], node[2])
+    # A constant factor comes first, so that the merge above finds it.
+    return Symbol(graph, graph.node(MUL, graph.node(CONSTANT, factor), index))
+
+
+@scalars.sincos.register
+def _(angle: Symbol) -> tuple[Symbol, Symbol]:
+    graph = angle.graph
+    if graph.nodes[angle.index][0] == NEG:
+        s, c = scalars.sincos(Symbol(graph, graph.nodes[angle.index][1]))
+        return -s, c
+    return (
+        Symbol(graph, graph.node(SIN, angle.index)),
+        Symbol(graph, graph.node(COS, angle.index)),
+    )
+
+
+@scalars.sqrt.register
+def _(x: Symbol) -> Symbol:
+    return Symbol(x.graph, x.graph.node(SQRT, x.index))
+
+
+@scalars.select.register
+def _(x: Symbol, positive: object, otherwise: object) -> Symbol:
+    graph = x.graph
+    branches = graph.index_of(positive), graph.index_of(otherwise)
+    return Symbol(graph, graph.node(SELECT, x.index, *branches))
+
+
+@scalars.positive.register
+def _(x: Symbol, what: str) -> Symbol:
+    x.graph.guards.append(Guard(x.index, what))
+    return x

@@ -1,0 +1,115 @@
+"""LLVM through llvmlite: IR to an object file for this processor, object file to addresses."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+
+from delassus_ros.errors import CompilerError
+
+OLDEST_LLVMLITE = (0, 41)
+
+try:
+    import llvmlite
+    import llvmlite.binding as llvm
+except ImportError as error:
+    raise ImportError(
+        "delassus_ros needs llvmlite to compile kernels: pip install 'llvmlite>=0.41' "
+        "(Debian and Ubuntu: sudo apt install python3-llvmlite)"
+    ) from error
+
+if tuple(int(part) for part in llvmlite.__version__.split(".")[:2]) < OLDEST_LLVMLITE:
+    raise ImportError(
+        f"delassus_ros needs llvmlite 0.41 or newer, found {llvmlite.__version__}: "
+        "pip install --upgrade 'llvmlite>=0.41'"
+    )
+
+_lock = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _initialize() -> None:
+    """Initialise LLVM once; needed up to llvmlite 0.44, refused as obsolete afterwards."""
+    if llvm.llvm_version_info[0] < 20:
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@lru_cache(maxsize=1)
+def host_features() -> str:
+    """Return this processor's feature string; full-width vectors are allowed."""
+    features = llvm.get_host_cpu_features().flatten()
+    return str(features).replace("+prefer-256-bit", "-prefer-256-bit")
+
+
+def host_identity() -> str:
+    """Return what compiled code depends on besides its source: processor and LLVM."""
+    version = ".".join(str(part) for part in llvm.llvm_version_info)
+    return (
+        f"llvmlite {llvmlite.__version__}; LLVM {version}; {llvm.get_process_triple()}; "
+        f"{llvm.get_host_cpu_name()}; {host_features()}"
+    )
+
+
+def _target_machine() -> llvm.TargetMachine:
+    _initialize()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=host_features(),
+        opt=2,
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+def compile_ir(ir: str) -> bytes:
+    """Return the object file of an IR module for this processor.
+
+    The trace is already free of common sub-expressions and constants, so LLVM's middle end
+    is skipped; its code generator selects, schedules and allocates.
+
+    Raises
+    ------
+    CompilerError
+        If LLVM refuses the module.
+    """
+    _initialize()
+    with _lock:
+        try:
+            module = llvm.parse_assembly(ir)
+            module.verify()
+            return bytes(_target_machine().emit_object(module))
+        except RuntimeError as error:
+            raise CompilerError(f"LLVM refused the generated code: {error}") from error
+
+
+class LoadedCode:
+    """Machine code in memory; freed when this object is, so keep it while calling into it."""
+
+    def __init__(self, code: bytes) -> None:
+        _initialize()
+        with _lock:
+            try:
+                # The engine wants a module of its own, which stays empty.
+                self._engine = llvm.create_mcjit_compiler(
+                    llvm.parse_assembly(""), _target_machine()
+                )
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                self._engine.finalize_object()
+            except RuntimeError as error:
+                raise CompilerError(f"compiled code cannot be loaded: {error}") from error
+
+    def address(self, function: str) -> int:
+        """Return the address of a function.
+
+        Raises
+        ------
+        CompilerError
+            If the code does not define it.
+        """
+        address = int(self._engine.get_function_address(function))
+        if not address:
+            raise CompilerError(f"compiled code does not define {function!r}")
+        return address

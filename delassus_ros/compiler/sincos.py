@@ -1,0 +1,152 @@
+"""sin and cos of a vector of doubles as LLVM IR: no call, no table, within 2 ulp.
+
+Cody–Waite reduction to [−π/4, π/4]: π/2 is split in parts of which the first two have 33 bits,
+so that k·part is exact for |k| < 2²⁰ with and without fused multiply-add. Then the polynomials
+of FDLIBM (Sun Microsystems, 1993). Angles beyond :data:`LIMIT` go through libm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delassus_ros.compiler.ir import Writer, literal, splat, vector_type
+
+LIMIT = 1.0e6
+"""Largest |angle| [rad] of the fast path; k stays below 2²⁰ there."""
+
+WIDTHS = (1, 2, 4, 8)
+
+_TWO_OVER_PI = 0.63661977236758134308
+_HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+_ROUND = 6755399441055744.0
+"""1.5 · 2⁵²: adding it rounds to an integer, which is then in the low bits."""
+_SIN = (
+    1.58969099521155010221e-10,
+    -2.50507602534068634195e-08,
+    2.75573137070700676789e-06,
+    -1.98412698298579493134e-04,
+    8.33333333332248946124e-03,
+    -1.66666666666666324348e-01,
+)
+_COS = (
+    -1.13596475577881948265e-11,
+    2.08757232129817482790e-09,
+    -2.75573143513906633035e-07,
+    2.48015872894767294178e-05,
+    -1.38888888888741095749e-03,
+    4.16666666666666019037e-02,
+)
+
+
+def declarations() -> str:
+    """Return the declarations that the emitted code needs."""
+    lines = ["declare double @sin(double)", "declare double @cos(double)"]
+    for width in WIDTHS:
+        v = vector_type(width)
+        lines.append(f"declare {v} @llvm.fmuladd.{_suffix(width)}({v}, {v}, {v})")
+        lines.append(f"declare {v} @llvm.fabs.{_suffix(width)}({v})")
+    return "\n".join(lines)
+
+
+def sincos_of_all(w: Writer, angles: Sequence[str]) -> list[tuple[str, str]]:
+    """Emit sin and cos of all scalar `angles`, in vectors; one branch guards the slow path."""
+    if not angles:
+        return []
+    blocks = []
+    for start in range(0, len(angles), WIDTHS[-1]):
+        block = list(angles[start : start + WIDTHS[-1]])
+        width = next(width for width in WIDTHS if width >= len(block))
+        blocks.append((block, width, w.pack(block, width)))
+    outside = "false"
+    for _, width, x in blocks:
+        outside = w.let(f"or i1 {outside}, {_any_outside(w, x, width)}")
+    w.do(f"br i1 {outside}, label %far, label %near")
+    w.label("near")
+    near = [_polynomials(w, x, width) for _, width, x in blocks]
+    w.do("br label %turned")
+    w.label("far")
+    far = [_library(w, block, width) for block, width, _ in blocks]
+    w.do("br label %turned")
+    w.label("turned")
+    results: list[tuple[str, str]] = []
+    merged = []
+    for (_, width, _), fast, slow in zip(blocks, near, far, strict=True):
+        v = vector_type(width)
+        # Phis first: LLVM wants them together at the head of the block.
+        merged.append(
+            [
+                w.let(f"phi {v} [ {a}, %near ], [ {b}, %far ]")
+                for a, b in zip(fast, slow, strict=True)
+            ]
+        )
+    for (block, width, _), (s, c) in zip(blocks, merged, strict=True):
+        results += [(w.lane(s, k, width), w.lane(c, k, width)) for k in range(len(block))]
+    return results
+
+
+def _suffix(width: int) -> str:
+    return "f64" if width == 1 else f"v{width}f64"
+
+
+def _any_outside(w: Writer, x: str, width: int) -> str:
+    """Return an i1: some |x| is above LIMIT or NaN."""
+    v = vector_type(width)
+    magnitude = w.let(f"call {v} @llvm.fabs.{_suffix(width)}({v} {x})")
+    beyond = w.let(f"fcmp ugt {v} {magnitude}, {splat(literal(LIMIT), width)}")
+    if width == 1:
+        return beyond
+    bits = w.let(f"bitcast {vector_type(width, 'i1')} {beyond} to i{width}")
+    return w.let(f"icmp ne i{width} {bits}, 0")
+
+
+def _library(w: Writer, angles: list[str], width: int) -> tuple[str, str]:
+    """Return sin and cos through libm, lane by lane."""
+    s, c = (
+        [w.let(f"call double @{function}(double {angle})") for angle in angles]
+        for function in ("sin", "cos")
+    )
+    return w.pack(s, width), w.pack(c, width)
+
+
+def _polynomials(w: Writer, x: str, width: int) -> tuple[str, str]:
+    """Return sin and cos for |x| <= LIMIT."""
+    v, iv = vector_type(width), vector_type(width, "i64")
+
+    def k(value: float) -> str:
+        return splat(literal(value), width)
+
+    def fma(a: str, b: str, c: str) -> str:
+        return w.let(f"call {v} @llvm.fmuladd.{_suffix(width)}({v} {a}, {v} {b}, {v} {c})")
+
+    def horner(coefficients: Sequence[float], z: str) -> str:
+        result = k(coefficients[0])
+        for coefficient in coefficients[1:]:
+            result = fma(result, z, k(coefficient))
+        return result
+
+    shifted = fma(x, k(_TWO_OVER_PI), k(_ROUND))
+    quadrant = w.let(f"bitcast {v} {shifted} to {iv}")
+    turns = w.let(f"fsub {v} {shifted}, {k(_ROUND)}")
+    r = x
+    for part in _HALF_PI:
+        r = fma(turns, k(-part), r)
+    z = w.let(f"fmul {v} {r}, {r}")
+    rz = w.let(f"fmul {v} {r}, {z}")
+    sine = fma(rz, horner(_SIN, z), r)
+    zz = w.let(f"fmul {v} {z}, {z}")
+    cosine = fma(zz, horner(_COS, z), fma(z, k(-0.5), k(1.0)))
+
+    odd = w.let(f"trunc {iv} {quadrant} to {vector_type(width, 'i1')}")
+    i1 = vector_type(width, "i1")
+    s = w.let(f"select {i1} {odd}, {v} {cosine}, {v} {sine}")
+    c = w.let(f"select {i1} {odd}, {v} {sine}, {v} {cosine}")
+
+    def signed(value: str, quarter: str) -> str:
+        """Flip the sign where bit 1 of the quadrant is set."""
+        bit = w.let(f"and {iv} {quarter}, {splat('2', width, 'i64')}")
+        sign = w.let(f"shl {iv} {bit}, {splat('62', width, 'i64')}")
+        bits = w.let(f"bitcast {v} {value} to {iv}")
+        return w.let(f"bitcast {iv} " + w.let(f"xor {iv} {bits}, {sign}") + f" to {v}")
+
+    next_quadrant = w.let(f"add {iv} {quadrant}, {splat('1', width, 'i64')}")
+    return signed(s, quadrant), signed(c, next_quadrant)

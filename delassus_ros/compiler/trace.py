@@ -1,0 +1,117 @@
+"""Tracing: run an algorithm once on symbolic scalars and keep the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.compiler.graph import (
+    ADD,
+    CONSTANT,
+    COS,
+    DIV,
+    INPUT,
+    MUL,
+    NEG,
+    SELECT,
+    SIN,
+    SQRT,
+    SUB,
+    Graph,
+    Guard,
+)
+from delassus_ros.errors import CompilerError
+from delassus_ros.problem import Problem
+
+
+@dataclass(frozen=True)
+class OperationCount:
+    """Scalar operations of a kernel, the papers' measure.
+
+    A fused multiply-add counts 2; addition, multiplication, division and square root count 1,
+    negation and selection 0; sines and cosines are given apart.
+    """
+
+    additions: int
+    multiplications: int
+    divisions: int
+    square_roots: int
+    sines_cosines: int
+
+    @property
+    def total(self) -> int:
+        """All operations but sines and cosines."""
+        return self.additions + self.multiplications + self.divisions + self.square_roots
+
+    def __str__(self) -> str:
+        return (
+            f"{self.total} operations ({self.additions} +, {self.multiplications} ×, "
+            f"{self.divisions} ÷, {self.square_roots} √) and {self.sines_cosines} sin/cos"
+        )
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The graph of one (problem, algorithm).
+
+    Attributes
+    ----------
+    graph : all nodes.
+    live : indices of the nodes that the outputs need, operands first.
+    outputs : node of each entry of the output block, in order.
+    guards : values that must be positive, those that the outputs depend on.
+    """
+
+    graph: Graph
+    live: list[int]
+    outputs: list[int]
+    guards: list[Guard]
+
+    @property
+    def operations(self) -> OperationCount:
+        """Operation count of the specialised kernel (the robot's constants folded)."""
+        count = Counter(self.graph.nodes[i][0] for i in self.live)
+        known = {INPUT, CONSTANT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS}
+        if set(count) - known:
+            raise CompilerError(f"node kinds without a cost: {sorted(set(count) - known)}")
+        return OperationCount(
+            additions=count[ADD] + count[SUB],
+            multiplications=count[MUL],
+            divisions=count[DIV],
+            square_roots=count[SQRT],
+            sines_cosines=count[SIN] + count[COS],
+        )
+
+
+def trace(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
+    """Run `algorithm` on symbols.
+
+    Raises
+    ------
+    CompilerError
+        If the algorithm does not return every output of the problem in its shape.
+    """
+    graph = Graph()
+    inputs, position = {}, 0
+    for port in problem.inputs:
+        inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
+        position += port.size
+    results = algorithm.evaluate(problem, inputs)
+    outputs: list[int] = []
+    for port in problem.outputs:
+        rows = results.get(port.name)
+        if rows is None:
+            raise CompilerError(
+                f"algorithm {algorithm.name!r} did not return output {port.name!r}; "
+                f"it returned: {', '.join(results) or 'nothing'}"
+            )
+        if len(rows) != port.shape[0] or any(len(row) != port.shape[1] for row in rows):
+            raise CompilerError(
+                f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
+            )
+        outputs += [graph.index_of(value) for row in rows for value in row]
+    live = graph.live(outputs)
+    alive = set(live)
+    guards = [guard for guard in dict.fromkeys(graph.guards) if guard.index in alive]
+    return Trace(graph, live, outputs, guards)

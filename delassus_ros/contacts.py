@@ -1,0 +1,178 @@
+"""Contacts: what may touch, and the rows of the matrix that each of them owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.errors import ContactError, InputError, unknown
+from delassus_ros.model.spatial import Array, Transform, frozen
+
+_SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
+
+
+@dataclass(frozen=True, eq=False)
+class Contact:
+    """A named frame on a body with the directions in which it touches.
+
+    Attributes
+    ----------
+    name : label of the contact in messages and solutions.
+    frame : name of the robot's frame (URDF link) that it sits on.
+    kind : ``"point"`` (3 linear rows), ``"surface"`` (6 rows: linear, then angular), or a
+        selection K, (k, 6), linear first, applied after the axes are chosen.
+    placement : pose of the contact frame in `frame`.
+
+    Raises
+    ------
+    ContactError
+        For an unknown kind, or a selection that is not (k, 6), not finite or not of full rank.
+    """
+
+    name: str
+    frame: str
+    kind: str | ArrayLike = "point"
+    placement: Transform = field(default_factory=Transform)
+    selection: Array = field(init=False, repr=False)
+    """(rows, 6), linear first: the rows that the contact owns."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ContactError(f"contact on frame {self.frame!r}: its name is empty")
+        if isinstance(self.kind, str):
+            if self.kind not in _SELECTIONS:
+                kinds = [*_SELECTIONS, "or a (k, 6) array"]
+                raise ContactError(f"contact {self.name!r}: {unknown('kind', self.kind, kinds)}")
+            selection = _SELECTIONS[self.kind]
+        else:
+            selection = self._checked_selection()
+            object.__setattr__(self, "kind", "selection")
+        object.__setattr__(self, "selection", frozen(selection, selection.shape))
+
+    def _checked_selection(self) -> Array:
+        try:
+            selection = np.asarray(self.kind, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ContactError(
+                f"contact {self.name!r}: kind must be 'point', 'surface' or a (k, 6) array of "
+                f"numbers, got {self.kind!r}"
+            ) from error
+        if selection.ndim != 2 or selection.shape[1] != 6 or not 1 <= selection.shape[0] <= 6:
+            raise ContactError(
+                f"contact {self.name!r}: a selection has shape (k, 6) with 1 <= k <= 6, "
+                f"this one has {selection.shape}"
+            )
+        if not np.isfinite(selection).all():
+            raise ContactError(f"contact {self.name!r}: the selection has non-finite entries")
+        rank = np.linalg.matrix_rank(selection)
+        if rank < selection.shape[0]:
+            raise ContactError(
+                f"contact {self.name!r}: the selection's {selection.shape[0]} rows have rank "
+                f"{rank}; G would be singular at every configuration"
+            )
+        return selection
+
+    @property
+    def rows(self) -> int:
+        """Number of rows the contact owns in G."""
+        return int(self.selection.shape[0])
+
+    @property
+    def kind_name(self) -> str:
+        """``"point"``, ``"surface"`` or ``"selection"``, as in messages."""
+        return str(self.kind)
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes (for hashing)."""
+        text = f"{self.name}\0{self.frame}\0{self.kind}\0".encode()
+        return text + self.selection.tobytes() + self.placement.to_bytes()
+
+
+class ContactSet(Sequence[Contact]):
+    """All contacts that may ever be active, in the order of their rows in G.
+
+    Parameters
+    ----------
+    contacts : at least one, with distinct names.
+
+    Raises
+    ------
+    ContactError
+        If there is none, or two share a name.
+    """
+
+    def __init__(self, contacts: Iterable[Contact]) -> None:
+        self._contacts = tuple(contacts)
+        if not self._contacts:
+            raise ContactError("a contact set needs at least one contact")
+        self._index: dict[str, int] = {}
+        offsets = [0]
+        for i, contact in enumerate(self._contacts):
+            if contact.name in self._index:
+                raise ContactError(
+                    f"contact {contact.name!r} appears twice; contacts: "
+                    + ", ".join(c.name for c in self._contacts)
+                )
+            self._index[contact.name] = i
+            offsets.append(offsets[-1] + contact.rows)
+        self._offsets = tuple(offsets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names, in the order of the rows."""
+        return tuple(self._index)
+
+    @property
+    def row_offsets(self) -> tuple[int, ...]:
+        """First row of each contact, then the number of rows; len(contacts) + 1."""
+        return self._offsets
+
+    @property
+    def rows(self) -> int:
+        """Number of rows m of G with every contact active."""
+        return self._offsets[-1]
+
+    def indices(self, active: Iterable[str]) -> tuple[int, ...]:
+        """Return the positions of `active` in this set, ascending.
+
+        The order in which names are given does not matter: rows of G always follow the
+        order of the set.
+
+        Raises
+        ------
+        InputError
+            For a name that is not in the set or is given twice.
+        """
+        found: list[int] = []
+        for name in active:
+            index = self._index.get(name)
+            if index is None:
+                raise InputError(unknown("contact", name, self._index))
+            if index in found:
+                raise InputError(f"contact {name!r} is given twice among the active ones")
+            found.append(index)
+        return tuple(sorted(found))
+
+    @overload
+    def __getitem__(self, index: int) -> Contact: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Contact, ...]: ...
+    def __getitem__(self, index: int | slice) -> Contact | tuple[Contact, ...]:
+        return self._contacts[index]
+
+    def __len__(self) -> int:
+        return len(self._contacts)
+
+    def __iter__(self) -> Iterator[Contact]:
+        return iter(self._contacts)
+
+    def __repr__(self) -> str:
+        return f"ContactSet({', '.join(c.name for c in self._contacts)}; {self.rows} rows)"
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes (for hashing)."""
+        return b"".join(contact.to_bytes() for contact in self._contacts)

@@ -1,0 +1,298 @@
+"""The robot: an immutable tree of moving joints, the bodies they carry and named frames."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.spatial import Array, Inertia, Transform, frozen
+
+Base = Literal["floating", "fixed"]
+WORLD = -1
+"""Parent index of joints, and body index of frames, that belong to the world."""
+UNIT_TOLERANCE = 1e-9
+"""How far the length of a joint axis may be from 1."""
+
+
+class JointKind(Enum):
+    """Kind of a moving joint; `nq` entries of q, `nv` degrees of freedom."""
+
+    REVOLUTE = ("revolute", 1, 1)
+    """Also continuous. q: angle [rad] about the axis."""
+    PRISMATIC = ("prismatic", 1, 1)
+    """q: displacement [m] along the axis."""
+    PLANAR = ("planar", 3, 3)
+    """q: x, y [m] in the plane normal to the axis, then the angle [rad] about it."""
+    FLOATING = ("floating", 7, 6)
+    """Inside the tree. q: x, y, z [m], quaternion x, y, z, w."""
+    ROOT = ("root", 0, 6)
+    """The free-flyer of a floating base: six freedoms, no entry in q."""
+
+    def __init__(self, label: str, nq: int, nv: int) -> None:
+        self.label = label
+        self.nq = nq
+        self.nv = nv
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Joint i, which moves body i.
+
+    Attributes
+    ----------
+    name : as in the URDF; ``"root"`` for the free-flyer.
+    kind : see :class:`JointKind`.
+    parent : index of the parent body, or :data:`WORLD`.
+    placement : pose of the joint frame in the parent body's frame at q = 0.
+    axis : (3,) unit vector in the joint frame (normal of the plane for planar joints).
+        A planar joint's x and y directions are those of the smallest rotation that takes
+        the joint frame's z axis to `axis`.
+    armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies.
+    lower, upper : position limits [rad or m], infinite where there are none.
+
+    Raises
+    ------
+    RobotError
+        If the axis is not a unit vector.
+    """
+
+    name: str
+    kind: JointKind
+    parent: int
+    placement: Transform = field(default_factory=Transform)
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    armature: float = 0.0
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", frozen(self.axis, (3,)))
+        # Written so that NaN fails as well.
+        if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= UNIT_TOLERANCE:
+            raise RobotError(f"joint {self.name!r}: axis {self.axis} must be a unit vector")
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Body i: what joint i moves, links on fixed joints lumped in; frame of joint i."""
+
+    name: str
+    inertia: Inertia
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame (a URDF link) fixed on a body.
+
+    Attributes
+    ----------
+    name : name of the link.
+    body : index of the body it moves with, or :data:`WORLD`.
+    placement : pose in the body's frame (in the world for :data:`WORLD`).
+    """
+
+    name: str
+    body: int
+    placement: Transform
+
+
+class Robot:
+    """Immutable tree of joints and bodies; parents come before children.
+
+    Parameters
+    ----------
+    name : name of the robot.
+    joints : joint i moves body i; ``joints[i].parent < i``.
+    bodies : as many as joints.
+    frames : named frames on the bodies.
+
+    Raises
+    ------
+    RobotError
+        If a parent does not precede its child, a free-flyer is not the first joint, a frame
+        is on a body that does not exist, a name appears twice, or the sizes differ.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        joints: Sequence[Joint],
+        bodies: Sequence[Body],
+        frames: Sequence[Frame],
+    ) -> None:
+        self._name = name
+        self._joints = tuple(joints)
+        self._bodies = tuple(bodies)
+        self._frames = MappingProxyType({frame.name: frame for frame in frames})
+        self._check(frames)
+        offsets, count = [], 0
+        for joint in self._joints:
+            offsets.append(count)
+            count += joint.kind.nq
+        self._q_offsets = tuple(offsets)
+        self._nq = count
+
+    def _check(self, frames: Sequence[Frame]) -> None:
+        if len(self._joints) != len(self._bodies):
+            raise RobotError(
+                f"robot {self._name!r}: {len(self._joints)} joints but {len(self._bodies)} "
+                "bodies; body i is moved by joint i, so there must be as many"
+            )
+        for what, names in (
+            ("joint", [joint.name for joint in self._joints]),
+            ("frame", [frame.name for frame in frames]),
+        ):
+            twice = sorted(name for name, count in Counter(names).items() if count > 1)
+            if twice:
+                raise RobotError(f"robot {self._name!r}: {what} {twice[0]!r} appears twice")
+        for i, joint in enumerate(self._joints):
+            if not WORLD <= joint.parent < i:
+                raise RobotError(
+                    f"joint {joint.name!r}: parent body {joint.parent} must come before body {i}"
+                )
+            if joint.kind is JointKind.ROOT and i > 0:
+                raise RobotError(
+                    f"joint {joint.name!r}: a free-flyer must be the first joint, this is {i}"
+                )
+        for frame in frames:
+            if not WORLD <= frame.body < len(self._bodies):
+                raise RobotError(
+                    f"frame {frame.name!r}: there is no body {frame.body}, only "
+                    f"{len(self._bodies)} bodies"
+                )
+
+    @classmethod
+    def from_urdf(
+        cls,
+        source: str | bytes | Path,
+        base: Base = "floating",
+        armature: Mapping[str, float] | None = None,
+    ) -> Robot:
+        """Read a robot from a URDF file or from URDF text.
+
+        Parameters
+        ----------
+        source : path of a file, or the XML itself (text that starts with ``<``).
+        base : ``"floating"`` puts a free-flyer under the root link, ``"fixed"`` welds the
+            root link to the world.
+        armature : per joint name, rotor inertia seen at the joint [kg·m² or kg].
+
+        Raises
+        ------
+        RobotError
+            If the XML is broken or hostile, or the robot is not physical; the message names
+            the link or joint.
+        """
+        from delassus_ros.model.urdf import read_urdf
+
+        robot = read_urdf(source, base)
+        return robot.with_armature(armature) if armature else robot
+
+    def with_armature(self, armature: Mapping[str, float]) -> Robot:
+        """Return the same robot with these joint armatures [kg·m² or kg].
+
+        Raises
+        ------
+        RobotError
+            For an unknown joint, a negative or non-finite value, or a joint with more than
+            one degree of freedom.
+        """
+        joints = {joint.name: joint for joint in self._joints}
+        for name, value in armature.items():
+            if name not in joints:
+                raise RobotError(unknown("joint", name, self.joint_names))
+            if joints[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+                raise RobotError(
+                    f"joint {name!r}: armature is defined for revolute and prismatic joints, "
+                    f"this one is {joints[name].kind.label}"
+                )
+            if not (np.isfinite(value) and value >= 0):
+                raise RobotError(f"joint {name!r}: armature must be finite and >= 0, got {value}")
+            joints[name] = replace(joints[name], armature=float(value))
+        return Robot(self._name, list(joints.values()), self._bodies, list(self._frames.values()))
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self._name
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """Moving joints, parents first; joint i moves body i."""
+        return self._joints
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """Bodies, in the order of the joints."""
+        return self._bodies
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        """Frames by name: every link of the URDF."""
+        return self._frames
+
+    @property
+    def base(self) -> Base:
+        """``"floating"`` if the first joint is a free-flyer, else ``"fixed"``."""
+        floating = bool(self._joints) and self._joints[0].kind is JointKind.ROOT
+        return "floating" if floating else "fixed"
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints that have entries in q, in the order of q."""
+        return tuple(joint.name for joint in self._joints if joint.kind.nq)
+
+    @property
+    def nq(self) -> int:
+        """Length of q."""
+        return self._nq
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom, the free-flyer's six included."""
+        return sum(joint.kind.nv for joint in self._joints)
+
+    @property
+    def q_offsets(self) -> tuple[int, ...]:
+        """Index in q of each joint's first entry."""
+        return self._q_offsets
+
+    def neutral(self) -> Array:
+        """Return the q (nq,) of all-zero joints; inner floating joints at identity."""
+        q = np.zeros(self._nq)
+        for joint, offset in zip(self._joints, self._q_offsets, strict=True):
+            if joint.kind is JointKind.FLOATING:
+                q[offset + 6] = 1.0
+        return q
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes of everything G depends on; display names of bodies excluded."""
+        parts = []
+        for joint, body in zip(self._joints, self._bodies, strict=True):
+            parts.append(f"{joint.name}\0{joint.kind.label}\0{joint.parent}\0".encode())
+            parts.append(joint.placement.to_bytes() + joint.axis.tobytes())
+            parts.append(np.float64(joint.armature).tobytes() + body.inertia.to_bytes())
+        for frame in self._frames.values():
+            parts.append(f"{frame.name}\0{frame.body}\0".encode() + frame.placement.to_bytes())
+        return b"".join(parts)
+
+    def __reduce__(self) -> tuple[type[Robot], tuple[object, ...]]:
+        """Pickle by the arguments of the constructor."""
+        frames = tuple(self._frames.values())
+        return Robot, (self._name, self._joints, self._bodies, frames)
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256(self.to_bytes()).hexdigest()[:8]
+        return (
+            f"Robot({self._name!r}, base={self.base!r}, joints={len(self.joint_names)}, "
+            f"frames={len(self._frames)}, hash={digest})"
+        )

@@ -1,0 +1,177 @@
+"""Rigid transforms and rigid-body inertias of constant numbers (model data, not traced)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def frozen(values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Return a read-only float64 copy of `values` reshaped to `shape`."""
+    # Adding zero makes a copy without negative zeros, which would give equal models
+    # different bytes.
+    array = (np.asarray(values, dtype=np.float64) + 0.0).reshape(shape)
+    array.setflags(write=False)
+    return array
+
+
+def skew(v: ArrayLike) -> Array:
+    """Return the 3×3 matrix with ``skew(v) @ u == cross(v, u)``."""
+    x, y, z = np.asarray(v, dtype=np.float64)
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def rotation_from_rpy(rpy: ArrayLike) -> Array:
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll), the URDF convention; angles in rad."""
+    roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
+    cr, sr = np.cos(roll), np.sin(roll)
+    cp, sp = np.cos(pitch), np.sin(pitch)
+    cy, sy = np.cos(yaw), np.sin(yaw)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
+    """Return the smallest rotation that takes unit vector `a` to unit vector `b`."""
+    u, v = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    cosine = float(u @ v)
+    if cosine < -0.5:
+        # Near opposite the formula below divides by zero: go through a half turn about the
+        # same axis. For opposite vectors every axis perpendicular to u is as good.
+        normal = np.cross(u, v)
+        if np.linalg.norm(normal) < 1e-8:
+            normal = np.cross(u, np.eye(3)[int(np.argmin(np.abs(u)))])
+        normal -= (normal @ u) * u
+        normal /= np.linalg.norm(normal)
+        half_turn = 2.0 * np.outer(normal, normal) - np.eye(3)
+        return rotation_between(-u, v) @ half_turn
+    w = skew(np.cross(u, v))
+    return np.eye(3) + w + w @ w / (1.0 + cosine)
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """Pose of a child frame in a parent frame.
+
+    A point with coordinates x in the child has ``rotation @ x + translation`` in the parent.
+
+    Attributes
+    ----------
+    rotation : (3, 3), its columns are the child's axes in the parent.
+    translation : (3,) [m], the child's origin in the parent.
+    """
+
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    translation: Array = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rotation", frozen(self.rotation, (3, 3)))
+        object.__setattr__(self, "translation", frozen(self.translation, (3,)))
+
+    @classmethod
+    def from_xyz_rpy(cls, xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
+        """Return the pose of a URDF ``<origin xyz rpy>``; metres and radians."""
+        return cls(rotation_from_rpy(rpy), np.asarray(xyz, dtype=np.float64))
+
+    def __matmul__(self, other: Transform) -> Transform:
+        """Compose: the pose of `other`'s child in this parent."""
+        return Transform(
+            self.rotation @ other.rotation,
+            self.rotation @ other.translation + self.translation,
+        )
+
+    def inverse(self) -> Transform:
+        """Return the pose of the parent in the child."""
+        return Transform(self.rotation.T, -self.rotation.T @ self.translation)
+
+    def motion_to_child(self) -> Array:
+        """Return X (6, 6), angular first: parent twist → child twist, each in own axes.
+
+        Featherstone, Rigid Body Dynamics Algorithms, eq. 2.26.
+        """
+        e = self.rotation.T
+        x = np.zeros((6, 6))
+        x[:3, :3] = x[3:, 3:] = e
+        x[3:, :3] = -e @ skew(self.translation)
+        return x
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes (for hashing)."""
+        return self.rotation.tobytes() + self.translation.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """Rigid-body inertia about the origin of its body frame.
+
+    Attributes
+    ----------
+    mass : m [kg].
+    moment : (3,) m·c [kg·m], c the centre of mass.
+    rotational : (3, 3) [kg·m²] about the frame's origin: I_c − m [c×][c×].
+    """
+
+    mass: float = 0.0
+    moment: Array = field(default_factory=lambda: np.zeros(3))
+    rotational: Array = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "moment", frozen(self.moment, (3,)))
+        rotational = np.asarray(self.rotational, dtype=np.float64)
+        object.__setattr__(self, "rotational", frozen((rotational + rotational.T) / 2, (3, 3)))
+
+    @classmethod
+    def from_com(cls, mass: float, com: ArrayLike, inertia: ArrayLike) -> Inertia:
+        """Return the inertia of a body given about its centre of mass.
+
+        Parameters
+        ----------
+        mass : [kg].
+        com : (3,) [m] centre of mass in the body frame.
+        inertia : (3, 3) [kg·m²] about the centre of mass, in the body frame's axes.
+        """
+        c = skew(com)
+        return cls(mass, mass * np.asarray(com, float), np.asarray(inertia) - mass * c @ c)
+
+    def __add__(self, other: Inertia) -> Inertia:
+        """Lump two bodies given in the same frame."""
+        return Inertia(
+            self.mass + other.mass,
+            self.moment + other.moment,
+            self.rotational + other.rotational,
+        )
+
+    def in_parent(self, placement: Transform) -> Inertia:
+        """Return the same body's inertia in the parent frame of `placement`."""
+        r, p = placement.rotation, skew(placement.translation)
+        h = skew(r @ self.moment)
+        return Inertia(
+            self.mass,
+            r @ self.moment + self.mass * placement.translation,
+            r @ self.rotational @ r.T - p @ h - h @ p - self.mass * p @ p,
+        )
+
+    def matrix(self) -> Array:
+        """Return the spatial inertia (6, 6), angular first."""
+        h = skew(self.moment)
+        i = np.empty((6, 6))
+        i[:3, :3] = self.rotational
+        i[:3, 3:] = h
+        i[3:, :3] = h.T
+        i[3:, 3:] = self.mass * np.eye(3)
+        return i
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes (for hashing)."""
+        mass = np.float64(self.mass).tobytes()
+        return mass + self.moment.tobytes() + self.rotational.tobytes()

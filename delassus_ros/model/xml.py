@@ -1,0 +1,123 @@
+"""Reading of XML that may be broken or hostile: bounded, without DTD, entities or includes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
+
+from delassus_ros.errors import RobotError
+
+MAX_BYTES = 8 * 2**20
+"""Largest document accepted [bytes]; large published robots have 0.2 MiB."""
+MAX_ELEMENTS = 100_000
+"""Most elements accepted; large published robots have 6 000."""
+MAX_DEPTH = 64
+"""Deepest nesting accepted; the links and joints of a URDF need 4."""
+
+_BOM = "\ufeff"
+_SHOWN = 200
+
+
+class _BoundedBuilder(ElementTree.TreeBuilder):
+    """Builds the element tree and stops as soon as it grows beyond the bounds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+        self._elements = 0
+
+    def start(self, tag: str, attrs: dict[Any, Any], /) -> ElementTree.Element:
+        self._depth += 1
+        self._elements += 1
+        if self._depth > MAX_DEPTH:
+            raise RobotError(
+                f"the XML is nested too deeply at <{tag[:_SHOWN]}>: at most {MAX_DEPTH} levels "
+                "are accepted, a URDF needs 4"
+            )
+        if self._elements > MAX_ELEMENTS:
+            raise RobotError(f"the XML has too many elements: at most {MAX_ELEMENTS} are accepted")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> ElementTree.Element:
+        self._depth -= 1
+        return super().end(tag)
+
+
+def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
+    """Parse a file, or XML given as text or bytes, and return its root element.
+
+    Parameters
+    ----------
+    source : a path, XML bytes, or a string: XML if its first character that is not white
+        space is ``<``, else a path. Bytes and files are read in the encoding that they
+        declare, else as UTF-8.
+
+    Raises
+    ------
+    RobotError
+        If the file cannot be read, the XML is broken (names line and column), larger or
+        deeper than the bounds of this module, or has a document type (no DTD, no entities).
+    """
+    data = _document(source)
+    parser = DefusedXMLParser(target=_BoundedBuilder(), forbid_dtd=True)
+    try:
+        parser.feed(data)
+        root: ElementTree.Element = parser.close()
+    except DefusedXmlException as error:
+        raise RobotError(
+            "the XML declares a document type (<!DOCTYPE …>); DTDs, entities and external "
+            "references are not accepted: remove the declaration"
+        ) from error
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        reason = str(error).rsplit(": line ", 1)[0]
+        raise RobotError(f"broken XML at line {line}, column {column + 1}: {reason}") from error
+    except (UnicodeError, LookupError, ValueError) as error:
+        raise RobotError(f"the XML cannot be decoded: {error}; save it as UTF-8") from error
+    return root
+
+
+def _document(source: str | bytes | Path) -> str | bytes:
+    """Return the XML document behind `source`, within the size bound."""
+    if isinstance(source, bytes):
+        document: str | bytes = source.lstrip()
+    elif isinstance(source, Path):
+        document = _read(source).lstrip()
+    elif isinstance(source, str):
+        text = source.lstrip().lstrip(_BOM).lstrip()
+        # A path cannot be told from an empty string, so that is caught below.
+        document = text if text.startswith("<") or not text else _read(Path(source)).lstrip()
+    else:
+        raise RobotError(
+            f"a URDF is given as a path, text or bytes, not as {type(source).__name__}"
+        )
+    # A character takes at least one byte, so long text need not be encoded to be refused.
+    size = len(document)
+    if size <= MAX_BYTES and isinstance(document, str):
+        size = len(document.encode("utf-8", "replace"))
+    if size > MAX_BYTES:
+        raise RobotError(
+            f"the XML is larger than {MAX_BYTES} bytes; strip it of what is not links and joints"
+        )
+    if not document:
+        raise RobotError("the URDF is empty: give a path, or XML that starts with '<robot'")
+    return document
+
+
+def _read(path: Path) -> bytes:
+    """Return at most one byte more than the size bound of the file."""
+    shown = str(path)[:_SHOWN]
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RobotError(
+            f"cannot read the URDF file {shown!r}: {error.strerror or error}; give the path of "
+            "a file, or XML text that starts with '<'"
+        ) from error
+    except ValueError as error:
+        raise RobotError(f"{shown!r} is neither a path nor XML: {error}") from error

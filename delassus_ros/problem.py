@@ -1,0 +1,150 @@
+"""The problem: robot + contact set + axes + outputs; the key of everything that is compiled."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.errors import ContactError, ProblemError, unknown
+from delassus_ros.model.robot import WORLD, Robot
+
+Axes = Literal["contact", "world"]
+AXES: tuple[Axes, ...] = ("contact", "world")
+OUTPUTS = ("G",)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named input or output of a kernel: a row-major block of doubles.
+
+    Attributes
+    ----------
+    name : ``"q"``, ``"base_orientation"``, ``"G"``, …
+    shape : shape of the block.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of doubles."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+class Problem:
+    """What to compute; frozen, compared and hashed by its canonical bytes.
+
+    Parameters
+    ----------
+    robot : the robot.
+    contacts : all contacts that may ever be active.
+    axes : ``"contact"`` expresses the rows in each contact's own axes, ``"world"`` in the
+        world's; a floating base then needs the input ``base_orientation``.
+    outputs : names of what is computed; ``"G"`` is the Delassus matrix J M⁻¹ Jᵀ.
+
+    Raises
+    ------
+    ContactError
+        If a contact names an unknown frame, or one that is fixed to the world.
+    ProblemError
+        For unknown axes or outputs.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        contacts: ContactSet | Iterable[Contact],
+        axes: Axes = "contact",
+        outputs: Iterable[str] = ("G",),
+    ) -> None:
+        self._robot = robot
+        self._contacts = contacts if isinstance(contacts, ContactSet) else ContactSet(contacts)
+        self._axes = axes
+        self._outputs = tuple(sorted(set(outputs)))
+        self._check()
+
+    def _check(self) -> None:
+        if self._axes not in AXES:
+            raise ProblemError(unknown("axes", str(self._axes), AXES, plural="axes"))
+        if not self._outputs:
+            raise ProblemError(f"no output is asked for; outputs: {', '.join(OUTPUTS)}")
+        for output in self._outputs:
+            if output not in OUTPUTS:
+                raise ProblemError(unknown("output", output, OUTPUTS))
+        frames = self._robot.frames
+        for contact in self._contacts:
+            if contact.frame not in frames:
+                message = unknown("frame", contact.frame, frames)
+                raise ContactError(f"contact {contact.name!r}: {message}")
+            if frames[contact.frame].body == WORLD:
+                raise ContactError(
+                    f"contact {contact.name!r}: frame {contact.frame!r} is fixed to the world "
+                    "and cannot move; choose a frame beyond a moving joint, or "
+                    "base='floating'"
+                )
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self._robot
+
+    @property
+    def contacts(self) -> ContactSet:
+        """All contacts that may ever be active."""
+        return self._contacts
+
+    @property
+    def axes(self) -> Axes:
+        """``"contact"`` or ``"world"``."""
+        return self._axes
+
+    @cached_property
+    def inputs(self) -> tuple[Port, ...]:
+        """Inputs of the kernel, in order.
+
+        ``q`` (nq,), see :class:`~delassus_ros.model.robot.JointKind` for its entries [rad, m];
+        with world axes and a floating base also ``base_orientation`` (4,), the unit
+        quaternion x, y, z, w that takes the root link's axes to the world's.
+        """
+        ports = [Port("q", (self._robot.nq,))]
+        if self._axes == "world" and self._robot.base == "floating":
+            ports.append(Port("base_orientation", (4,)))
+        return tuple(ports)
+
+    @cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        """Outputs of the kernel, in order: ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]."""
+        m = self._contacts.rows
+        shapes = {"G": (m, m)}
+        return tuple(Port(name, shapes[name]) for name in self._outputs)
+
+    @cached_property
+    def canonical_bytes(self) -> bytes:
+        """Everything the outputs depend on, as bytes; equal problems have equal bytes."""
+        head = f"problem 1\0{self._axes}\0{','.join(self._outputs)}\0".encode()
+        return head + self._robot.to_bytes() + b"\0contacts\0" + self._contacts.to_bytes()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical bytes, hexadecimal."""
+        return hashlib.sha256(self.canonical_bytes).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self.canonical_bytes == other.canonical_bytes
+
+    def __hash__(self) -> int:
+        return hash(self.canonical_bytes)
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({self._robot.name!r}, {self._contacts!r}, axes={self._axes!r}, "
+            f"outputs={set(self._outputs)!r})"
+        )

@@ -1,0 +1,285 @@
+"""The solver: configuration and active contacts in, Delassus matrix out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros import algorithms
+from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.compiler.build import kernel_for, kernel_from
+from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
+from delassus_ros.compiler.trace import OperationCount
+from delassus_ros.errors import InputError, NumericalError
+from delassus_ros.problem import Problem
+
+_UNIT_TOLERANCE = 1e-3
+
+
+@dataclass(slots=True)
+class Solution:
+    """The Delassus matrix of the active contacts.
+
+    Attributes
+    ----------
+    matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
+    status : outcome of the computation.
+    contacts : the active contacts, in the order of their rows.
+    row_offsets : first row of each active contact, then k; len(contacts) + 1.
+    algorithm : name of the algorithm.
+    compute_time : wall time of the computation [s].
+    """
+
+    matrix: Array
+    status: Status
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    algorithm: str
+    compute_time: float
+
+    def block(self, row: str, column: str) -> Array:
+        """Return the block that maps forces at contact `column` to accelerations at `row`.
+
+        Raises
+        ------
+        InputError
+            For a contact that is not active.
+        """
+        return self.matrix[self._rows_of(row), self._rows_of(column)]
+
+    def _rows_of(self, contact: str) -> slice:
+        if contact not in self.contacts:
+            active = ", ".join(self.contacts) or "none"
+            raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
+        i = self.contacts.index(contact)
+        return slice(self.row_offsets[i], self.row_offsets[i + 1])
+
+
+class BoundSolver:
+    """A solver with buffers of its own, for control loops; one per thread.
+
+    A call creates no array: :meth:`solve` always returns the same :class:`Solution`, whose
+    content is valid until the next call.
+
+    Attributes
+    ----------
+    inputs : arrays by port name (``q``, …) to be filled before :meth:`solve`.
+    """
+
+    def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
+        self._problem = problem
+        self._bound: BoundKernel = kernel.bind()
+        self._run = self._bound.run
+        self._slice = kernel.slice
+        self.inputs: Mapping[str, Array] = self._bound.inputs
+        self._full = self._bound.outputs["G"]
+        m = self._full.shape[0]
+        self._rows = array("q", bytes(8 * m))
+        active = aligned_zeros(m * m)
+        # One view per size, made now, so that a switch of contacts makes none.
+        self._views = [active[: k * k].reshape(k, k) for k in range(m)] + [self._full]
+        self._addresses = (self._full.ctypes.data, m, self._rows.buffer_info()[0])
+        self._active_address = active.ctypes.data
+        self._size = m
+        self._solution = Solution(
+            self._full, Status.OK, problem.contacts.names, problem.contacts.row_offsets,
+            algorithm, 0.0,
+        )  # fmt: skip
+
+    def activate(self, contacts: Iterable[str]) -> None:
+        """Choose the active contacts from the next :meth:`solve` on.
+
+        Raises
+        ------
+        InputError
+            For an unknown contact or one given twice; the active set stays as it was.
+        """
+        contact_set = self._problem.contacts
+        indices = contact_set.indices(contacts)
+        size, offsets = 0, [0]
+        for i in indices:
+            for row in range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1]):
+                self._rows[size] = row
+                size += 1
+            offsets.append(size)
+        self._size = size
+        self._solution.matrix = self._views[size]
+        self._solution.contacts = tuple(contact_set[i].name for i in indices)
+        self._solution.row_offsets = tuple(offsets)
+
+    def solve(self) -> Solution:
+        """Compute G at the present inputs for the active contacts; never raises.
+
+        Look at :attr:`Solution.status` before using the matrix.
+        """
+        solution = self._solution
+        start = time.perf_counter()
+        status = self._run()
+        if status:
+            solution.status = Status(status)
+            solution.matrix.fill(np.nan)
+        else:
+            solution.status = Status.OK
+            self._take_active()
+        solution.compute_time = time.perf_counter() - start
+        return solution
+
+    def _take_active(self) -> None:
+        address, m, rows = self._addresses
+        if self._size == m:
+            return
+        if self._slice is not None:
+            self._slice(address, m, rows, self._size, self._active_address)
+        else:
+            index = self._rows[: self._size]
+            self._solution.matrix[...] = self._full[np.ix_(index, index)]
+
+
+class DelassusSolver:
+    """Computes the Delassus matrix of a problem; safe to use from several threads.
+
+    Parameters
+    ----------
+    problem : what to compute.
+    algorithm : name of a registered algorithm; see :func:`delassus_ros.algorithms.names`.
+    cache : use the disk cache of compiled kernels.
+    prebuilt : the kernel as bytes, built by :mod:`delassus_ros.compiler.worker` in another
+        process of this user.
+
+    Raises
+    ------
+    AlgorithmError
+        For an unknown algorithm, or one that refuses the problem.
+    CompilerError
+        If compilation fails.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        algorithm: str = "pv_osimr",
+        cache: bool = True,
+        prebuilt: bytes | None = None,
+    ) -> None:
+        self._problem = problem
+        self._algorithm = algorithms.get(algorithm)
+        self._kernel: Kernel = (
+            kernel_for(problem, self._algorithm, use_cache=cache)
+            if prebuilt is None
+            else kernel_from(problem, prebuilt)
+        )
+        self._local = threading.local()
+
+    @property
+    def problem(self) -> Problem:
+        """What is computed."""
+        return self._problem
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+        return self._algorithm.name
+
+    @property
+    def operations(self) -> OperationCount | None:
+        """Operation count of the kernel; None for back ends that cannot be counted."""
+        return self._kernel.operations
+
+    def bind(self) -> BoundSolver:
+        """Return a solver with buffers of its own, all contacts active."""
+        return BoundSolver(self._problem, self._kernel, self._algorithm.name)
+
+    def solve(
+        self,
+        q: ArrayLike,
+        active: Iterable[str] | None = None,
+        base_orientation: ArrayLike | None = None,
+    ) -> Solution:
+        """Compute G once.
+
+        Parameters
+        ----------
+        q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``.
+        active : names of the active contacts; all if None.
+        base_orientation : (4,) unit quaternion x, y, z, w of the root link in the world; only
+            with ``axes="world"`` and a floating base.
+
+        Returns
+        -------
+        An independent :class:`Solution`; its status is OK.
+
+        Raises
+        ------
+        InputError
+            For a q of wrong size or with non-finite entries, an unknown contact, a missing
+            or superfluous base orientation, or one that is not of unit norm.
+        NumericalError
+            If M is not positive definite at q; names the joint.
+        """
+        bound = self._thread_bound()
+        given = {"q": q, "base_orientation": base_orientation}
+        ports = {port.name for port in self._problem.inputs}
+        for name, values in given.items():
+            if name in ports:
+                bound.inputs[name][...] = self._checked(name, values)
+            elif values is not None:
+                raise InputError(
+                    f"input {name!r} is not used by this problem; inputs: {', '.join(ports)}"
+                )
+        bound.activate(self._problem.contacts.names if active is None else active)
+        solution = bound.solve()
+        if solution.status is not Status.OK:
+            raise self._numerical_error(solution.status, bound)
+        return replace(solution, matrix=solution.matrix.copy())
+
+    def _thread_bound(self) -> BoundSolver:
+        bound: BoundSolver | None = getattr(self._local, "bound", None)
+        if bound is None:
+            bound = self._local.bound = self.bind()
+        return bound
+
+    def _checked(self, name: str, values: ArrayLike | None) -> Array:
+        """Return an input as an array of the right shape with finite entries."""
+        shape = next(port.shape for port in self._problem.inputs if port.name == name)
+        if values is None:
+            raise InputError(f"input {name!r} is missing; it has shape {shape}")
+        try:
+            result = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"input {name!r} must be numbers of shape {shape}") from error
+        if result.shape != shape:
+            order = f"; joints: {', '.join(self._problem.robot.joint_names)}" if name == "q" else ""
+            raise InputError(f"input {name!r} has shape {result.shape}, expected {shape}{order}")
+        if not np.isfinite(result).all():
+            k = int(np.flatnonzero(~np.isfinite(result))[0])
+            joint = f" (joint {self._joint_of(k)!r})" if name == "q" else ""
+            raise InputError(f"{name}[{k}]{joint} is {result[k]}, expected a finite number")
+        if name == "base_orientation" and abs(np.linalg.norm(result) - 1.0) > _UNIT_TOLERANCE:
+            raise InputError(
+                f"base_orientation has norm {np.linalg.norm(result):.4g}, expected a unit "
+                "quaternion x, y, z, w"
+            )
+        return result
+
+    def _joint_of(self, q_index: int) -> str:
+        robot = self._problem.robot
+        named = [(o, j.name) for o, j in zip(robot.q_offsets, robot.joints, strict=True) if j.kind.nq]
+        return [name for offset, name in named if offset <= q_index][-1]
+
+    def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
+        """Return the error with the joint at fault, found by running on floats."""
+        if isinstance(self._algorithm, TracedAlgorithm):
+            values = {name: array_.tolist() for name, array_ in bound.inputs.items()}
+            try:
+                self._algorithm.evaluate(self._problem, values)
+            except NumericalError as error:
+                return error
+            except (ZeroDivisionError, OverflowError) as error:
+                return NumericalError(f"{self.algorithm}: {error} at q = {values['q']}")
+        return NumericalError(f"{self.algorithm}: {status.name} at q = {bound.inputs['q']}")
