@@ -254,7 +254,9 @@ class DelassusSolver:
         except (TypeError, ValueError) as error:
             raise InputError(f"input {name!r} must be numbers of shape {shape}") from error
         if result.shape != shape:
-            order = f"; joints: {', '.join(self._problem.robot.joint_names)}" if name == "q" else ""
+            order = (
+                f"; joints: {', '.join(self._problem.robot.joint_names)}" if name == "q" else ""
+            )
             raise InputError(f"input {name!r} has shape {result.shape}, expected {shape}{order}")
         if not np.isfinite(result).all():
             k = int(np.flatnonzero(~np.isfinite(result))[0])
@@ -269,7 +271,9 @@ class DelassusSolver:
 
     def _joint_of(self, q_index: int) -> str:
         robot = self._problem.robot
-        named = [(o, j.name) for o, j in zip(robot.q_offsets, robot.joints, strict=True) if j.kind.nq]
+        named = [
+            (o, j.name) for o, j in zip(robot.q_offsets, robot.joints, strict=True) if j.kind.nq
+        ]
         return [name for offset, name in named if offset <= q_index][-1]
 
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:

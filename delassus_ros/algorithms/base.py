@@ -28,7 +28,7 @@ class Status(IntEnum):
     """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
 
 
-class Algorithm(ABC):
+class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
     """A way to compute the outputs of a problem.
 
     Attributes

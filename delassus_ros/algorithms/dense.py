@@ -115,9 +115,7 @@ def motion_transform(rotation: Matrix, translation: Vector) -> Matrix:
     return top + [[-value for value in lower[r]] + E[r] for r in range(3)]
 
 
-def contact_jacobian(
-    problem: Problem, jacobians: list[Matrix], rotations: list[Matrix]
-) -> Matrix:
+def contact_jacobian(problem: Problem, jacobians: list[Matrix], rotations: list[Matrix]) -> Matrix:
     """Return J (m, nv): rows linear first, in the contacts' own axes or the world's."""
     rows: Matrix = []
     for contact in problem.contacts:

@@ -62,10 +62,10 @@ def _discover() -> None:
         except ImportError as error:
             _broken[name] = f"needs the package {package!r} ({error})"
     for entry in entry_points(group=ENTRY_POINT_GROUP):
-        # Somebody else's code: whatever it raises, the others stay usable and it is named.
         try:
             entry.load()
         except Exception as error:
+            # Somebody else's code: whatever it raises, the others stay usable and it is named.
             _broken[entry.name] = f"{type(error).__name__} in {entry.value}: {error}"
             _log.warning("algorithm %r of %s cannot be loaded: %s", entry.name, entry.value, error)
 

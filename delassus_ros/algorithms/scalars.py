@@ -76,7 +76,9 @@ def _(x: float, what: str) -> float:
 def check_positive(x: Any, what: str) -> None:
     """Raise NumericalError naming `what` unless the number `x` is > 0."""
     if not x > 0:
-        raise NumericalError(f"{what} is {x}, expected > 0: the mass matrix is not positive definite")
+        raise NumericalError(
+            f"{what} is {x}, expected > 0: the mass matrix is not positive definite"
+        )
 
 
 def is_zero(x: Scalar) -> bool:

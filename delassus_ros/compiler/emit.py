@@ -22,6 +22,7 @@ from delassus_ros.compiler.graph import (
     SIN,
     SQRT,
     SUB,
+    Node,
     operands,
 )
 from delassus_ros.compiler.ir import Writer, literal, pointer
@@ -109,7 +110,7 @@ def _named_pair(trace: Trace, angle: int, s: str, c: str) -> dict[int, str]:
     return found
 
 
-def _instruction(w: Writer, node: tuple, names: dict[int, str]) -> str:  # type: ignore[type-arg]
+def _instruction(w: Writer, node: Node, names: dict[int, str]) -> str:
     """Emit one node and return the name of its value."""
     kind = node[0]
     if kind == INPUT:

@@ -9,6 +9,7 @@ reader of the algorithm would not expect; ``0·x = 0`` holds because inputs are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from delassus_ros.algorithms import scalars
 from delassus_ros.errors import CompilerError
@@ -19,7 +20,7 @@ INPUT, CONSTANT, NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT = (
     "input", "constant", "neg", "add", "sub", "mul", "div", "sqrt", "sin", "cos", "select",
 )  # fmt: skip
 
-Node = tuple  # type: ignore[type-arg]  # heterogeneous by design, see above
+Node: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Graph:
 
     def index_of(self, value: object) -> int:
         """Return the node of a symbol or of a constant number."""
-        if type(value) is Symbol:
+        if isinstance(value, Symbol):
             return value.index
         if isinstance(value, (int, float)):
             return self.node(CONSTANT, float(value) + 0.0)
@@ -125,27 +126,27 @@ class Symbol:
 
     def __add__(self, other: Symbol | float) -> Symbol:
         graph = self.graph
-        if type(other) is not Symbol:
-            if other == 0.0:
-                return self
-            if other < 0.0:
-                return _sub(graph, self.index, graph.node(CONSTANT, -float(other)))
-            return _add(graph, self.index, graph.node(CONSTANT, float(other)))
-        return _add(graph, self.index, other.index)
+        if isinstance(other, Symbol):
+            return _add(graph, self.index, other.index)
+        if other == 0.0:
+            return self
+        if other < 0.0:
+            return _sub(graph, self.index, graph.node(CONSTANT, -float(other)))
+        return _add(graph, self.index, graph.node(CONSTANT, float(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: Symbol | float) -> Symbol:
-        if type(other) is not Symbol:
-            return self + (-other)
-        return _sub(self.graph, self.index, other.index)
+        if isinstance(other, Symbol):
+            return _sub(self.graph, self.index, other.index)
+        return self + (-other)
 
     def __rsub__(self, other: float) -> Symbol:
         return -self if other == 0.0 else (-self) + other
 
-    def __mul__(self, other: Symbol | float) -> Symbol | float:  # type: ignore[override]
+    def __mul__(self, other: Symbol | float) -> Symbol | float:
         graph = self.graph
-        if type(other) is not Symbol:
+        if not isinstance(other, Symbol):
             return _scale(graph, float(other), self.index)
         a, b, negative = self.index, other.index, False
         nodes = graph.nodes
@@ -160,11 +161,11 @@ class Symbol:
 
     def __truediv__(self, other: Symbol | float) -> Symbol:
         graph = self.graph
-        if type(other) is not Symbol:
-            if other == 1.0:
-                return self
-            return Symbol(graph, graph.node(DIV, self.index, graph.node(CONSTANT, float(other))))
-        return Symbol(graph, graph.node(DIV, self.index, other.index))
+        if isinstance(other, Symbol):
+            return Symbol(graph, graph.node(DIV, self.index, other.index))
+        if other == 1.0:
+            return self
+        return Symbol(graph, graph.node(DIV, self.index, graph.node(CONSTANT, float(other))))
 
     def __rtruediv__(self, other: float) -> Symbol | float:
         graph = self.graph

@@ -21,9 +21,7 @@ Array = NDArray[np.float64]
 
 # PYFUNCTYPE keeps the GIL: releasing it for a microsecond costs milliseconds to get it back
 # when another thread is busy.
-_KERNEL_TYPE = ctypes.PYFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-)
+_KERNEL_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _SLICE_TYPE = ctypes.PYFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 )

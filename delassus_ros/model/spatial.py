@@ -173,5 +173,5 @@ class Inertia:
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes (for hashing)."""
-        mass = np.float64(self.mass).tobytes()
+        mass: bytes = np.float64(self.mass).tobytes()
         return mass + self.moment.tobytes() + self.rotational.tobytes()

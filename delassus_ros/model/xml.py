@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,12 +15,12 @@ from delassus_ros.errors import RobotError
 MAX_BYTES = 8 * 2**20
 """Largest document accepted [bytes]; large published robots have 0.2 MiB."""
 MAX_ELEMENTS = 100_000
-"""Most elements accepted; large published robots have 6 000."""
+"""Most elements accepted; large published robots have 4 000."""
 MAX_DEPTH = 64
 """Deepest nesting accepted; the links and joints of a URDF need 4."""
 
-_BOM = "\ufeff"
 _SHOWN = 200
+"""Most characters of a tag or path in a message."""
 
 
 class _BoundedBuilder(ElementTree.TreeBuilder):
@@ -76,21 +77,23 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
         line, column = error.position
         reason = str(error).rsplit(": line ", 1)[0]
         raise RobotError(f"broken XML at line {line}, column {column + 1}: {reason}") from error
-    except (UnicodeError, LookupError, ValueError) as error:
+    except (LookupError, ValueError) as error:
         raise RobotError(f"the XML cannot be decoded: {error}; save it as UTF-8") from error
     return root
 
 
 def _document(source: str | bytes | Path) -> str | bytes:
     """Return the XML document behind `source`, within the size bound."""
-    if isinstance(source, bytes):
-        document: str | bytes = source.lstrip()
+    document: str | bytes
+    if isinstance(source, str):
+        text = source.lstrip().removeprefix("\ufeff").lstrip()
+        # An empty string would be the path of the current folder.
+        is_xml = text.startswith("<") or not text
+        document = text if is_xml else _stripped(_read(Path(source)))
+    elif isinstance(source, bytes):
+        document = _stripped(source)
     elif isinstance(source, Path):
-        document = _read(source).lstrip()
-    elif isinstance(source, str):
-        text = source.lstrip().lstrip(_BOM).lstrip()
-        # A path cannot be told from an empty string, so that is caught below.
-        document = text if text.startswith("<") or not text else _read(Path(source)).lstrip()
+        document = _stripped(_read(source))
     else:
         raise RobotError(
             f"a URDF is given as a path, text or bytes, not as {type(source).__name__}"
@@ -106,6 +109,11 @@ def _document(source: str | bytes | Path) -> str | bytes:
     if not document:
         raise RobotError("the URDF is empty: give a path, or XML that starts with '<robot'")
     return document
+
+
+def _stripped(document: bytes) -> bytes:
+    """Return the document from its first ``<``: white space before it is not XML, but common."""
+    return document.lstrip().removeprefix(codecs.BOM_UTF8).lstrip()
 
 
 def _read(path: Path) -> bytes:

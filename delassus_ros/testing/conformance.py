@@ -1,0 +1,224 @@
+"""The conformance suite: what every registered algorithm must do, third parties' included.
+
+>>> from delassus_ros.testing import CHECKS
+>>> for check in CHECKS:
+...     check("my_algorithm")  # doctest: +SKIP
+
+Each check raises :class:`ConformanceError` with the case that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from delassus_ros import algorithms
+from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.contacts import Contact
+from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
+from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform
+from delassus_ros.model.robot import WORLD
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.solver import DelassusSolver
+from delassus_ros.testing.random_trees import ALL, SIMPLE, random_inertia, random_problem
+
+TOLERANCE = 1e-10
+"""Relative, Frobenius; over all of G and per pair of contacts."""
+
+
+class ConformanceError(DelassusError):
+    """An algorithm does not do what every algorithm must."""
+
+
+def agrees_with_the_definition(name: str) -> None:
+    """Check that G equals the textbook J M⁻¹ Jᵀ, whole and per pair of contacts."""
+    for problem, label in _problems(name):
+        solver = DelassusSolver(problem, name, cache=False)
+        inputs = sample_inputs(problem.inputs, problem, seed=7)
+        G = _solve(solver, inputs)
+        expected = textbook(problem, inputs)
+        error = relative_error(problem, G, expected)
+        _require(error <= TOLERANCE, name, label, f"relative error {error:.1e}")
+
+
+def is_symmetric_and_positive(name: str) -> None:
+    """Check that G is symmetric to the last bit and positive semi-definite to rounding."""
+    for problem, label in _problems(name):
+        solver = DelassusSolver(problem, name, cache=False)
+        G = _solve(solver, sample_inputs(problem.inputs, problem, seed=8))
+        _require(np.array_equal(G, G.T), name, label, "not exactly symmetric")
+        smallest = float(np.linalg.eigvalsh(G)[0])
+        limit = -1e-12 * float(np.linalg.norm(G))
+        _require(smallest >= limit, name, label, f"eigenvalue {smallest:.1e}")
+
+
+def active_contacts_are_blocks(name: str) -> None:
+    """Check that the matrix of some contacts is the block of the matrix of all."""
+    for problem, label in _problems(name):
+        bound = DelassusSolver(problem, name, cache=False).bind()
+        _fill(bound.inputs, sample_inputs(problem.inputs, problem, seed=9))
+        full = bound.solve().matrix.copy()
+        names, offsets = problem.contacts.names, problem.contacts.row_offsets
+        for some in (names[1:], names[::-2], ()):
+            bound.activate(some)
+            solution = bound.solve()
+            rows = [r for i, c in enumerate(names) if c in some
+                    for r in range(offsets[i], offsets[i + 1])]  # fmt: skip
+            same = np.array_equal(solution.matrix, full[np.ix_(rows, rows)])
+            _require(same, name, label, f"matrix of {some} is not the block of the whole")
+
+
+def is_repeatable(name: str) -> None:
+    """Check that two bindings do not disturb each other, and equal inputs give equal bits."""
+    problem, label = next(_problems(name))
+    solver = DelassusSolver(problem, name, cache=False)
+    one, other = solver.bind(), solver.bind()
+    _fill(one.inputs, sample_inputs(problem.inputs, problem, seed=1))
+    _fill(other.inputs, sample_inputs(problem.inputs, problem, seed=2))
+    first = one.solve().matrix.copy()
+    other.solve()
+    same = np.array_equal(one.solve().matrix, first)
+    _require(same, name, label, "a second binding changed the result of the first")
+
+
+def reports_input_that_is_not_finite(name: str) -> None:
+    """Check that a NaN or infinite joint position gives a status and NaN, then recovers."""
+    problem, label = next(_problems(name))
+    bound = DelassusSolver(problem, name, cache=False).bind()
+    good = sample_inputs(problem.inputs, problem, seed=3)
+    for bad in (np.nan, np.inf):
+        _fill(bound.inputs, good)
+        bound.inputs["q"][:] = bad
+        solution = bound.solve()
+        failed = solution.status is not Status.OK and bool(np.isnan(solution.matrix).all())
+        _require(failed, name, label, f"q = {bad} was accepted")
+    _fill(bound.inputs, good)
+    _require(bound.solve().status is Status.OK, name, label, "no recovery after bad input")
+
+
+def reports_a_singular_mass_matrix(name: str) -> None:
+    """Check that a joint that moves no inertia is refused or gives a status."""
+    robot = _massless_leaf()
+    problem = Problem(robot, [Contact("tip", "f1", "surface")])
+    if algorithms.get(name).supports(problem) is not None:
+        return
+    try:
+        bound = DelassusSolver(problem, name, cache=False).bind()
+    except NumericalError:
+        return
+    bound.inputs["q"][:] = 0.3
+    status = bound.solve().status
+    _require(status is not Status.OK, name, "massless leaf", "a matrix came out")
+
+
+def refuses_with_a_reason(name: str) -> None:
+    """Check that a problem that is not supported is refused with the reason."""
+    algorithm = algorithms.get(name)
+    for problem, label in _all_problems():
+        reason = algorithm.supports(problem)
+        if reason is None:
+            continue
+        try:
+            DelassusSolver(problem, name, cache=False)
+        except AlgorithmError as error:
+            _require(reason in str(error), name, label, "the refusal hides the reason")
+        else:
+            raise ConformanceError(f"{name}: {label}: accepted what supports() refuses")
+
+
+def floats_and_machine_code_agree(name: str) -> None:
+    """Check that the kernel equals the algorithm on floats, and that it is counted."""
+    algorithm = algorithms.get(name)
+    if not isinstance(algorithm, TracedAlgorithm):
+        return
+    for problem, label in _problems(name):
+        solver = DelassusSolver(problem, name, cache=False)
+        inputs = sample_inputs(problem.inputs, problem, seed=11)
+        floats = algorithm.evaluate(problem, {k: v.tolist() for k, v in inputs.items()})["G"]
+        error = relative_error(problem, _solve(solver, inputs), np.array(floats, dtype=float))
+        _require(error <= TOLERANCE, name, label, f"kernel and floats differ by {error:.1e}")
+        counted = solver.operations is not None and solver.operations.total > 0
+        _require(counted, name, label, "operations are not counted")
+
+
+CHECKS: tuple[Callable[[str], None], ...] = (
+    agrees_with_the_definition,
+    is_symmetric_and_positive,
+    active_contacts_are_blocks,
+    is_repeatable,
+    reports_input_that_is_not_finite,
+    reports_a_singular_mass_matrix,
+    refuses_with_a_reason,
+    floats_and_machine_code_agree,
+)
+
+
+def textbook(problem: Problem, inputs: dict[str, Array]) -> Array:
+    """Return G by the definition, on floats."""
+    dense = algorithms.get("dense")
+    if not isinstance(dense, TracedAlgorithm):
+        raise ConformanceError("the algorithm 'dense' is not the built-in one")
+    values = {name: array.tolist() for name, array in inputs.items()}
+    return np.array(dense.evaluate(problem, values)["G"], dtype=float)
+
+
+def relative_error(problem: Problem, G: Array, expected: Array) -> float:
+    """Return the largest of ‖ΔG‖/‖G‖ over all of G and over its contact pairs.
+
+    A pair's error is relative to the geometric mean of its two diagonal blocks: coupling
+    may be structurally zero.
+    """
+    offsets = problem.contacts.row_offsets
+    blocks = [slice(a, b) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    sizes = [np.linalg.norm(expected[b, b]) for b in blocks]
+    errors = [np.linalg.norm(G - expected) / np.linalg.norm(expected)]
+    for i, rows in enumerate(blocks):
+        for j, columns in enumerate(blocks):
+            difference = np.linalg.norm((G - expected)[rows, columns])
+            errors.append(difference / np.sqrt(sizes[i] * sizes[j]))
+    return float(np.max(errors))
+
+
+def _all_problems() -> Iterator[tuple[Problem, str]]:
+    for seed, kinds, axes in (
+        (1, SIMPLE, "contact"), (4, SIMPLE, "contact"), (2, SIMPLE, "world"),
+        (9, ALL, "contact"), (6, ALL, "world"),
+    ):  # fmt: skip
+        problem = random_problem(seed, kinds, "world" if axes == "world" else "contact", 9)
+        yield problem, f"random tree {seed}, {axes} axes, base {problem.robot.base}"
+
+
+def _problems(name: str) -> Iterator[tuple[Problem, str]]:
+    """Yield the problems that the algorithm supports."""
+    algorithm = algorithms.get(name)
+    supported = [case for case in _all_problems() if algorithm.supports(case[0]) is None]
+    if not supported:
+        raise ConformanceError(f"{name}: supports none of the suite's problems")
+    yield from supported
+
+
+def _massless_leaf() -> Robot:
+    inertia = random_inertia(np.random.default_rng(0))
+    joints = [
+        Joint("hip", JointKind.REVOLUTE, WORLD),
+        Joint("knee", JointKind.REVOLUTE, 0, Transform(np.eye(3), np.array([0.3, 0.0, 0.0]))),
+    ]
+    frames = [Frame("f0", 0, Transform()), Frame("f1", 1, Transform())]
+    return Robot("massless leaf", joints, [Body("b0", inertia), Body("b1", Inertia())], frames)
+
+
+def _solve(solver: DelassusSolver, inputs: dict[str, Array]) -> Array:
+    return solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation")).matrix
+
+
+def _fill(ports: Mapping[str, Array], values: dict[str, Array]) -> None:
+    for name, array in values.items():
+        ports[name][...] = array
+
+
+def _require(condition: bool, name: str, label: str, what: str) -> None:
+    if not condition:
+        raise ConformanceError(f"{name}: {label}: {what}")

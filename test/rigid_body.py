@@ -1,0 +1,106 @@
+"""Textbook kinematics and dynamics of a Robot in numpy: slow, short, independent of algorithms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from delassus_ros.model import WORLD, Joint, JointKind, Robot, Transform
+from delassus_ros.model.spatial import rotation_between, skew
+
+
+def quaternion_rotation(xyzw: np.ndarray) -> np.ndarray:
+    """Return the rotation matrix of a unit quaternion x, y, z, w."""
+    v, w = skew(xyzw[:3]), xyzw[3]
+    return np.eye(3) + 2.0 * w * v + 2.0 * v @ v
+
+
+def axis_rotation(axis: np.ndarray, angle: float) -> np.ndarray:
+    """Return the rotation by `angle` about a unit axis (Rodrigues)."""
+    k = skew(axis)
+    return np.eye(3) + np.sin(angle) * k + (1.0 - np.cos(angle)) * k @ k
+
+
+def joint_motion(joint: Joint, q: np.ndarray) -> tuple[Transform, np.ndarray]:
+    """Return the joint's displacement and its motion subspace (6, nv), angular first."""
+    axis = np.asarray(joint.axis)
+    zero = np.zeros(3)
+    if joint.kind is JointKind.REVOLUTE:
+        return Transform(axis_rotation(axis, q[0])), np.concatenate([axis, zero])[:, None]
+    if joint.kind is JointKind.PRISMATIC:
+        return Transform(np.eye(3), axis * q[0]), np.concatenate([zero, axis])[:, None]
+    if joint.kind is JointKind.PLANAR:
+        plane = rotation_between((0.0, 0.0, 1.0), axis)
+        motion = np.zeros((6, 3))
+        motion[3:, :2] = plane[:, :2]
+        motion[:3, 2] = axis
+        moved = plane @ np.array([q[0], q[1], 0.0])
+        return Transform(axis_rotation(axis, q[2]), moved), motion
+    if joint.kind is JointKind.FLOATING:
+        return Transform(quaternion_rotation(q[3:]), q[:3]), np.eye(6)
+    return Transform(), np.eye(6)
+
+
+def random_q(robot: Robot, rng: np.random.Generator) -> np.ndarray:
+    """Return a configuration (nq,) with every entry non-zero and unit quaternions."""
+    q = rng.uniform(-1.5, 1.5, robot.nq)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind is JointKind.FLOATING:
+            q[offset + 3 : offset + 7] /= np.linalg.norm(q[offset + 3 : offset + 7])
+    return q
+
+
+def body_poses(robot: Robot, q: np.ndarray, base: Transform | None = None) -> list[Transform]:
+    """Return the pose in the world of every body; `base` is the free-flyer's."""
+    poses: list[Transform] = []
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        moved, _ = joint_motion(joint, q[offset : offset + joint.kind.nq])
+        if joint.kind is JointKind.ROOT:
+            moved = base or Transform()
+        pose = joint.placement @ moved
+        poses.append(pose if joint.parent == WORLD else poses[joint.parent] @ pose)
+    return poses
+
+
+def frame_poses(
+    robot: Robot, q: np.ndarray, base: Transform | None = None
+) -> dict[str, Transform]:
+    """Return the pose in the world of every frame."""
+    bodies = body_poses(robot, q, base)
+    return {
+        name: frame.placement if frame.body == WORLD else bodies[frame.body] @ frame.placement
+        for name, frame in robot.frames.items()
+    }
+
+
+def body_jacobians(robot: Robot, q: np.ndarray) -> list[np.ndarray]:
+    """Return for each body the Jacobian (6, nv) of its twist in its own frame."""
+    jacobians: list[np.ndarray] = []
+    column = 0
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        moved, motion = joint_motion(joint, q[offset : offset + joint.kind.nq])
+        jacobian = np.zeros((6, robot.nv))
+        if joint.parent != WORLD:
+            to_child = (joint.placement @ moved).motion_to_child()
+            jacobian = to_child @ jacobians[joint.parent]
+        jacobian[:, column : column + joint.kind.nv] = motion
+        column += joint.kind.nv
+        jacobians.append(jacobian)
+    return jacobians
+
+
+def mass_matrix(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return M (nv, nv) = Σ Jᵢᵀ Iᵢ Jᵢ, plus armature."""
+    mass = np.zeros((robot.nv, robot.nv))
+    for body, jacobian in zip(robot.bodies, body_jacobians(robot, q), strict=True):
+        mass += jacobian.T @ body.inertia.matrix() @ jacobian
+    armature = [joint.armature for joint in robot.joints for _ in range(joint.kind.nv)]
+    return mass + np.diag(armature)
+
+
+def velocity_index(robot: Robot) -> dict[str, slice]:
+    """Return each joint's columns of the mass matrix, by name."""
+    index, column = {}, 0
+    for joint in robot.joints:
+        index[joint.name] = slice(column, column + joint.kind.nv)
+        column += joint.kind.nv
+    return index

@@ -1,0 +1,280 @@
+"""What is refused, dropped or tolerated in the links and joints of a URDF."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from urdf_text import INERTIAL, joint, link, robot_xml
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model import Robot
+from delassus_ros.model.description import MAX_NAME
+from delassus_ros.model.urdf import read_urdf
+
+
+def refuses(words: str, *parts: str) -> None:
+    """Assert that this URDF is refused with these words."""
+    with pytest.raises(RobotError, match=words):
+        read_urdf(robot_xml(*parts))
+
+
+def with_joint(inside: str = "", kind: str = "revolute") -> tuple[str, ...]:
+    """Return two links and a joint 'knee' with this content besides its links."""
+    ends = '<parent link="a"/><child link="b"/>'
+    return link("a"), link("b"), f'<joint name="knee" type="{kind}">{ends}{inside}</joint>'
+
+
+def with_inertial(old: str, new: str) -> str:
+    """Return a link 'shank' whose inertial differs from a sound one."""
+    assert old in INERTIAL
+    return link("shank", INERTIAL.replace(old, new))
+
+
+# --- robot ------------------------------------------------------------------------------------
+
+
+def test_refuses_another_root_element() -> None:
+    with pytest.raises(
+        RobotError, match="not a URDF: the root element is <sdf>, expected <robot>"
+    ):
+        read_urdf('<sdf version="1.9"><model name="m"/></sdf>')
+
+
+def test_refuses_a_robot_without_name() -> None:
+    with pytest.raises(RobotError, match="a <robot> has no name"):
+        read_urdf(f"<robot>{link('a')}</robot>")
+
+
+def test_a_default_namespace_changes_nothing() -> None:
+    parts = (link("a"), link("b"), joint("j", "a", "b"))
+    plain = robot_xml(*parts)
+    drake = plain.replace("<robot ", '<robot xmlns="http://drake.mit.edu" ')
+    assert read_urdf(drake).to_bytes() == read_urdf(plain).to_bytes()
+
+
+def test_elements_of_another_namespace_are_dropped() -> None:
+    plain = robot_xml(link("a"))
+    foreign = plain.replace("<robot ", '<robot xmlns:c="urn:x" ').replace(
+        "</robot>", '<c:link name="b"/></robot>'
+    )
+    assert read_urdf(foreign).to_bytes() == read_urdf(plain).to_bytes()
+
+
+def test_refuses_unexpanded_xacro() -> None:
+    text = robot_xml(link("a"), '<xacro:leg prefix="LF"/>').replace(
+        "<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" '
+    )
+    with pytest.raises(RobotError, match="<leg> is xacro: expand the file first with 'xacro "):
+        read_urdf(text)
+
+
+@pytest.mark.parametrize("tag", ["loop", "coupling"])
+def test_refuses_urdf_plus_closures(tag: str) -> None:
+    closure = f'<{tag} name="rod"><predecessor link="a"/><successor link="a"/></{tag}>'
+    refuses(
+        f"{tag} 'rod': closed loops and coupled joints .* not supported yet", link("a"), closure
+    )
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        '<gazebo reference="a"><kp>1</kp></gazebo>',
+        '<transmission name="t"><joint name="j"><x/></joint></transmission>',
+        '<ros2_control name="c" type="system"><joint name="j"/></ros2_control>',
+        '<sensor name="s" type="camera"/>',
+        '<material name="grey"/>',
+    ],
+)
+def test_other_tags_are_dropped(dropped: str) -> None:
+    assert read_urdf(robot_xml(link("a"), dropped)).to_bytes() == (
+        read_urdf(robot_xml(link("a"))).to_bytes()
+    )
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def test_refuses_repeated_and_missing_names() -> None:
+    refuses("link 'a' appears twice; names must be unique", link("a"), link("a"))
+    refuses(
+        "joint 'j' appears twice; names must be unique",
+        *(link(name) for name in "abc"), joint("j", "a", "b"), joint("j", "b", "c"),
+    )  # fmt: skip
+    refuses("a <link> has no name", "<link/>")
+    refuses("a <joint> has no name", link("a"), '<joint type="fixed" name=""/>')
+
+
+def test_refuses_endless_names_without_repeating_them() -> None:
+    with pytest.raises(RobotError, match=r"names may have at most 1000 characters") as caught:
+        read_urdf(robot_xml(link("x" * (MAX_NAME + 1))))
+    assert len(str(caught.value)) < 200
+
+
+# --- joints -----------------------------------------------------------------------------------
+
+
+def test_refuses_unknown_joint_types() -> None:
+    known = "types: fixed, revolute, continuous, prismatic, planar, floating"
+    refuses(f"joint 'knee': unknown joint type 'ball'; {known}", *with_joint(kind="ball"))
+    text = robot_xml(*with_joint()).replace(' type="revolute"', "")
+    with pytest.raises(RobotError, match="joint 'knee': unknown joint type ''; types: fixed"):
+        read_urdf(text)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "planar", "floating"])
+def test_refuses_mimic_joints(kind: str) -> None:
+    refuses(
+        "joint 'knee': <mimic>: coupled joints are not supported yet; make the joint fixed",
+        *with_joint('<axis xyz="1 0 0"/><mimic joint="other"/>', kind),
+    )
+
+
+def test_mimic_on_a_fixed_joint_means_nothing() -> None:
+    robot = read_urdf(robot_xml(*with_joint('<mimic joint="other"/>', "fixed")))
+    assert robot.joint_names == ()
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "planar"])
+@pytest.mark.parametrize("axis", ["0 0 0", "1e-200 0 0"])
+def test_refuses_a_zero_axis(kind: str, axis: str) -> None:
+    refuses(
+        "joint 'knee': the axis must not be zero; give its direction in <axis xyz>",
+        *with_joint(f'<axis xyz="{axis}"/>', kind),
+    )
+
+
+@pytest.mark.parametrize(
+    ("axis", "words"),
+    [
+        ('<axis xyz="nan 0 1"/>', "joint 'knee': axis: numbers must be finite .* got nan 0 1"),
+        ('<axis xyz="inf 0 1"/>', "joint 'knee': axis: numbers must be finite .* got inf 0 1"),
+        ('<axis xyz="0 1"/>', "joint 'knee': expected three numbers"),
+        ('<axis xyz="x y z"/>', "joint 'knee': could not convert string to float: 'x'"),
+        ("<axis/>", "joint 'knee': <axis> has no attribute 'xyz'"),
+        ('<axis xyz="0 0 1"/><axis xyz="0 1 0"/>', "joint 'knee': <axis> appears 2 times"),
+    ],
+)
+def test_refuses_unreadable_axes(axis: str, words: str) -> None:
+    refuses(words, *with_joint(axis))
+
+
+@pytest.mark.parametrize("kind", ["fixed", "floating"])
+def test_the_axis_of_fixed_and_floating_joints_means_nothing(kind: str) -> None:
+    read_urdf(robot_xml(*with_joint('<axis xyz="0 0 0"/>', kind)))
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ('<origin xyz="0 nan 0"/>', "joint 'knee': origin xyz: numbers must be finite"),
+        ('<origin rpy="0 0 -inf"/>', "joint 'knee': origin rpy: numbers must be finite"),
+        ('<origin xyz="1e300 0 0"/>', "joint 'knee': origin xyz: .* at most 1e.09 in SI units"),
+        ('<origin xyz="1 2"/>', r"joint 'knee': expected three numbers \(at /joint.*origin"),
+        ('<origin xyz="1 2 3 4"/>', "joint 'knee': expected three numbers"),
+        ('<origin xyz=""/>', "joint 'knee': expected three numbers"),
+        ('<origin rpy="a b c"/>', "joint 'knee': could not convert .*'a' .*origin"),
+        ("<origin/><origin/>", "joint 'knee': <origin> appears 2 times; one is meant"),
+        ('<origin quat_xyzw="0 0 0 1"/>', "joint 'knee': <origin quat_xyzw=…> is not supported"),
+    ],
+)
+def test_refuses_unreadable_origins(origin: str, words: str) -> None:
+    refuses(words, *with_joint(origin))
+
+
+def test_missing_parts_of_an_origin_are_zero() -> None:
+    def placement(origin: str) -> list[float]:
+        pose = read_urdf(robot_xml(*with_joint(origin))).joints[1].placement
+        return [*pose.translation, *pose.rotation.ravel()]
+
+    identity = [0, 0, 0, *np.eye(3).ravel()]
+    assert placement("") == placement("<origin/>") == identity
+    assert placement('<origin xyz="1 2 3"/>') == [1, 2, 3, *np.eye(3).ravel()]
+    assert placement('<origin rpy="0 0 0.5"/>')[:3] == [0, 0, 0]
+    assert placement('<origin rpy="0 0 0.5"/>')[3] == np.cos(0.5)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ('<limit lower="2" upper="1"/>', "joint 'knee': limits must have lower <= upper, got 2"),
+        ('<limit lower="nan" upper="1"/>', "joint 'knee': limits must have lower <= upper"),
+        ('<limit lower="x"/>', "joint 'knee': could not convert string to float: 'x' .*limit"),
+    ],
+)
+def test_refuses_unreadable_limits(limit: str, words: str) -> None:
+    refuses(words, *with_joint(limit))
+
+
+def test_effort_and_velocity_are_neither_needed_nor_read() -> None:
+    moved = read_urdf(robot_xml(*with_joint('<limit lower="-1" upper="2" effort="x"/>'))).joints[1]
+    assert (moved.lower, moved.upper) == (-1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('<joint name="knee" type="fixed"><child link="b"/></joint>', "parent"),
+        ('<joint name="knee" type="fixed"><parent link="a"/></joint>', "child"),
+    ],
+)
+def test_refuses_joints_without_ends(text: str, words: str) -> None:
+    refuses(f"joint 'knee': Required element not set in XML: {words}", link("a"), link("b"), text)
+
+
+@pytest.mark.parametrize("end", ["parent", "child"])
+def test_refuses_ends_without_link(end: str) -> None:
+    text = robot_xml(*with_joint())
+    for nothing in (f"<{end}/>", f'<{end} link=""/>'):
+        name = {"parent": "a", "child": "b"}[end]
+        with pytest.raises(RobotError, match=f"joint 'knee': <{end}> has no attribute 'link'"):
+            read_urdf(text.replace(f'<{end} link="{name}"/>', nothing))
+
+
+# --- inertia ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('value="1.5"', 'value="-1.5"', "link 'shank': mass must be >= 0 kg, got -1.5"),
+        ('value="1.5"', 'value="nan"', "link 'shank': mass: numbers must be finite .*got nan"),
+        ('value="1.5"', 'value="inf"', "link 'shank': mass: numbers must be finite .*got inf"),
+        ('value="1.5"', 'value="heavy"', "link 'shank': could not convert .*'heavy'"),
+        ('value="1.5"', "", "link 'shank': <mass> has no attribute 'value'"),
+        ('<mass value="1.5"/>', "", "link 'shank': Required element not set in XML: mass"),
+        ('ixx="0.02"', 'ixx="nan"', "link 'shank': inertia: numbers must be finite"),
+        ('ixx="0.02"', "", "link 'shank': Required attribute not set in XML: ixx .*inertia"),
+        ('ixx="0.02"', 'ixx=""', "link 'shank': could not convert string to float: ''"),
+        ('xyz="0.1 0.02 -0.03"', 'xyz="0 nan 0"', "link 'shank': origin xyz: .* got 0 nan 0"),
+        ('rpy="0.3 -0.2 0.1"', 'rpy="0 0 inf"', "link 'shank': origin rpy: .* got 0 0 inf"),
+        ("<mass", '<mass value="1"/><mass', "link 'shank': <mass> appears 2 times"),
+    ],
+)
+def test_refuses_unreadable_inertials(old: str, new: str, words: str) -> None:
+    refuses(words, with_inertial(old, new))
+
+
+def test_refuses_two_inertials() -> None:
+    refuses("link 'shank': <inertial> appears 2 times", link("shank", INERTIAL * 2))
+
+
+def test_mass_without_inertia_is_a_point_mass() -> None:
+    point = '<inertial><origin xyz="0 0 2"/><mass value="3"/></inertial>'
+    inertia = read_urdf(robot_xml(link("a", point))).bodies[0].inertia
+    assert inertia.moment.tolist() == [0, 0, 6]
+    assert inertia.rotational.tolist() == [[12, 0, 0], [0, 12, 0], [0, 0, 0]]
+
+
+def test_inertia_is_turned_by_its_origin() -> None:
+    def quarter_turned(rpy: str) -> Robot:
+        return read_urdf(robot_xml(link("a", INERTIAL.replace("0.3 -0.2 0.1", rpy))))
+
+    plain = quarter_turned("0 0 0").bodies[0].inertia
+    turned = quarter_turned(f"0 0 {np.pi / 2}").bodies[0].inertia
+    assert np.array_equal(plain.moment, turned.moment)
+    swapped = np.array([[0.03, -0.001, -0.002], [-0.001, 0.02, 0.0], [-0.002, 0.0, 0.04]])
+    unturned = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.04]])
+    assert np.allclose(
+        turned.rotational - plain.rotational, swapped - unturned, rtol=0, atol=1e-15
+    )

@@ -1,0 +1,157 @@
+"""Published robots: masses, frames and mass matrix as Pinocchio's own URDF reader has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from rigid_body import frame_poses, mass_matrix, random_q, velocity_index
+from urdf_text import joint, link, robot_xml
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model import JointKind, Robot
+from delassus_ros.model.robot import Base
+from delassus_ros.model.urdf import read_urdf
+
+pin = pytest.importorskip("pinocchio")
+
+ALWAYS_HERE: dict[str, tuple[Callable[[], str | Path], Base]] = {
+    "quadruped": (robots.quadruped, "floating"),
+    "panda": (robots.panda, "fixed"),
+    "solo12": (robots.solo12, "floating"),
+    "anymal": (robots.anymal, "floating"),
+    "talos": (robots.talos, "floating"),
+    "tiago": (lambda: robots.example("tiago_description/robots/tiago.urdf"), "floating"),
+    "human": (lambda: robots.example("human_description/robots/human.urdf"), "floating"),
+}
+SHARED: dict[str, Base] = {
+    "atlas_v5": "floating",
+    "shadow_hand_right": "fixed",
+    "go1_unitree": "floating",
+    "g1_29dof": "floating",
+    "anymal_c": "floating",
+    "panda_arm": "fixed",
+    "ur5": "fixed",
+    "epr_digit_like_2legs": "floating",
+    "grbda_mini_cheetah_approximate": "fixed",
+    "grbda_mit_humanoid_approximate": "fixed",
+}
+TOLERANCE = 1e-12
+
+
+@pytest.mark.parametrize("name", ALWAYS_HERE)
+def test_agrees_with_pinocchio(name: str) -> None:
+    load, base = ALWAYS_HERE[name]
+    assert_agrees_with_pinocchio(load(), base)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_robot_agrees_with_pinocchio(name: str) -> None:
+    assert_agrees_with_pinocchio(robots.shared(name), SHARED[name])
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_every_kind_of_joint_agrees_with_pinocchio(base: Base) -> None:
+    limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+    text = robot_xml(
+        *(link(name) for name in "abcdefg"),
+        joint("turn", "a", "b", "revolute", '<axis xyz="1 2 -3"/>' + limit),
+        joint("spin", "b", "c", "continuous", '<axis xyz="-1 0.5 0.2"/>'),
+        joint("weld", "c", "g", "fixed", ""),
+        joint("slide", "g", "d", "prismatic", '<axis xyz="0.3 -1 2"/>' + limit),
+        joint("plane", "d", "e", "planar", '<axis xyz="0 0 1"/>'),
+        joint("free", "e", "f", "floating", ""),
+    )
+    assert_agrees_with_pinocchio(text, base)
+
+
+def assert_agrees_with_pinocchio(source: str | Path, base: Base) -> None:
+    """Compare names, masses, link poses and the mass matrix at random configurations."""
+    robot = Robot.from_urdf(source, base)
+    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+    if base == "floating":
+        model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer(), "root")
+    else:
+        model = pin.buildModelFromXML(text)
+    assert set(model.names) - {"universe"} == {item.name for item in robot.joints}
+    assert robot.nv == model.nv
+    their_links = [frame.name for frame in model.frames if frame.type == pin.FrameType.BODY]
+    assert sorted(robot.frames) == sorted(their_links)
+    for i, item in enumerate(robot.joints):
+        their_mass = model.inertias[model.getJointId(item.name)].mass
+        assert robot.bodies[i].inertia.mass == pytest.approx(their_mass, rel=1e-14)
+
+    data = model.createData()
+    rng = np.random.default_rng(7)
+    order = pinocchio_order(model, robot)
+    for _ in range(3):
+        q = random_q(robot, rng)
+        theirs = pinocchio_q(model, robot, q)
+        pin.framesForwardKinematics(model, data, theirs)
+        for frame, pose in frame_poses(robot, q).items():
+            oracle = data.oMf[model.getFrameId(frame, pin.FrameType.BODY)]
+            assert np.abs(pose.rotation - oracle.rotation).max() < TOLERANCE, frame
+            assert np.abs(pose.translation - oracle.translation).max() < TOLERANCE, frame
+        pin.crba(model, data, theirs)
+        expected = (np.triu(data.M) + np.triu(data.M, 1).T)[np.ix_(order, order)]
+        # Each entry against the joints it couples: fingers count as much as legs.
+        scale = np.sqrt(np.diag(expected))
+        difference = (mass_matrix(robot, q) - expected) / np.outer(scale, scale)
+        assert np.abs(difference).max() < TOLERANCE
+
+
+def pinocchio_q(model: pin.Model, robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return the same configuration in Pinocchio's order; a free-flyer at the identity."""
+    theirs = pin.neutral(model)
+    for item, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        their = model.joints[model.getJointId(item.name)]
+        entries = q[offset : offset + item.kind.nq]
+        if item.kind is JointKind.REVOLUTE and their.nq == 2:
+            entries = np.array([np.cos(entries[0]), np.sin(entries[0])])
+        elif item.kind is JointKind.PLANAR:
+            entries = np.array([*entries[:2], np.cos(entries[2]), np.sin(entries[2])])
+        theirs[their.idx_q : their.idx_q + len(entries)] = entries
+    return theirs
+
+
+def pinocchio_order(model: pin.Model, robot: Robot) -> np.ndarray:
+    """Return for each of our velocities its index in Pinocchio's."""
+    order = np.empty(robot.nv, dtype=int)
+    for name, columns in velocity_index(robot).items():
+        their = model.joints[model.getJointId(name)]
+        count = columns.stop - columns.start
+        # Six freedoms: angular first here, linear first there.
+        inner = [3, 4, 5, 0, 1, 2] if count == 6 else range(count)
+        order[columns] = [their.idx_v + i for i in inner]
+    return order
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("grbda_four_bar", "loop 'loop1': closed loops"),
+        ("grbda_six_bar", "loop 'constraint1': closed loops"),
+        ("grbda_planar_leg_linkage", "loop 'linkage': closed loops"),
+        ("grbda_mini_cheetah", "coupling 'FR_abad_tranmission': closed loops and coupled"),
+        ("grbda_mit_humanoid", "coupling 'right_hipz_transmission': closed loops"),
+        ("grbda_mit_humanoid_leg", "coupling 'hipz_transmission': closed loops"),
+        ("grbda_jvrc1_humanoid", "coupling 'waist-yaw-transmission': closed loops"),
+        ("grbda_revolute_rotor_chain", "coupling 'transmission1': closed loops"),
+    ],
+)
+def test_closed_loops_and_couplings_are_refused_by_name(name: str, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        read_urdf(robots.shared(name))
+
+
+def test_mimic_of_a_published_robot_is_refused_by_name() -> None:
+    with pytest.raises(RobotError, match="joint 'panda_finger_joint2': <mimic>"):
+        read_urdf(robots.example("panda_description/urdf/panda.urdf"))
+
+
+def test_inertia_of_a_published_robot_is_refused_by_name() -> None:
+    with pytest.raises(RobotError, match="link 'body': the inertia of the body .* semidefinite"):
+        read_urdf(robots.example("romeo_description/urdf/romeo_laas_small.urdf"))

@@ -1,0 +1,122 @@
+"""The immutable robot: what it refuses, its sizes, its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
+
+UNIT = Inertia(1.0, np.zeros(3), np.eye(3))
+
+
+def chain(*kinds: JointKind) -> Robot:
+    """Return joints j0, j1, … one on the other, with a frame tip on the last body."""
+    joints = [Joint(f"j{i}", kind, i - 1) for i, kind in enumerate(kinds)]
+    bodies = [Body(f"b{i}", UNIT) for i in range(len(kinds))]
+    return Robot("chain", joints, bodies, [Frame("tip", len(kinds) - 1, Transform())])
+
+
+def test_sizes_offsets_and_names() -> None:
+    robot = chain(JointKind.ROOT, JointKind.REVOLUTE, JointKind.FLOATING, JointKind.PLANAR)
+    assert (robot.nq, robot.nv) == (11, 16)
+    assert robot.q_offsets == (0, 0, 1, 8)
+    assert robot.joint_names == ("j1", "j2", "j3")
+    assert robot.base == "floating"
+    assert chain(JointKind.REVOLUTE).base == "fixed"
+    assert "joints=3" in repr(robot)
+    assert robot.neutral().tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
+
+
+def test_is_immutable() -> None:
+    robot = chain(JointKind.REVOLUTE)
+    with pytest.raises(FrozenInstanceError):
+        robot.joints[0].armature = 1.0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        robot.frames["new"] = Frame("new", 0, Transform())  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        robot.nq = 3  # type: ignore[misc]
+
+
+def test_refuses_different_numbers_of_joints_and_bodies() -> None:
+    with pytest.raises(RobotError, match="1 joints but 0 bodies"):
+        Robot("r", [Joint("a", JointKind.REVOLUTE, WORLD)], [], [])
+
+
+@pytest.mark.parametrize("parent", [-2, 0, 1])
+def test_refuses_parents_that_do_not_come_first(parent: int) -> None:
+    with pytest.raises(RobotError, match="joint 'a': parent body .* must come before body 0"):
+        Robot("r", [Joint("a", JointKind.REVOLUTE, parent)], [Body("b", UNIT)], [])
+
+
+def test_refuses_repeated_names() -> None:
+    joints = [Joint("a", JointKind.REVOLUTE, WORLD), Joint("a", JointKind.REVOLUTE, 0)]
+    bodies = [Body("b", UNIT), Body("c", UNIT)]
+    with pytest.raises(RobotError, match="joint 'a' appears twice"):
+        Robot("r", joints, bodies, [])
+    frames = [Frame("f", 0, Transform()), Frame("f", 0, Transform())]
+    with pytest.raises(RobotError, match="frame 'f' appears twice"):
+        Robot("r", joints[:1], bodies[:1], frames)
+
+
+def test_refuses_a_free_flyer_inside_the_tree() -> None:
+    with pytest.raises(RobotError, match="joint 'j1': a free-flyer must be the first joint"):
+        chain(JointKind.REVOLUTE, JointKind.ROOT)
+
+
+@pytest.mark.parametrize("body", [-2, 1])
+def test_refuses_frames_on_no_body(body: int) -> None:
+    joints, bodies = [Joint("a", JointKind.REVOLUTE, WORLD)], [Body("b", UNIT)]
+    with pytest.raises(RobotError, match=f"frame 'f': there is no body {body}"):
+        Robot("r", joints, bodies, [Frame("f", body, Transform())])
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 0), (0, 0, 2), (np.nan, 0, 1)])
+def test_refuses_axes_that_are_not_unit(axis: tuple[float, ...]) -> None:
+    with pytest.raises(RobotError, match="joint 'a': axis .* must be a unit vector"):
+        Joint("a", JointKind.REVOLUTE, WORLD, axis=np.array(axis))
+
+
+def test_armature_returns_another_robot() -> None:
+    robot = chain(JointKind.REVOLUTE, JointKind.PRISMATIC)
+    armed = robot.with_armature({"j1": 0.25})
+    assert [joint.armature for joint in armed.joints] == [0.0, 0.25]
+    assert [joint.armature for joint in robot.joints] == [0.0, 0.0]
+    assert list(armed.frames) == list(robot.frames)
+
+
+@pytest.mark.parametrize(
+    ("armature", "words"),
+    [
+        ({"j9": 0.1}, "unknown joint 'j9'; joints: j1, j2"),
+        ({"j1": -0.1}, "joint 'j1': armature must be finite and >= 0, got -0.1"),
+        ({"j1": np.nan}, "joint 'j1': armature must be finite and >= 0, got nan"),
+        ({"j2": 0.1}, "joint 'j2': armature is defined for revolute and prismatic"),
+        ({"j0": 0.1}, "joint 'j0': armature is defined for .* this one is root"),
+    ],
+)
+def test_armature_refusals(armature: dict[str, float], words: str) -> None:
+    robot = chain(JointKind.ROOT, JointKind.REVOLUTE, JointKind.PLANAR)
+    with pytest.raises(RobotError, match=words):
+        robot.with_armature(armature)
+
+
+def test_bytes_change_with_all_that_moves_the_matrix_and_with_nothing_else() -> None:
+    joint = Joint("a", JointKind.REVOLUTE, WORLD)
+    body = Body("b", UNIT)
+    frame = Frame("tip", 0, Transform())
+    plain = Robot("r", [joint], [body], [frame]).to_bytes()
+    limited = Robot("s", [replace(joint, upper=1.0)], [replace(body, name="c")], [frame])
+    assert limited.to_bytes() == plain
+    variants = [
+        Robot("r", [replace(joint, axis=np.array([0, 1, 0]))], [body], [frame]),
+        Robot("r", [replace(joint, kind=JointKind.PRISMATIC)], [body], [frame]),
+        Robot("r", [replace(joint, armature=0.5)], [body], [frame]),
+        Robot("r", [joint], [replace(body, inertia=Inertia(2.0))], [frame]),
+        Robot("r", [joint], [body], [replace(frame, body=WORLD)]),
+        Robot("r", [joint], [body], [replace(frame, placement=Transform.from_xyz_rpy((1, 0, 0)))]),
+    ]
+    assert len({plain, *(variant.to_bytes() for variant in variants)}) == 7

@@ -1,0 +1,137 @@
+"""Rigid transforms and inertias against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rigid_body import axis_rotation
+
+from delassus_ros.model import Inertia, Transform
+from delassus_ros.model.spatial import rotation_between, rotation_from_rpy, skew
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a seeded generator."""
+    return np.random.default_rng(1)
+
+
+def random_transform(rng: np.random.Generator) -> Transform:
+    """Return a pose with no special structure."""
+    return Transform.from_xyz_rpy(rng.normal(size=3), rng.uniform(-3.0, 3.0, 3))
+
+
+def cloud_inertia(points: np.ndarray, masses: np.ndarray) -> Inertia:
+    """Return the inertia of point masses, from the definition of each moment."""
+    rotational = sum(
+        mass * (point @ point * np.eye(3) - np.outer(point, point))
+        for mass, point in zip(masses, points, strict=True)
+    )
+    return Inertia(masses.sum(), masses @ points, rotational)
+
+
+def test_skew_is_the_cross_product(rng: np.random.Generator) -> None:
+    u, v = rng.normal(size=(2, 3))
+    assert np.allclose(skew(u) @ v, np.cross(u, v), rtol=0, atol=1e-15)
+
+
+def test_rpy_is_yaw_after_pitch_after_roll(rng: np.random.Generator) -> None:
+    roll, pitch, yaw = rng.uniform(-3.0, 3.0, 3)
+    x, y, z = np.eye(3)
+    expected = axis_rotation(z, yaw) @ axis_rotation(y, pitch) @ axis_rotation(x, roll)
+    assert np.allclose(rotation_from_rpy((roll, pitch, yaw)), expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.3, 2.0, 2.2, 3.0, np.pi - 1e-6, np.pi - 1e-12])
+def test_rotation_between_is_the_smallest_that_takes_a_to_b(
+    angle: float, rng: np.random.Generator
+) -> None:
+    for _ in range(20):
+        u, n = np.linalg.qr(rng.normal(size=(3, 2)))[0].T
+        v = axis_rotation(n, angle) @ u
+        r = rotation_between(u, v)
+        assert np.allclose(r @ u, v, rtol=0, atol=1e-14)
+        assert np.allclose(r @ r.T, np.eye(3), rtol=0, atol=1e-14)
+        assert np.linalg.det(r) > 0
+        # The smallest rotation turns by the angle between the two and not more. Near a half
+        # turn the trace knows the angle only to the square root of the rounding.
+        assert np.trace(r) == pytest.approx(1.0 + 2.0 * np.cos(angle), abs=1e-12)
+
+
+def test_rotation_between_opposite_vectors() -> None:
+    for u in np.vstack([np.eye(3), -np.eye(3)]):
+        r = rotation_between(u, -u)
+        assert np.allclose(r @ u, -u, rtol=0, atol=1e-15)
+        assert np.allclose(r @ r.T, np.eye(3), rtol=0, atol=1e-15)
+        assert np.linalg.det(r) == pytest.approx(1.0)
+
+
+def test_transform_composes_and_inverts(rng: np.random.Generator) -> None:
+    a, b = random_transform(rng), random_transform(rng)
+    point = rng.normal(size=3)
+    in_b = b.rotation @ point + b.translation
+    composed = a @ b
+    assert np.allclose(
+        composed.rotation @ point + composed.translation,
+        a.rotation @ in_b + a.translation,
+        rtol=0,
+        atol=1e-14,
+    )
+    identity = a @ a.inverse()
+    assert np.allclose(identity.rotation, np.eye(3), rtol=0, atol=1e-15)
+    assert np.allclose(identity.translation, 0.0, rtol=0, atol=1e-15)
+
+
+def test_motion_to_child_moves_the_point_of_reference(rng: np.random.Generator) -> None:
+    pose = random_transform(rng)
+    angular, linear = rng.normal(size=(2, 3))
+    twist = pose.motion_to_child() @ np.concatenate([angular, linear])
+    at_child = linear + np.cross(angular, pose.translation)
+    assert np.allclose(twist[:3], pose.rotation.T @ angular, rtol=0, atol=1e-14)
+    assert np.allclose(twist[3:], pose.rotation.T @ at_child, rtol=0, atol=1e-14)
+
+
+def test_inertia_from_com_and_in_parent_match_a_cloud_of_points(rng: np.random.Generator) -> None:
+    points, masses = rng.normal(size=(12, 3)), rng.uniform(0.1, 2.0, 12)
+    com = masses @ points / masses.sum()
+    about_com = cloud_inertia(points - com, masses).rotational
+    inertia = Inertia.from_com(masses.sum(), com, about_com)
+    expected = cloud_inertia(points, masses)
+    assert np.allclose(inertia.matrix(), expected.matrix(), rtol=0, atol=1e-12)
+
+    pose = random_transform(rng)
+    moved = cloud_inertia(points @ pose.rotation.T + pose.translation, masses)
+    assert np.allclose(inertia.in_parent(pose).matrix(), moved.matrix(), rtol=0, atol=1e-12)
+
+
+def test_lumping_adds_clouds(rng: np.random.Generator) -> None:
+    points, masses = rng.normal(size=(12, 3)), rng.uniform(0.1, 2.0, 12)
+    both = cloud_inertia(points[:5], masses[:5]) + cloud_inertia(points[5:], masses[5:])
+    assert np.allclose(both.matrix(), cloud_inertia(points, masses).matrix(), rtol=0, atol=1e-12)
+
+
+def test_inertia_matrix_gives_kinetic_energy(rng: np.random.Generator) -> None:
+    points, masses = rng.normal(size=(12, 3)), rng.uniform(0.1, 2.0, 12)
+    angular, linear = rng.normal(size=(2, 3))
+    twist = np.concatenate([angular, linear])
+    velocities = linear + np.cross(angular, points)
+    energy = (masses * (velocities**2).sum(axis=1)).sum() / 2.0
+    matrix = cloud_inertia(points, masses).matrix()
+    assert twist @ matrix @ twist / 2.0 == pytest.approx(energy, rel=1e-13)
+
+
+def test_numbers_are_read_only_copies() -> None:
+    translation = np.ones(3)
+    pose = Transform(np.eye(3), translation)
+    translation[0] = 5.0
+    assert pose.translation[0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        pose.translation[0] = 5.0
+    with pytest.raises(ValueError, match="read-only"):
+        Inertia().rotational[0, 0] = 5.0
+
+
+def test_bytes_tell_apart_what_differs() -> None:
+    assert Transform().to_bytes() == Transform.from_xyz_rpy().to_bytes()
+    assert Transform().to_bytes() != Transform.from_xyz_rpy(xyz=(0, 0, 1e-12)).to_bytes()
+    assert Inertia(1.0).to_bytes() != Inertia(2.0).to_bytes()

@@ -1,0 +1,273 @@
+"""Broken and hostile XML: nothing but a RobotError may come out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from urdf_text import joint, link, robot_xml
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model import Robot
+from delassus_ros.model.urdf import read_urdf
+from delassus_ros.model.xml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, parse_xml
+
+SOUND = robot_xml(
+    link("trunk"),
+    link("thigh"),
+    link("foot", ""),
+    joint("hip", "trunk", "thigh", "revolute", '<axis xyz="0 1 0"/><limit lower="-1" upper="1"/>'),
+    joint("sole", "thigh", "foot", "fixed", ""),
+)
+
+
+# --- sources ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", ["", "\ufeff", "\n  ", "\ufeff\n", "\n\ufeff"])
+@pytest.mark.parametrize(
+    "declaration", ["", '<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-8"?>\n']
+)
+def test_reads_text_bytes_and_files(tmp_path: Path, before: str, declaration: str) -> None:
+    text = before + declaration + "<!-- ö -->" + SOUND
+    expected = read_urdf(SOUND).to_bytes()
+    path = tmp_path / "robot.urdf"
+    path.write_bytes(text.encode())
+    for source in (text, text.encode(), path, str(path)):
+        assert read_urdf(source).to_bytes() == expected
+
+
+def test_text_is_text_whatever_encoding_it_declares() -> None:
+    text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + SOUND.replace("trunk", "größe")
+    assert "größe" in read_urdf(text).frames
+
+
+def test_bytes_are_read_in_the_encoding_they_declare() -> None:
+    text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + SOUND.replace("trunk", "größe")
+    assert "größe" in read_urdf(text.encode("latin-1")).frames
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        SOUND.replace("trunk", "größe").encode("latin-1"),
+        b'<?xml version="1.0" encoding="klingon"?>' + SOUND.encode(),
+        b'<?xml version="1.0" encoding="utf-7"?>' + SOUND.encode(),
+        b'<?xml version="1.0" encoding="shift_jis"?>' + SOUND.encode(),
+        SOUND.replace("trunk", "\ud800"),
+        SOUND.replace("trunk", "\0"),
+    ],
+)
+def test_refuses_what_cannot_be_decoded(source: str | bytes) -> None:
+    with pytest.raises(RobotError, match="broken XML at line|cannot be decoded"):
+        read_urdf(source)
+
+
+@pytest.mark.parametrize("source", ["", " \n", "\ufeff", b"", b"  "])
+def test_refuses_nothing(source: str | bytes) -> None:
+    with pytest.raises(RobotError, match="the URDF is empty: give a path, or XML"):
+        read_urdf(source)
+
+
+def test_refuses_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "empty.urdf"
+    path.touch()
+    with pytest.raises(RobotError, match="the URDF is empty"):
+        read_urdf(path)
+
+
+def test_names_the_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere.urdf"
+    for source in (path, str(path)):
+        with pytest.raises(RobotError, match=r"cannot read .*nowhere.urdf': No such file.*'<'"):
+            read_urdf(source)
+
+
+def test_refuses_directories_and_impossible_paths(tmp_path: Path) -> None:
+    with pytest.raises(RobotError, match="cannot read the URDF file .*: Is a directory"):
+        read_urdf(tmp_path)
+    with pytest.raises(RobotError, match="neither a path nor XML: embedded null"):
+        read_urdf("robot\0.urdf")
+    with pytest.raises(RobotError, match="cannot read the URDF file 'xxx") as caught:
+        read_urdf("x" * 100_000)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_names_the_unreadable_file(tmp_path: Path) -> None:
+    path = tmp_path / "secret.urdf"
+    path.write_text(SOUND)
+    path.chmod(0)
+    with pytest.raises(RobotError, match="cannot read .*secret.urdf': Permission denied"):
+        read_urdf(path)
+
+
+def test_refuses_other_types() -> None:
+    with pytest.raises(RobotError, match="given as a path, text or bytes, not as int"):
+        read_urdf(3)  # type: ignore[arg-type]
+
+
+# --- hostile documents ------------------------------------------------------------------------
+
+
+def test_says_where_the_xml_is_broken() -> None:
+    with pytest.raises(RobotError, match="broken XML at line 3, column .*: mismatched tag"):
+        read_urdf('<robot name="r">\n<link name="a">\n</robot>')
+    with pytest.raises(RobotError, match="broken XML at line 1, column .*: no element found"):
+        read_urdf('<robot name="r">')
+    with pytest.raises(RobotError, match="broken XML at line 1, .*: junk after document element"):
+        read_urdf(SOUND + SOUND)
+
+
+BOMB = (
+    "<!DOCTYPE robot [\n"
+    '<!ENTITY a "aaaaaaaaaa">\n'
+    + "".join(
+        f'<!ENTITY {new} "{f"&{old};" * 10}">\n'
+        for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    + ']>\n<robot name="&i;"/>'
+)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        BOMB,
+        f'<!DOCTYPE robot [<!ENTITY a "{"a" * 1000}">]><robot name="{"&a;" * 1000}"/>',
+        '<!DOCTYPE robot [<!ENTITY x SYSTEM "file:///etc/hostname">]><robot name="r">&x;</robot>',
+        '<!DOCTYPE robot SYSTEM "http://127.0.0.1:9/robot.dtd"><robot name="r"/>',
+        '<!DOCTYPE robot [<!ENTITY % x SYSTEM "file:///etc/hostname"> %x;]><robot name="r"/>',
+        '<!DOCTYPE robot><robot name="r"/>',
+    ],
+)
+def test_refuses_document_types_and_with_them_all_entities(document: str) -> None:
+    for source in (document, document.encode()):
+        with pytest.raises(RobotError, match="declares a document type .* are not accepted"):
+            read_urdf(source)
+
+
+def test_refuses_undeclared_entities() -> None:
+    with pytest.raises(RobotError, match="broken XML at line 1, .*: undefined entity"):
+        read_urdf('<robot name="r">&x;</robot>')
+
+
+def test_includes_are_not_followed() -> None:
+    text = SOUND.replace(
+        "</robot>",
+        '<include xmlns="http://www.w3.org/2001/XInclude" href="file:///etc/hostname"/></robot>',
+    )
+    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+
+
+def padded(size: int) -> str:
+    """Return a sound URDF of exactly `size` bytes."""
+    return SOUND + "<!--" + "x" * (size - len(SOUND) - 7) + "-->"
+
+
+def test_accepts_the_size_bound_and_refuses_more(tmp_path: Path) -> None:
+    path = tmp_path / "large.urdf"
+    path.write_text(padded(MAX_BYTES), encoding="ascii")
+    for source in (padded(MAX_BYTES), path):
+        assert read_urdf(source).nq == 1
+    path.write_text(padded(MAX_BYTES + 1), encoding="ascii")
+    for too_large in (padded(MAX_BYTES + 1), padded(MAX_BYTES + 1).encode(), path):
+        with pytest.raises(RobotError, match=f"the XML is larger than {MAX_BYTES} bytes"):
+            read_urdf(too_large)
+
+
+def test_the_size_bound_counts_bytes_not_characters() -> None:
+    with pytest.raises(RobotError, match="the XML is larger than"):
+        read_urdf(f"<!--{'ö' * (MAX_BYTES // 2)}-->" + SOUND)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero on this system")
+def test_reads_no_more_of_an_endless_file_than_it_must() -> None:
+    with pytest.raises(RobotError, match="the XML is larger than"):
+        read_urdf(Path("/dev/zero"))
+
+
+def nested(depth: int) -> str:
+    """Return elements nested this deep."""
+    return "<robot>" * depth + "</robot>" * depth
+
+
+def test_accepts_the_depth_bound_and_refuses_more() -> None:
+    assert parse_xml(nested(MAX_DEPTH)).tag == "robot"
+    for depth in (MAX_DEPTH + 1, 100_000):
+        with pytest.raises(RobotError, match="nested too deeply at <robot>: at most 64 levels"):
+            parse_xml(nested(depth))
+
+
+def test_accepts_the_element_bound_and_refuses_more() -> None:
+    assert len(parse_xml("<r>" + "<a/>" * (MAX_ELEMENTS - 1) + "</r>")) == MAX_ELEMENTS - 1
+    with pytest.raises(RobotError, match="too many elements: at most 100000 are accepted"):
+        parse_xml("<r>" + "<a/>" * MAX_ELEMENTS + "</r>")
+
+
+# --- fuzzing ----------------------------------------------------------------------------------
+
+PIECES = st.sampled_from(
+    [
+        "<", ">", "/>", '"', "&", "\0", "\ud800", "ö", " ", "nan", "-inf", "1e999", "1e-320", "-1",
+        "0", "9" * 400, "1e9", "<link/>", "<joint/>", 'type="ball"', "<!DOCTYPE a>", "<![CDATA[",
+        "<origin/>", "<inertial>", "</inertial>", '<link name="trunk"/>', 'xyz=""', "<mimic/>",
+        "<!--", "]]>", "<?xml?>", 'xmlns="u"', "trunk", "thigh", "foot", "floating", "planar",
+    ]
+)  # fmt: skip
+WORDS = [
+    "trunk", "thigh", "foot", "hip", "sole", "revolute", "fixed", "0.1", "1.5", "0.02", "-1",
+    "<link", "<joint", "</robot>", "<origin", "<axis", "<mass", "<inertia ", "name", "value",
+    "parent", "child", "limit", "/>", '"',
+]  # fmt: skip
+EDIT = st.one_of(
+    st.tuples(st.just("insert"), st.integers(0, len(SOUND)), PIECES),
+    st.tuples(st.just("delete"), st.integers(0, len(SOUND)), st.integers(1, 80)),
+    st.tuples(st.just("copy"), st.integers(0, len(SOUND)), st.integers(1, 400)),
+    st.tuples(st.just("replace"), st.sampled_from(WORDS), PIECES),
+    st.tuples(st.just("swap"), st.sampled_from(WORDS), st.sampled_from(WORDS)),
+)
+
+
+def mutate(text: str, edits: list[tuple[str, object, object]]) -> str:
+    """Apply the edits in order."""
+    for what, where, new in edits:
+        if what == "insert":
+            text = f"{text[:where]}{new}{text[where:]}"
+        elif what == "delete":
+            text = text[:where] + text[where + new :]
+        elif what == "copy":
+            text = text[:where] + text[where : where + new] + text[where:]
+        elif what == "replace":
+            text = text.replace(where, new, 1)
+        else:
+            text = text.replace(where, "\1").replace(new, where).replace("\1", new)
+    return text
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=400, deadline=None)
+@given(st.lists(EDIT, min_size=1, max_size=4), st.sampled_from(["floating", "fixed"]))
+def test_a_mutated_urdf_gives_a_robot_or_a_robot_error(edits, base) -> None:
+    text = mutate(SOUND, edits)
+    for source in (text, text.encode("utf-8", "surrogatepass")):
+        # Text that no longer starts with an element would be a path.
+        if isinstance(source, str) and not source.lstrip().startswith("<"):
+            continue
+        try:
+            robot = read_urdf(source, base)
+        except RobotError as error:
+            assert str(error)
+        else:
+            assert isinstance(robot, Robot)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300))
+def test_random_bytes_are_refused(document: bytes) -> None:
+    for source in (document, b"<" + document, b"<robot name='r'>" + document):
+        with pytest.raises(RobotError):
+            read_urdf(source)

@@ -1,0 +1,28 @@
+"""Small URDFs as text, for the tests of the reader."""
+
+from __future__ import annotations
+
+INERTIAL = (
+    '<inertial><origin xyz="0.1 0.02 -0.03" rpy="0.3 -0.2 0.1"/><mass value="1.5"/>'
+    '<inertia ixx="0.02" ixy="0.001" ixz="0" iyy="0.03" iyz="0.002" izz="0.04"/></inertial>'
+)
+
+
+def link(name: str, inertial: str = INERTIAL) -> str:
+    """Return a link."""
+    return f'<link name="{name}">{inertial}</link>'
+
+
+def joint(
+    name: str, parent: str, child: str, kind: str = "revolute", inside: str = '<axis xyz="0 0 1"/>'
+) -> str:
+    """Return a joint whose origin has no special structure."""
+    return (
+        f'<joint name="{name}" type="{kind}"><origin xyz="0.1 -0.2 0.3" rpy="0.4 0.5 -0.6"/>'
+        f'<parent link="{parent}"/><child link="{child}"/>{inside}</joint>'
+    )
+
+
+def robot_xml(*parts: str) -> str:
+    """Return a URDF of these parts."""
+    return f'<robot name="test">{"".join(parts)}</robot>'
