@@ -1,0 +1,86 @@
+# Each command below sets up what it needs in a virtual environment of this folder, once.
+#
+#   PYTHON=python3.12 make test    takes that Python, in an environment of its own
+
+ifdef PYTHON
+VENV := .venv-$(notdir $(PYTHON))
+else
+VENV := .venv
+endif
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The environment has its own ROS 2. One that is sourced, or another environment of this
+# kind that is active, would mix with it.
+unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH
+unexport LD_LIBRARY_PATH RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
+export AMENT_PREFIX_PATH := $(abspath $(VENV))
+# Stay away from other ROS 2 programs, on this machine and in the network.
+ROS_DOMAIN_ID ?= 83
+ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
+export ROS_DOMAIN_ID ROS_AUTOMATIC_DISCOVERY_RANGE
+
+REQUIREMENTS := $(wildcard requirements/*.txt)
+MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')
+PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
+  $(shell find delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
+
+.PHONY: help
+help:
+	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself'
+	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
+	@echo 'make test-all   the long ones as well'
+	@echo 'make lint       ruff and mypy'
+	@echo 'make setup      only sets up $(VENV)'
+	@echo 'make clean      removes all that these commands made'
+	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.13)'
+
+.PHONY: demo
+demo: setup
+	@$(BIN)/delassus_demo
+
+.PHONY: test
+test: setup
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: test-all
+test-all: setup
+	@$(BIN)/pytest -m '' $(ARGS)
+
+.PHONY: lint
+lint: setup
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+
+.PHONY: setup
+setup: $(STAMPS)/package
+
+$(STAMPS)/venv: scripts/make_venv.sh
+	@sh scripts/make_venv.sh $(VENV)
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(STAMPS)/requirements: $(STAMPS)/venv $(REQUIREMENTS)
+	@echo 'Installing requirements (once, some minutes) ...'
+	@$(INSTALL) 'pip>=24'  # that of Python 3.10 finds no solution
+	@$(INSTALL) $(addprefix -r ,$(REQUIREMENTS))
+	@touch $@
+
+$(STAMPS)/messages: $(STAMPS)/requirements $(MESSAGES)
+	@echo 'Building the messages (about half a minute) ...'
+	@$(INSTALL) ./msg
+	@touch $@
+
+# setuptools would keep modules in build/lib that are no longer there.
+$(STAMPS)/package: $(STAMPS)/messages $(PACKAGE)
+	@echo 'Installing delassus_ros ...'
+	@rm -rf build/lib build/bdist.*
+	@$(INSTALL) --no-build-isolation .
+	@touch $@
+
+.PHONY: clean
+clean:
+	rm -rf .venv .venv-* build install log dist *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find delassus_ros msg test -name __pycache__ -type d -prune -exec rm -rf {} +

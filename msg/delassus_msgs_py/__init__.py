@@ -1,0 +1,25 @@
+"""numpy conversions for the messages of delassus_msgs."""
+
+from __future__ import annotations
+
+from .contacts import active_names
+from .errors import MessageError
+from .layout import compute_layout_id
+from .matrix import (
+    MatrixWriter,
+    contact_block,
+    contact_rows,
+    matrix_to_numpy,
+    numpy_to_matrix,
+)
+
+__all__ = [
+    "MatrixWriter",
+    "MessageError",
+    "active_names",
+    "compute_layout_id",
+    "contact_block",
+    "contact_rows",
+    "matrix_to_numpy",
+    "numpy_to_matrix",
+]

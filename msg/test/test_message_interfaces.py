@@ -1,0 +1,47 @@
+"""The messages are frozen: recordings and other nodes rely on their fields."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+messages = pytest.importorskip(
+    "delassus_msgs.msg", reason="needs the built package delassus_msgs"
+)
+
+# A recording or a node of another version of this package is understood only if these
+# are the same. Changing a field changes them; constants and comments do not.
+TYPE_HASHES = {
+    "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
+    "DelassusMatrix": "RIHS01_608069e375f89fe47a73245fcc2c179ce7a5b490ecf6fa18cc741ea623840001",
+    "Layout": "RIHS01_46f6d04aaed7a76461173a5b984dfa43e8f108769c25c0fb87a79b4541e963f4",
+}
+
+
+@pytest.mark.parametrize("name", TYPE_HASHES)
+def test_type_hash(name: str) -> None:
+    prefixes = Path(messages.__file__).parents
+    path = Path("share", "delassus_msgs", "msg", f"{name}.json")
+    file = next(prefix / path for prefix in prefixes if (prefix / path).is_file())
+    description = json.loads(file.read_text())
+    hashes = {entry["type_name"]: entry["hash_string"] for entry in description["type_hashes"]}
+    assert hashes[f"delassus_msgs/msg/{name}"] == TYPE_HASHES[name]
+
+
+def test_status_values_are_those_of_whole_body_state_msgs() -> None:
+    contacts = messages.ActiveContacts
+    values = (contacts.UNKNOWN, contacts.INACTIVE, contacts.ACTIVE, contacts.SLIPPING)
+    assert values == (0, 1, 2, 3)
+
+
+def test_reasons_are_single_bits_of_their_own() -> None:
+    names = [name for name in dir(messages.DelassusMatrix) if name.startswith("REASON_")]
+    values = sorted(getattr(messages.DelassusMatrix, name) for name in names)
+    assert values == [1 << bit for bit in range(len(names))]
+
+
+def test_axes_agree_between_layout_and_matrix() -> None:
+    for name in ("AXES_CONTACT", "AXES_WORLD"):
+        assert getattr(messages.Layout, name) == getattr(messages.DelassusMatrix, name)

@@ -1,0 +1,82 @@
+"""The Python package: for colcon (ament_python), and for pip with or without ROS."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "delassus_ros"
+ROOT = Path(__file__).resolve().parent
+MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
+
+COMMANDS = {
+    "delassus": "delassus_ros.cli.main:main",
+    "delassus_demo": "delassus_ros.sim.demo:main",
+    "delassus_monitor": "delassus_ros.sim.monitor_node:main",
+    "delassus_node": "delassus_ros.node.main:main",
+    "delassus_simulator": "delassus_ros.sim.simulator_node:main",
+}
+
+
+def requirements(file: Path) -> list[str]:
+    """Return the requirements that a file lists, without its comments."""
+    lines = (line.partition("#")[0].strip() for line in file.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def files(pattern: str) -> list[str]:
+    """Return the files that match a pattern, relative to this folder as setuptools wants."""
+    return [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob(pattern))]
+
+
+def launchers() -> list[str]:
+    """Write a launcher for each command, which runs its namesake in bin/."""
+    folder = ROOT / "build" / "launchers"
+    folder.mkdir(parents=True, exist_ok=True)
+    for command in COMMANDS:
+        launcher = folder / command
+        launcher.write_text(f'#!/bin/sh\nexec "${{0%/lib/{NAME}/*}}/bin/${{0##*/}}" "$@"\n')
+        launcher.chmod(0o755)
+    return [f"build/launchers/{command}" for command in COMMANDS]
+
+
+data_files = [
+    ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+    (f"share/{NAME}", ["package.xml"]),
+    (f"share/{NAME}/launch", files("launch/*.py")),
+    (f"share/{NAME}/config", files("config/*.yaml")),
+]
+# `ros2 run` and `ros2 launch` look for executables in lib/delassus_ros. There colcon puts
+# the commands, as setup.cfg says; pip does not read that and puts them in bin/.
+if "bdist_wheel" in sys.argv:
+    data_files.append((f"lib/{NAME}", launchers()))
+
+setup(
+    name=NAME,
+    version=MANIFEST.findtext("version"),
+    description=" ".join((MANIFEST.findtext("description") or "").split()),
+    maintainer=MANIFEST.findtext("maintainer"),
+    maintainer_email=MANIFEST.find("maintainer").attrib["email"],
+    license=MANIFEST.findtext("license"),
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={"": ["py.typed", "*.urdf", "*.xml", "*.yaml"]},
+    data_files=data_files,
+    entry_points={
+        "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()]
+    },
+    python_requires=">=3.10",
+    install_requires=[
+        "defusedxml",
+        "llvmlite>=0.41",
+        "numpy>=1.22",
+        "pyyaml",
+        "urdf-parser-py",
+    ],
+    extras_require={
+        file.stem: requirements(file) for file in sorted(ROOT.glob("requirements/*.txt"))
+    },
+    zip_safe=False,
+)
