@@ -88,48 +88,29 @@ class PvOsimr(TracedAlgorithm):
         return {"G": assemble(tree.rows, nodes)}
 
 
-def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs) -> list[Node]:
+def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, opens: Opens) -> list[Node]:
     """Lines 1–11: propagate inertias, P and Ω to the roots; return 𝒩, roots first."""
-    H = [SpatialInertia.of(link) for link in tree.links]
     arriving = [
         [own_contact(K[contact.index], contact.first_row) for contact in link.contacts]
         for link in tree.links
     ]
     ground = Node([])
     nodes: list[Node] = []
-    for i in reversed(range(len(tree.links))):
-        link = tree.links[i]
-        if link.motion == "free":
-            if arriving[i]:
-                root = ldl(H[i].matrix(), f"the inertia of free body {link.name!r}")
-                nodes.append(Node(arriving[i], root=root))
+    for joint in articulated_bodies(tree, x):
+        branches = arriving[joint.i]
+        if not branches:
             continue
-        carried = join(arriving[i], nodes)
-        S = link.freedom
-        HS = H[i].column(S)
-        D = positive(HS[S] + link.armature, f"the inertia seen by joint {link.name!r}")
-        D_inverse = 1.0 / D
-        HSD = [h * D_inverse for h in HS]
-        if carried is not None:
-            # Line 10: Ω += Pᵀ S D⁻¹ Sᵀ P.
-            PS = [row[S] for row in carried.P]
-            add_outer(carried.Omega, [p * D_inverse for p in PS], PS)
-        if link.parent == WORLD:
-            ground.branches += [carried] if carried is not None else []
+        if isinstance(joint, FreeBody):
+            nodes.append(Node(branches, root=joint.factors()))
             continue
-        # Lines 8 and 9, P_i = 1 − H S D⁻¹ Sᵀ. Without armature direction S is annihilated.
-        vanishing = S if link.armature == 0.0 else None
-        joint = JointTransform(link, x)
-        projected = H[i].minus_outer(HS, HSD, vanishing)
-        H[link.parent] = H[link.parent] + joint.inertia_to_parent(projected)
-        if carried is not None:
-            carried.P = [
-                joint.force_to_parent(
-                    [0.0 if k == vanishing else row[k] - ps * HSD[k] for k in range(6)]
-                )
-                for row, ps in zip(carried.P, PS, strict=True)
-            ]
-            arriving[link.parent].append(carried)
+        carried = join(branches, nodes, opens(joint.i, branches))
+        P, PS, PSD = joint.to_parent(carried.P)  # line 9
+        add_outer(carried.Omega, PSD, PS)  # line 10
+        if joint.parent == WORLD:
+            ground.branches.append(carried)
+        else:
+            carried.P = P
+            arriving[joint.parent].append(carried)
     if ground.branches:
         nodes.append(ground)
     return nodes[::-1]
@@ -140,29 +121,16 @@ def own_contact(K: Matrix, first_row: int) -> Propagated:
     return Propagated(K, zeros(len(K), len(K)), list(range(first_row, first_row + len(K))))
 
 
-def join(arriving: list[Propagated], nodes: list[Node]) -> Propagated | None:
-    """Return what a link passes on; beyond six rows it becomes a node (line 7)."""
-    if len(arriving) <= 1:
-        return arriving[0] if arriving else None
+def join(arriving: list[Propagated], nodes: list[Node], opens: bool) -> Propagated:
+    """Return what a link passes on: all rows together or, where it opens, a new node's (line 7)."""
     index = [row for branch in arriving for row in branch.index]
-    r = sum(len(branch.P) for branch in arriving)
-    if r > 6:
+    if opens:
         nodes.append(Node(arriving))
         return Propagated(identity(6), zeros(6, 6), index, nodes[-1])
-    Omega = zeros(r, r)
-    first = 0
-    for branch in arriving:
-        for row, values in enumerate(branch.Omega):
-            Omega[first + row][first : first + len(values)] = values
-        first += len(branch.P)
+    if len(arriving) == 1:
+        return arriving[0]
+    Omega = block_diagonal([branch.Omega for branch in arriving])
     return Propagated([row for branch in arriving for row in branch.P], Omega, index)
-
-
-def add_outer(a: Matrix, u: Vector, v: Vector) -> None:
-    """Add u vᵀ, which is symmetric, to the symmetric matrix `a` in place."""
-    for i in range(len(a)):
-        for j in range(i, len(a)):
-            a[i][j] = a[j][i] = a[i][j] + u[i] * v[j]
 
 
 def limited_backward_sweep(nodes: Sequence[Node]) -> None:
@@ -197,10 +165,3 @@ def assemble(m: int, nodes: Sequence[Node]) -> Matrix:
                 fill(G, branch.index, index, matmul(Z, transpose(other)))
             done.append((branch.index, Y))
     return G
-
-
-def fill(G: Matrix, rows: list[int], columns: list[int], block: Matrix) -> None:
-    """Write a block of G and its mirror image (lines 19 and 20)."""
-    for i, values in zip(rows, block, strict=True):
-        for j, value in zip(columns, values, strict=True):
-            G[i][j] = G[j][i] = value

@@ -63,11 +63,13 @@ class SpatialInertia:
             return [self.A[i][k] for i in range(3)] + [self.B[k][j] for j in range(3)]
         return [self.B[i][k - 3] for i in range(3)] + [self.C[i][k - 3] for i in range(3)]
 
-    def minus_outer(self, u: Vector, v: Vector, vanishing: int | None) -> SpatialInertia:
-        """Return H − u vᵀ, symmetric; row and column `vanishing` are known to become zero."""
+    def minus_outer(self, u: Vector, v: Vector, k: int, known: Vector) -> SpatialInertia:
+        """Return H − u vᵀ, symmetric; its row and column k are known to be `known`."""
 
         def entry(h: Scalar, i: int, j: int) -> Scalar:
-            return 0.0 if vanishing in (i, j) else h - u[i] * v[j]
+            if k in (i, j):
+                return known[j if i == k else i]
+            return h - u[i] * v[j]
 
         return SpatialInertia(
             _symmetric(lambda i, j: entry(self.A[i][j], i, j)),
@@ -96,8 +98,7 @@ class JointTransform:
         self._sin: Scalar = 0.0
         self._cos: Scalar = 1.0
         if link.motion == "revolute":
-            s, self._cos = sincos(x["q"][link.q_index])
-            self._sin = s if link.sign > 0 else -s
+            self._sin, self._cos = sincos(x["q"][link.q_index] * link.sign)
         elif link.motion == "prismatic":
             displacement = x["q"][link.q_index] * link.sign
             direction = [
@@ -113,6 +114,16 @@ class JointTransform:
         moment, force = self.rotate(f[:3]), self.rotate(f[3:])
         p = cross_matrix(self._offset)
         return [moment[i] + dot(p[i], force) for i in range(3)] + force
+
+    def motion_to_child(self, a: Vector) -> Vector:
+        """Return a twist or acceleration of the parent in the child."""
+        angular = a[:3]
+        p = cross_matrix(self._offset)
+        linear = [
+            _accumulate(v, [-entry for entry in row], angular)
+            for v, row in zip(a[3:], p, strict=True)
+        ]
+        return self.rotate_back(angular) + self.rotate_back(linear)
 
     def inertia_to_parent(self, h: SpatialInertia) -> SpatialInertia:
         """Return a symmetric inertia of the child in the parent's frame."""
@@ -135,6 +146,17 @@ class JointTransform:
         if self._rotation is None:
             return turned
         return [dot(row, turned) for row in self._rotation]
+
+    def rotate_back(self, v: Vector) -> Vector:
+        """Return a 3-vector of the parent in the child's axes."""
+        if self._rotation is not None:
+            v = [dot(column, v) for column in transpose(self._rotation)]
+        k = self._axis
+        a, b = (k + 1) % 3, (k + 2) % 3
+        turned = list(v)
+        turned[a] = self._cos * v[a] + self._sin * v[b]
+        turned[b] = self._cos * v[b] - self._sin * v[a]
+        return turned
 
     def _congruence(self, a: Matrix, symmetric: bool = True) -> Matrix:
         """Return R a Rᵀ for the constant rotation R."""

@@ -119,6 +119,10 @@ class Symbol:
             return Symbol(graph, node[1])
         if node[0] == SUB:
             return Symbol(graph, graph.node(SUB, node[2], node[1]))
+        if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
+            return Symbol(
+                graph, graph.node(MUL, graph.node(CONSTANT, -graph.nodes[node[1]][1]), node[2])
+            )
         return Symbol(graph, graph.node(NEG, self.index))
 
     def __pos__(self) -> Symbol:
@@ -130,8 +134,6 @@ class Symbol:
             return _add(graph, self.index, other.index)
         if other == 0.0:
             return self
-        if other < 0.0:
-            return _sub(graph, self.index, graph.node(CONSTANT, -float(other)))
         return _add(graph, self.index, graph.node(CONSTANT, float(other)))
 
     __radd__ = __add__
@@ -196,19 +198,27 @@ def _sub(graph: Graph, a: int, b: int) -> Symbol:
 
 
 def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
-    """Return factor · node; signs go outside, constant factors of the node are merged."""
+    """Return factor · node; constant factors of the node are merged.
+
+    The sign stays in the constant: mirrored limbs then differ in constants only, not in the
+    shape of their expressions, which is what lane packing looks for.
+    """
     if factor == 0.0:
         return 0.0
-    if factor < 0.0:
-        product = _scale(graph, -factor, index)
-        return -product
     if factor == 1.0:
         return Symbol(graph, index)
     node = graph.nodes[index]
     if node[0] == NEG:
-        return -_scale(graph, factor, node[1])
+        return _scale(graph, -factor, node[1])
+    if factor == -1.0:
+        return -Symbol(graph, index)
     if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
         return _scale(graph, factor * graph.nodes[node[1]][1], node[2])
+    opposite = graph.find(CONSTANT, -factor)
+    if opposite is not None:
+        twin = graph.find(MUL, opposite, index)
+        if twin is not None:
+            return Symbol(graph, graph.node(NEG, twin))
     # A constant factor comes first, so that the merge above finds it.
     return Symbol(graph, graph.node(MUL, graph.node(CONSTANT, factor), index))
 
@@ -216,9 +226,6 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
 @scalars.sincos.register
 def _(angle: Symbol) -> tuple[Symbol, Symbol]:
     graph = angle.graph
-    if graph.nodes[angle.index][0] == NEG:
-        s, c = scalars.sincos(Symbol(graph, graph.nodes[angle.index][1]))
-        return -s, c
     return (
         Symbol(graph, graph.node(SIN, angle.index)),
         Symbol(graph, graph.node(COS, angle.index)),
