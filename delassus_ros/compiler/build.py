@@ -18,6 +18,7 @@ from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, Tr
 from delassus_ros.compiler import cache, emit
 from delassus_ros.compiler.jit import compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, CompiledKernel, Kernel, NumericKernel
+from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import OperationCount, trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
 from delassus_ros.problem import Port, Problem
@@ -86,6 +87,8 @@ def kernel_from(problem: Problem, payload: bytes) -> CompiledKernel:
     """
     try:
         operations, code, *pairs = cache.unpack(payload)
+        if len(pairs) != _REPLAYED:
+            raise ValueError(f"{len(pairs)} stored results, expected {_REPLAYED}")
         kernel = CompiledKernel(problem, code, OperationCount(**json.loads(operations)))
     except (ValueError, TypeError) as error:
         raise CompilerError(f"the compiled kernel is damaged: {error}") from error
@@ -99,7 +102,8 @@ def kernel_from(problem: Problem, payload: bytes) -> CompiledKernel:
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
     traced = trace(problem, algorithm)
-    code = compile_ir(emit.module(traced, _checked_positions(problem)))
+    program = program_of(problem, traced, _checked_positions(problem))
+    code = compile_ir(emit.module(program))
     kernel = CompiledKernel(problem, code, traced.operations)
     _check_against_floats(problem, algorithm, kernel)
     _log.info(

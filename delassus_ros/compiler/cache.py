@@ -9,9 +9,11 @@ place kernels are simply compiled at every start, and the log says so.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
+import secrets
 import stat
 import struct
 from pathlib import Path
@@ -43,7 +45,7 @@ def load(key: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except (OSError, RuntimeError, UnsafeCacheError) as error:
-        _log.warning("kernel cache %s not used: %s", folder(), error)
+        _log.warning("kernel cache not used: %s", error)
         return None
 
 
@@ -63,12 +65,19 @@ def _open_folder(create: bool) -> int:
     """Return a descriptor of the checked cache folder."""
     path = folder()
     if create:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # Private, as the XDG specification says, whatever the umask.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
     resolved = path.parent.resolve(strict=True)
     for parent in (resolved, *resolved.parents):
         _check_parent(parent, os.stat(parent))
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if path.is_symlink():
+        raise UnsafeCacheError(
+            f"{path} is a symbolic link; remove it, or set XDG_CACHE_HOME to where it points"
+        )
+    # By the path that was checked; O_NOFOLLOW in case it has become a link since.
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(resolved / path.name, flags)
     try:
         info = os.fstat(descriptor)
         if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
@@ -94,36 +103,49 @@ def _check_parent(path: Path, info: os.stat_result) -> None:
 
 
 def _read(directory: int, key: str) -> bytes:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(_file_name(key), flags, dir_fd=directory), "rb") as file:
+    # O_NONBLOCK: opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    path = folder() / _file_name(key)
+    try:
+        descriptor = os.open(_file_name(key), flags, dir_fd=directory)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise UnsafeCacheError(f"{path} is a symbolic link; it will be replaced") from error
+    with os.fdopen(descriptor, "rb") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode):
-            raise UnsafeCacheError(f"{_file_name(key)} is not a regular file")
+            raise UnsafeCacheError(f"{path} is not a regular file; remove it")
         if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
             raise UnsafeCacheError(
-                f"{_file_name(key)} must belong to you with mode 0600; remove it"
+                f"{path} must belong to you with mode 0600; it will be replaced"
             )
         if info.st_size > _MAX_BYTES:
-            raise UnsafeCacheError(f"{_file_name(key)} is larger than {_MAX_BYTES} bytes")
+            raise UnsafeCacheError(
+                f"{path} is larger than {_MAX_BYTES} bytes; it will be replaced"
+            )
         content = file.read()
     head = len(_MAGIC)
     digest, payload = content[head : head + 32], content[head + 32 :]
     if content[:head] != _MAGIC or hashlib.sha256(payload).digest() != digest:
-        raise UnsafeCacheError(f"{_file_name(key)} is damaged; it will be replaced")
+        raise UnsafeCacheError(f"{path} is damaged; it will be replaced")
     return payload
 
 
 def _write(directory: int, key: str, payload: bytes) -> None:
-    temporary = f".{_file_name(key)}.{os.getpid()}"
+    # Not the process id: threads share it, and so do containers that share a home.
+    temporary = f".{_file_name(key)}.{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with contextlib.suppress(FileNotFoundError):
-        # Only there if a process of the same id was killed while writing.
-        os.unlink(temporary, dir_fd=directory)
-    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=directory), "wb") as file:
-        file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, _file_name(key), src_dir_fd=directory, dst_dir_fd=directory)
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=directory), "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, _file_name(key), src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
 
 
 def _file_name(key: str) -> str:

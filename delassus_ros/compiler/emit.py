@@ -1,4 +1,4 @@
-"""From a trace to LLVM IR: one straight-line function for one configuration.
+"""From a program to LLVM IR: one straight-line function for one configuration.
 
 C ABI: ``int32_t kernel(const double *in, double *out, double *work)``, re-entrant, without
 static storage. The return value is a :class:`~delassus_ros.algorithms.base.Status`.
@@ -6,6 +6,7 @@ static storage. The return value is a :class:`~delassus_ros.algorithms.base.Stat
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from delassus_ros.algorithms.base import Status
@@ -22,153 +23,193 @@ from delassus_ros.compiler.graph import (
     SIN,
     SQRT,
     SUB,
-    Node,
-    operands,
 )
-from delassus_ros.compiler.ir import Writer, literal, pointer
-from delassus_ros.compiler.trace import Trace
+from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
+from delassus_ros.compiler.program import (
+    ANGLES,
+    COSINES,
+    EXTRACT,
+    FLIP,
+    GATHER,
+    SHUFFLE,
+    SINES,
+    SPLAT,
+    Instruction,
+    Program,
+)
 
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"
 
 # Contraction to fused multiply-add is allowed, reassociation never.
-_BINARY = {
-    ADD: "fadd contract",
-    SUB: "fsub contract",
-    MUL: "fmul contract",
-    DIV: "fdiv",
-}
+_BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}
 
 
-def module(trace: Trace, checked: list[int]) -> str:
-    """Return the IR of a module with the kernel and the slicing routine.
-
-    Parameters
-    ----------
-    trace : what to compute.
-    checked : positions in the output block whose sum must be finite for the result to be
-        valid (the diagonal of G bounds the rest of it).
-    """
-    return "\n".join(
-        [
-            _kernel(trace, checked),
-            _slice(),
-            sincos.declarations(),
-            "declare double @llvm.sqrt.f64(double)",
-            "",
-        ]
-    )
+def module(program: Program) -> str:
+    """Return the IR of a module with the kernel and the slicing routine."""
+    declarations = [sincos.declarations()]
+    for width in sincos.WIDTHS:
+        v = vector_type(width)
+        declarations.append(f"declare {v} @llvm.sqrt.{sincos.suffix(width)}({v})")
+    return "\n".join([_Kernel(program).text(), _slice(), *declarations, ""])
 
 
-def _kernel(trace: Trace, checked: list[int]) -> str:
-    w = Writer()
-    names: dict[int, str] = {}
-    nodes = trace.graph.nodes
-    angles, early = _early_angles(trace)
-    for i in early:
-        names[i] = _instruction(w, nodes[i], names)
-    turned = sincos.sincos_of_all(w, [names[a] for a in angles])
-    for angle, (s, c) in zip(angles, turned, strict=True):
-        names.update(_named_pair(trace, angle, s, c))
-    for i in trace.live:
-        if i not in names:
-            names[i] = _instruction(w, nodes[i], names)
-    for position, i in enumerate(trace.outputs):
-        w.store(names[i], "%out", position)
-    _return_status(w, trace, names, checked)
-    p = pointer()
-    head = (
-        f"define i32 @{KERNEL}({p} noalias nocapture readonly %in, "
-        f"{p} noalias nocapture %out, {p} noalias nocapture %work) {{"
-    )
-    return "\n".join([head, "entry:", *w.lines, "}"])
+class _Kernel:
+    """Writes the kernel function of a program."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._w = Writer()
+        self._names: list[str] = []
+        self._turned: list[tuple[str, str]] = []
+        self._writers: dict[str, Callable[[Instruction, list[str]], str]] = {
+            INPUT: self._input,
+            CONSTANT: self._constant,
+            NEG: self._neg,
+            SQRT: self._sqrt,
+            SIN: self._library,
+            COS: self._library,
+            SELECT: self._select,
+            SPLAT: self._splat,
+            GATHER: self._gather,
+            EXTRACT: self._extract,
+            SHUFFLE: self._shuffle,
+            FLIP: self._flip,
+            ANGLES: self._angles,
+            SINES: lambda i, _: self._turned[i.lanes[0]][0],
+            COSINES: lambda i, _: self._turned[i.lanes[0]][1],
+        }
 
-def _early_angles(trace: Trace) -> tuple[list[int], list[int]]:
-    """Return the angles that depend on no other sine or cosine, and the nodes they need."""
-    nodes = trace.graph.nodes
-    turned: set[int] = set()
-    angles: dict[int, None] = {}
-    for i in trace.live:
-        if nodes[i][0] in (SIN, COS):
-            if nodes[i][1] not in turned:
-                angles[nodes[i][1]] = None
-            turned.add(i)
-        elif any(operand in turned for operand in operands(nodes[i])):
-            turned.add(i)
-    return list(angles), trace.graph.live(list(angles))
-
-
-def _named_pair(trace: Trace, angle: int, s: str, c: str) -> dict[int, str]:
-    """Return the names of the sin and cos nodes of an angle that exist in the graph."""
-    graph = trace.graph
-    found = {}
-    for kind, name in ((SIN, s), (COS, c)):
-        index = graph.find(kind, angle)
-        if index is not None:
-            found[index] = name
-    return found
-
-
-def _instruction(w: Writer, node: Node, names: dict[int, str]) -> str:
-    """Emit one node and return the name of its value."""
-    kind = node[0]
-    if kind == INPUT:
-        return w.load("%in", node[1])
-    if kind == CONSTANT:
-        return literal(node[1])
-    arguments = [names[operand] for operand in operands(node)]
-    if kind in _BINARY:
-        return w.let(f"{_BINARY[kind]} double {arguments[0]}, {arguments[1]}")
-    return _OTHERS[kind](w, *arguments)
-
-
-def _select(w: Writer, x: str, positive: str, otherwise: str) -> str:
-    condition = w.let(f"fcmp ogt double {x}, {literal(0.0)}")
-    return w.let(f"select i1 {condition}, double {positive}, double {otherwise}")
-
-
-_OTHERS: dict[str, Callable[..., str]] = {
-    NEG: lambda w, x: w.let(f"fneg double {x}"),
-    SQRT: lambda w, x: w.let(f"call double @llvm.sqrt.f64(double {x})"),
-    # Sines of expressions that contain sines are rare: straight to libm.
-    SIN: lambda w, x: w.let(f"call double @sin(double {x})"),
-    COS: lambda w, x: w.let(f"call double @cos(double {x})"),
-    SELECT: _select,
-}
-
-
-def _return_status(w: Writer, trace: Trace, names: dict[int, str], checked: list[int]) -> None:
-    """Return NOT_POSITIVE_DEFINITE, NOT_FINITE or OK."""
-
-    def minimum(a: str, b: str) -> str:
-        return w.let(f"select i1 {w.let(f'fcmp olt double {a}, {b}')}, double {a}, double {b}")
-
-    def add(a: str, b: str) -> str:
-        return w.let(f"fadd double {a}, {b}")
-
-    status = str(int(Status.OK))
-    if checked:
-        total = _reduce([names[trace.outputs[position]] for position in checked], add)
-        # x − x is 0 for finite x and NaN otherwise.
-        zero = w.let(f"fsub double {total}, {total}")
-        finite = w.let(f"fcmp oeq double {zero}, {literal(0.0)}")
-        status = w.let(f"select i1 {finite}, i32 {status}, i32 {int(Status.NOT_FINITE)}")
-    if trace.guards:
-        smallest = _reduce([names[guard.index] for guard in trace.guards], minimum)
-        failed = w.let(f"fcmp ole double {smallest}, {literal(0.0)}")
-        status = w.let(
-            f"select i1 {failed}, i32 {int(Status.NOT_POSITIVE_DEFINITE)}, i32 {status}"
+    def text(self) -> str:
+        """Return the function."""
+        for instruction in self._program.instructions:
+            arguments = [self._names[k] for k in instruction.operands]
+            self._names.append(self._instruction(instruction, arguments))
+        for position, k in enumerate(self._program.outputs):
+            self._w.store(self._names[k], "%out", position)
+        self._return_status()
+        p = pointer()
+        head = (
+            f"define i32 @{KERNEL}({p} noalias nocapture readonly %in, "
+            f"{p} noalias nocapture %out, {p} noalias nocapture %work) {{"
         )
-    w.do(f"ret i32 {status}")
+        return "\n".join([head, "entry:", *self._w.lines, "}"])
+
+    def _instruction(self, instruction: Instruction, arguments: list[str]) -> str:
+        """Emit one instruction and return the name of its result."""
+        operation = _BINARY.get(instruction.kind)
+        if operation is not None:
+            v = vector_type(instruction.width)
+            return self._w.let(f"{operation} {v} {arguments[0]}, {arguments[1]}")
+        return self._writers[instruction.kind](instruction, arguments)
+
+    def _input(self, instruction: Instruction, _: list[str]) -> str:
+        return self._w.load("%in", instruction.lanes[0])
+
+    def _constant(self, instruction: Instruction, _: list[str]) -> str:
+        if instruction.width == 1:
+            return literal(instruction.constant[0])
+        values = _filled(instruction.constant, instruction.width)
+        return "<" + ", ".join(f"double {literal(value)}" for value in values) + ">"
+
+    def _neg(self, instruction: Instruction, arguments: list[str]) -> str:
+        return self._w.let(f"fneg {vector_type(instruction.width)} {arguments[0]}")
+
+    def _sqrt(self, instruction: Instruction, arguments: list[str]) -> str:
+        v = vector_type(instruction.width)
+        suffix = sincos.suffix(instruction.width)
+        return self._w.let(f"call {v} @llvm.sqrt.{suffix}({v} {arguments[0]})")
+
+    def _library(self, instruction: Instruction, arguments: list[str]) -> str:
+        # Sines of expressions that contain sines are rare: straight to libm.
+        return self._w.let(f"call double @{instruction.kind}(double {arguments[0]})")
+
+    def _select(self, instruction: Instruction, arguments: list[str]) -> str:
+        v, i1 = vector_type(instruction.width), vector_type(instruction.width, "i1")
+        zero = splat(literal(0.0), instruction.width)
+        condition = self._w.let(f"fcmp ogt {v} {arguments[0]}, {zero}")
+        return self._w.let(f"select {i1} {condition}, {v} {arguments[1]}, {v} {arguments[2]}")
+
+    def _splat(self, instruction: Instruction, arguments: list[str]) -> str:
+        width = instruction.width
+        v = vector_type(width)
+        first = self._w.let(f"insertelement {v} undef, double {arguments[0]}, i32 0")
+        return self._w.let(
+            f"shufflevector {v} {first}, {v} undef, {vector_type(width, 'i32')} zeroinitializer"
+        )
+
+    def _gather(self, instruction: Instruction, arguments: list[str]) -> str:
+        return self._w.pack(arguments, instruction.width)
+
+    def _extract(self, instruction: Instruction, arguments: list[str]) -> str:
+        source = self._program.instructions[instruction.operands[0]]
+        return self._w.lane(arguments[0], instruction.lanes[0], source.width)
+
+    def _shuffle(self, instruction: Instruction, arguments: list[str]) -> str:
+        source = vector_type(self._program.instructions[instruction.operands[0]].width)
+        lanes = ", ".join(f"i32 {k}" for k in _filled(instruction.lanes, instruction.width))
+        return self._w.let(
+            f"shufflevector {source} {arguments[0]}, {source} undef, "
+            f"{vector_type(instruction.width, 'i32')} <{lanes}>"
+        )
+
+    def _flip(self, instruction: Instruction, arguments: list[str]) -> str:
+        """Change signs by flipping sign bits: exact, and no constant is multiplied."""
+        width = instruction.width
+        v, iv = vector_type(width), vector_type(width, "i64")
+        mask = ", ".join(
+            f"i64 {-(1 << 63) if flipped else 0}" for flipped in _filled(instruction.lanes, width)
+        )
+        bits = self._w.let(f"bitcast {v} {arguments[0]} to {iv}")
+        bits = self._w.let(f"xor {iv} {bits}, <{mask}>")
+        return self._w.let(f"bitcast {iv} {bits} to {v}")
+
+    def _angles(self, instruction: Instruction, arguments: list[str]) -> str:
+        blocks, start = [], 0
+        for size in instruction.lanes:
+            blocks.append(arguments[start : start + size])
+            start += size
+        self._turned = sincos.sincos_of_blocks(self._w, blocks)
+        return ""
+
+    def _return_status(self) -> None:
+        """Return NOT_POSITIVE_DEFINITE, NOT_FINITE or OK."""
+
+        def minimum(v: str, i1: str, a: str, b: str) -> str:
+            smaller = self._w.let(f"fcmp olt {v} {a}, {b}")
+            return self._w.let(f"select {i1} {smaller}, {v} {a}, {v} {b}")
+
+        def add(v: str, i1: str, a: str, b: str) -> str:
+            return self._w.let(f"fadd {v} {a}, {b}")
+
+        status = str(int(Status.OK))
+        if self._program.checked:
+            total = self._reduce(self._program.checked, add)
+            # x − x is 0 for finite x and NaN otherwise.
+            zero = self._w.let(f"fsub double {total}, {total}")
+            finite = self._w.let(f"fcmp oeq double {zero}, {literal(0.0)}")
+            not_finite = int(Status.NOT_FINITE)
+            status = self._w.let(f"select i1 {finite}, i32 {status}, i32 {not_finite}")
+        if self._program.guards:
+            smallest = self._reduce(self._program.guards, minimum)
+            failed = self._w.let(f"fcmp ole double {smallest}, {literal(0.0)}")
+            code = int(Status.NOT_POSITIVE_DEFINITE)
+            status = self._w.let(f"select i1 {failed}, i32 {code}, i32 {status}")
+        self._w.do(f"ret i32 {status}")
+
+    def _reduce(self, values: list[int], combine: Callable[[str, str, str, str], str]) -> str:
+        """Combine scalars pairwise, in a shallow tree."""
+        names = [self._names[k] for k in values]
+        while len(names) > 1:
+            pairs = zip(names[::2], names[1::2], strict=False)
+            rest = names[len(names) & ~1 :]
+            names = [combine("double", "i1", a, b) for a, b in pairs] + rest
+        return names[0]
 
 
-def _reduce(values: list[str], combine: Callable[[str, str], str]) -> str:
-    """Combine values pairwise, in a shallow tree."""
-    while len(values) > 1:
-        pairs = zip(values[::2], values[1::2], strict=False)
-        values = [combine(a, b) for a, b in pairs] + values[len(values) & ~1 :]
-    return values[0]
+def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
+    """Return `values` with the last one repeated up to `width`."""
+    return values + values[-1:] * (width - len(values))
 
 
 def _slice() -> str:

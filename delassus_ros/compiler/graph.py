@@ -8,6 +8,7 @@ reader of the algorithm would not expect; ``0·x = 0`` holds because inputs are 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -109,6 +110,8 @@ class Symbol:
     def __eq__(self, other: object) -> bool:
         raise TypeError("traced scalars cannot be compared; use is_zero(x) or select(…)")
 
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__
+
     def __float__(self) -> float:
         raise TypeError("a traced scalar has no value; keep it a scalar")
 
@@ -167,6 +170,8 @@ class Symbol:
             return Symbol(graph, graph.node(DIV, self.index, other.index))
         if other == 1.0:
             return self
+        if other == 0.0:
+            raise ZeroDivisionError("a traced scalar is divided by zero")
         return Symbol(graph, graph.node(DIV, self.index, graph.node(CONSTANT, float(other))))
 
     def __rtruediv__(self, other: float) -> Symbol | float:
@@ -213,7 +218,10 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
     if factor == -1.0:
         return -Symbol(graph, index)
     if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
-        return _scale(graph, factor * graph.nodes[node[1]][1], node[2])
+        merged = factor * graph.nodes[node[1]][1]
+        # Not where the product of the constants alone leaves the range of a double.
+        if 0.0 < merged < math.inf:
+            return _scale(graph, merged, node[2])
     opposite = graph.find(CONSTANT, -factor)
     if opposite is not None:
         twin = graph.find(MUL, opposite, index)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 
-import llvmlite.binding as llvm
+from delassus_ros.compiler.jit import LLVM_VERSION
 
 
 def pointer(pointee: str = "double") -> str:
     """Return the pointer type: opaque from LLVM 15 on, typed before (LLVM 14)."""
-    return "ptr" if llvm.llvm_version_info[0] >= 15 else f"{pointee}*"
+    return "ptr" if LLVM_VERSION[0] >= 15 else f"{pointee}*"
 
 
 def literal(value: float) -> str:

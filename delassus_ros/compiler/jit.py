@@ -24,13 +24,15 @@ if tuple(int(part) for part in llvmlite.__version__.split(".")[:2]) < OLDEST_LLV
         "pip install --upgrade 'llvmlite>=0.41'"
     )
 
+LLVM_VERSION: tuple[int, ...] = tuple(llvm.llvm_version_info)
+
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=1)
 def _initialize() -> None:
     """Initialise LLVM once; needed up to llvmlite 0.44, refused as obsolete afterwards."""
-    if llvm.llvm_version_info[0] < 20:
+    if LLVM_VERSION[0] < 20:
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -45,7 +47,7 @@ def host_features() -> str:
 
 def host_identity() -> str:
     """Return what compiled code depends on besides its source: processor and LLVM."""
-    version = ".".join(str(part) for part in llvm.llvm_version_info)
+    version = ".".join(str(part) for part in LLVM_VERSION)
     return (
         f"llvmlite {llvmlite.__version__}; LLVM {version}; {llvm.get_process_triple()}; "
         f"{llvm.get_host_cpu_name()}; {host_features()}"

@@ -1,8 +1,8 @@
 """sin and cos of a vector of doubles as LLVM IR: no call, no table, within 2 ulp.
 
-Cody–Waite reduction to [−π/4, π/4]: π/2 is split in parts of which the first two have 33 bits,
-so that k·part is exact for |k| < 2²⁰ with and without fused multiply-add. Then the polynomials
-of FDLIBM (Sun Microsystems, 1993). Angles beyond :data:`LIMIT` go through libm.
+Cody–Waite reduction to [−π/4, π/4]: π/2 is split in parts of which all but the last have 33
+bits, so that k·part is exact for |k| < 2²⁰ with and without fused multiply-add. Then the
+polynomials of FDLIBM (Sun Microsystems, 1993). Angles beyond :data:`LIMIT` go through libm.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delassus_ros.compiler.ir import Writer, literal, splat, vector_type
+from delassus_ros.compiler.program import padded
 
 LIMIT = 1.0e6
 """Largest |angle| [rad] of the fast path; k stays below 2²⁰ there."""
@@ -17,7 +18,12 @@ LIMIT = 1.0e6
 WIDTHS = (1, 2, 4, 8)
 
 _TWO_OVER_PI = 0.63661977236758134308
-_HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+_HALF_PI = (
+    1.57079632673412561417e00,
+    6.07710050630396597660e-11,
+    2.02226624871116645580e-21,
+    8.47842766036889956997e-32,
+)
 _ROUND = 6755399441055744.0
 """1.5 · 2⁵²: adding it rounds to an integer, which is then in the low bits."""
 _SIN = (
@@ -43,55 +49,51 @@ def declarations() -> str:
     lines = ["declare double @sin(double)", "declare double @cos(double)"]
     for width in WIDTHS:
         v = vector_type(width)
-        lines.append(f"declare {v} @llvm.fmuladd.{_suffix(width)}({v}, {v}, {v})")
-        lines.append(f"declare {v} @llvm.fabs.{_suffix(width)}({v})")
+        lines.append(f"declare {v} @llvm.fmuladd.{suffix(width)}({v}, {v}, {v})")
+        lines.append(f"declare {v} @llvm.fabs.{suffix(width)}({v})")
     return "\n".join(lines)
 
 
-def sincos_of_all(w: Writer, angles: Sequence[str]) -> list[tuple[str, str]]:
-    """Emit sin and cos of all scalar `angles`, in vectors; one branch guards the slow path."""
-    if not angles:
-        return []
-    blocks = []
-    for start in range(0, len(angles), WIDTHS[-1]):
-        block = list(angles[start : start + WIDTHS[-1]])
-        width = next(width for width in WIDTHS if width >= len(block))
-        blocks.append((block, width, w.pack(block, width)))
+def sincos_of_blocks(w: Writer, blocks: Sequence[list[str]]) -> list[tuple[str, str]]:
+    """Emit sin and cos of scalar angles, one vector per block of at most 8 of them.
+
+    A vector is as wide as the next power of two. One branch guards the slow path of all.
+    """
+    packed = []
     outside = "false"
-    for _, width, x in blocks:
+    for block in blocks:
+        width = padded(len(block))
+        x = w.pack(block, width)
+        packed.append((block, width, x))
         outside = w.let(f"or i1 {outside}, {_any_outside(w, x, width)}")
     w.do(f"br i1 {outside}, label %far, label %near")
     w.label("near")
-    near = [_polynomials(w, x, width) for _, width, x in blocks]
+    near = [_polynomials(w, x, width) for _, width, x in packed]
     w.do("br label %turned")
     w.label("far")
-    far = [_library(w, block, width) for block, width, _ in blocks]
+    far = [_library(w, block, width) for block, width, _ in packed]
     w.do("br label %turned")
     w.label("turned")
-    results: list[tuple[str, str]] = []
     merged = []
-    for (_, width, _), fast, slow in zip(blocks, near, far, strict=True):
+    for (_, width, _), fast, slow in zip(packed, near, far, strict=True):
         v = vector_type(width)
-        # Phis first: LLVM wants them together at the head of the block.
-        merged.append(
-            [
-                w.let(f"phi {v} [ {a}, %near ], [ {b}, %far ]")
-                for a, b in zip(fast, slow, strict=True)
-            ]
+        s, c = (
+            w.let(f"phi {v} [ {a}, %near ], [ {b}, %far ]")
+            for a, b in zip(fast, slow, strict=True)
         )
-    for (block, width, _), (s, c) in zip(blocks, merged, strict=True):
-        results += [(w.lane(s, k, width), w.lane(c, k, width)) for k in range(len(block))]
-    return results
+        merged.append((s, c))
+    return merged
 
 
-def _suffix(width: int) -> str:
+def suffix(width: int) -> str:
+    """Return the suffix of an LLVM intrinsic for this width."""
     return "f64" if width == 1 else f"v{width}f64"
 
 
 def _any_outside(w: Writer, x: str, width: int) -> str:
     """Return an i1: some |x| is above LIMIT or NaN."""
     v = vector_type(width)
-    magnitude = w.let(f"call {v} @llvm.fabs.{_suffix(width)}({v} {x})")
+    magnitude = w.let(f"call {v} @llvm.fabs.{suffix(width)}({v} {x})")
     beyond = w.let(f"fcmp ugt {v} {magnitude}, {splat(literal(LIMIT), width)}")
     if width == 1:
         return beyond
@@ -116,7 +118,7 @@ def _polynomials(w: Writer, x: str, width: int) -> tuple[str, str]:
         return splat(literal(value), width)
 
     def fma(a: str, b: str, c: str) -> str:
-        return w.let(f"call {v} @llvm.fmuladd.{_suffix(width)}({v} {a}, {v} {b}, {v} {c})")
+        return w.let(f"call {v} @llvm.fmuladd.{suffix(width)}({v} {a}, {v} {b}, {v} {c})")
 
     def horner(coefficients: Sequence[float], z: str) -> str:
         result = k(coefficients[0])
@@ -127,14 +129,14 @@ def _polynomials(w: Writer, x: str, width: int) -> tuple[str, str]:
     shifted = fma(x, k(_TWO_OVER_PI), k(_ROUND))
     quadrant = w.let(f"bitcast {v} {shifted} to {iv}")
     turns = w.let(f"fsub {v} {shifted}, {k(_ROUND)}")
-    r = x
-    for part in _HALF_PI:
-        r = fma(turns, k(-part), r)
+    leading = fma(turns, k(-_HALF_PI[1]), fma(turns, k(-_HALF_PI[0]), x))
+    # Added to the sine at its end, so that r is not rounded twice in it.
+    rest = fma(turns, k(-_HALF_PI[3]), w.let(f"fmul {v} {turns}, {k(-_HALF_PI[2])}"))
+    r = w.let(f"fadd {v} {leading}, {rest}")
     z = w.let(f"fmul {v} {r}, {r}")
     rz = w.let(f"fmul {v} {r}, {z}")
-    sine = fma(rz, horner(_SIN, z), r)
-    zz = w.let(f"fmul {v} {z}, {z}")
-    cosine = fma(zz, horner(_COS, z), fma(z, k(-0.5), k(1.0)))
+    sine = w.let(f"fadd {v} {leading}, {fma(rz, horner(_SIN, z), rest)}")
+    cosine = horner((*_COS, -0.5, 1.0), z)
 
     odd = w.let(f"trunc {iv} {quadrant} to {vector_type(width, 'i1')}")
     i1 = vector_type(width, "i1")

@@ -97,7 +97,12 @@ def trace(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
     for port in problem.inputs:
         inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
         position += port.size
-    results = algorithm.evaluate(problem, inputs)
+    try:
+        results = algorithm.evaluate(problem, inputs)
+    except ZeroDivisionError as error:
+        raise CompilerError(
+            f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"
+        ) from error
     outputs: list[int] = []
     for port in problem.outputs:
         rows = results.get(port.name)

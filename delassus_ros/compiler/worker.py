@@ -11,6 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
@@ -32,19 +33,16 @@ class BackgroundBuild:
 
     def __init__(self, problem: Problem, algorithm: str) -> None:
         self.algorithm = algorithm
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "delassus_ros.compiler.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        self._output = b""
-        # The child reads all of its input before it writes, so this cannot block for good.
-        stdin = self._process.stdin
-        if stdin is not None:
-            stdin.write(pickle.dumps((problem, algorithm)))
-            stdin.close()
-        if self._process.stdout is not None:
-            os.set_blocking(self._process.stdout.fileno(), False)
+        # Files, not pipes: a pipe would make the caller wait until the child reads.
+        self._output = tempfile.TemporaryFile()
+        with tempfile.TemporaryFile() as given:
+            given.write(pickle.dumps((problem, algorithm)))
+            given.seek(0)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "delassus_ros.compiler.worker"],
+                stdin=given,
+                stdout=self._output,
+            )
 
     def poll(self) -> bytes | None:
         """Return the kernel's bytes once the build is done, None before; never blocks.
@@ -54,20 +52,14 @@ class BackgroundBuild:
         CompilerError
             If the build failed; the message is the child's.
         """
-        stdout = self._process.stdout
-        while stdout is not None:
-            chunk = stdout.read(1 << 20)
-            if not chunk:
-                break
-            self._output += chunk
-        if self._process.poll() is None or stdout is None:
+        if self._process.poll() is None:
             return None
-        self._output += stdout.read() or b""
-        if self._process.returncode != 0 or not self._output:
+        if self._process.returncode != 0:
             raise CompilerError(
                 f"building {self.algorithm!r} ended with exit status {self._process.returncode}"
             )
-        payload, error = pickle.loads(self._output)
+        self._output.seek(0)
+        payload, error = pickle.load(self._output)
         if error is not None:
             raise CompilerError(f"building {self.algorithm!r} failed: {error}")
         return bytes(payload)
@@ -77,13 +69,15 @@ class BackgroundBuild:
         if self._process.poll() is None:
             self._process.terminate()
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._output.close()
 
 
 def main() -> None:
     """Build what standard input asks for."""
     os.nice(_NICENESS)
+    # What plug-ins print while they are imported must not mix with the answer.
+    answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     problem, name = pickle.load(sys.stdin.buffer)
     payload, failure = None, None
     try:
@@ -93,7 +87,8 @@ def main() -> None:
         payload = serialized_kernel(problem, algorithm)
     except DelassusError as error:
         failure = str(error)
-    sys.stdout.buffer.write(pickle.dumps((payload, failure)))
+    with answer:
+        pickle.dump((payload, failure), answer)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,256 @@
+"""The lane pass: nodes of isomorphic limbs become 2-, 4- or 8-wide vectors.
+
+The legs of a quadruped run the same recursion on other numbers, so their expressions have the
+same shape. From values that leave the limbs, and from the blocks of G between them, the pass
+walks down all limbs at once and packs what corresponds (superword-level parallelism with
+known seeds). Packing never changes a rounding: each lane computes what its node computes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delassus_ros.compiler.graph import (
+    ADD,
+    CONSTANT,
+    COS,
+    INPUT,
+    MUL,
+    NEG,
+    SIN,
+    SUB,
+    Graph,
+    operands,
+)
+from delassus_ros.compiler.limbs import LimbGroup
+from delassus_ros.compiler.program import FLIP, GATHER, SHUFFLE, SPLAT
+from delassus_ros.compiler.trace import Trace
+
+WIDEST = 8
+
+
+@dataclass
+class Pack:
+    """A vector value: what its lanes hold and how it comes about.
+
+    Attributes
+    ----------
+    kind : an arithmetic kind of the graph, or splat, gather, shuffle, flip, constant.
+    lanes : the node in each lane.
+    sources : packs that are operands.
+    where : for shuffle the lane of the source for each lane, for flip 1 where the sign changes.
+    """
+
+    kind: str
+    lanes: tuple[int, ...]
+    sources: tuple[int, ...] = ()
+    where: tuple[int, ...] = ()
+
+
+class Lanes:
+    """The packs of a trace.
+
+    Attributes
+    ----------
+    packs : all packs.
+    home : per packed node, its pack and lane; such a node is computed there only.
+    angles : groups of nodes whose sines and cosines are wanted side by side.
+    """
+
+    def __init__(self, trace: Trace, early: set[int]) -> None:
+        self.packs: list[Pack] = []
+        self.home: dict[int, tuple[int, int]] = {}
+        self.angles: list[tuple[int, ...]] = []
+        self._graph = trace.graph
+        self._early = early
+        self._memo: dict[tuple[int, ...], int] = {}
+        self._open: list[int] = []
+        self._shape, self._level = _shapes(trace.graph, trace.live)
+
+    def alike(self, nodes: Sequence[int]) -> bool:
+        """Return True if the expressions of the nodes have one shape."""
+        first = nodes[0]
+        return all(
+            self._shape[n] == self._shape[first] and self._level[n] == self._level[first]
+            for n in nodes
+        )
+
+    def shape(self, node: int) -> int:
+        """Return a number that is equal for expressions of one shape."""
+        return self._shape[node]
+
+    def pack(self, nodes: tuple[int, ...]) -> None:
+        """Pack nodes of one shape and, below them, all that corresponds."""
+        self._reference(nodes)
+        while self._open:
+            self._fill(self._open.pop())
+
+    def _reference(self, nodes: tuple[int, ...]) -> int:
+        """Return the pack whose lanes are `nodes`; its operands are filled in later."""
+        index = self._memo.get(nodes)
+        if index is None:
+            index = self._memo[nodes] = self._new(nodes)
+        return index
+
+    def _add(self, pack: Pack) -> int:
+        self.packs.append(pack)
+        return len(self.packs) - 1
+
+    def _new(self, nodes: tuple[int, ...]) -> int:
+        graph = self._graph
+        kinds = {graph.nodes[n][0] for n in nodes}
+        if kinds == {CONSTANT}:
+            return self._add(Pack(CONSTANT, nodes))
+        if len(set(nodes)) == 1:
+            return self._add(Pack(SPLAT, nodes))
+        homes = [self.home.get(n) for n in nodes]
+        found = {home[0] for home in homes if home is not None}
+        if len(found) == 1 and None not in homes:
+            where = tuple(home[1] for home in homes if home is not None)
+            return self._add(Pack(SHUFFLE, nodes, (found.pop(),), where))
+        if NEG in kinds:
+            mask = tuple(int(graph.nodes[n][0] == NEG) for n in nodes)
+            plain = tuple(
+                graph.nodes[n][1] if flipped else n for n, flipped in zip(nodes, mask, strict=True)
+            )
+            return self._add(Pack(FLIP, nodes, (self._reference(plain),), mask))
+        if kinds <= {SIN, COS} and len(kinds) == 1 and self._early >= self._arguments(nodes):
+            self.angles.append(tuple(graph.nodes[n][1] for n in nodes))
+            return self._add(Pack(kinds.pop(), nodes))
+        packable = (
+            not found
+            and len(set(nodes)) == len(nodes)
+            and (len(kinds) == 1 or kinds == {ADD, SUB})
+            and not kinds & {INPUT, CONSTANT, SIN, COS}
+            and self.alike(nodes)
+        )
+        if not packable:
+            return self._add(Pack(GATHER, nodes))
+        index = self._add(Pack(min(kinds), nodes))
+        for lane, n in enumerate(nodes):
+            self.home[n] = (index, lane)
+        self._open.append(index)
+        return index
+
+    def _arguments(self, nodes: tuple[int, ...]) -> set[int]:
+        return {self._graph.nodes[n][1] for n in nodes}
+
+    def _fill(self, index: int) -> None:
+        """Find the operands of an arithmetic pack."""
+        pack = self.packs[index]
+        nodes = [self._graph.nodes[n] for n in pack.lanes]
+        arguments = [list(operands(node)) for node in nodes]
+        kinds = [node[0] for node in nodes]
+        if pack.kind in (ADD, SUB, MUL):
+            self._orient(kinds, arguments)
+        sources = [self._reference(tuple(column)) for column in zip(*arguments, strict=True)]
+        if ADD in kinds and SUB in kinds:
+            # a − b in some lanes: add, with the sign of b changed there.
+            mask = tuple(int(kind == SUB) for kind in kinds)
+            sources[1] = self._add(Pack(FLIP, (), (sources[1],), mask))
+        pack.sources = tuple(sources)
+
+    def _orient(self, kinds: list[str], arguments: list[list[int]]) -> None:
+        """Swap operands of commutative nodes so that corresponding ones stand together."""
+        fixed = [k for k, kind in enumerate(kinds) if kind == SUB]
+        wanted = [self._shape[n] for n in arguments[fixed[0] if fixed else 0]]
+        for kind, pair in zip(kinds, arguments, strict=True):
+            if kind != SUB and [self._shape[n] for n in pair] == wanted[::-1]:
+                pair.reverse()
+
+
+def _shapes(graph: Graph, live: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return per node a number for the shape of its expression, and its depth.
+
+    Constants are alike whatever their value, a sign changes nothing, and sums and
+    differences are alike: lanes can differ in them. Nodes of one depth do not depend on each
+    other, so packs of one depth each cannot form a cycle.
+    """
+    shape: dict[int, int] = {}
+    level: dict[int, int] = {}
+    numbers: dict[object, int] = {}
+    for i in live:
+        node = graph.nodes[i]
+        kind = node[0]
+        if kind == NEG:
+            shape[i], level[i] = shape[node[1]], level[node[1]]
+            continue
+        below = [shape[n] for n in operands(node)]
+        key: object
+        if kind in (ADD, SUB):
+            key = (ADD, *sorted(below))
+        elif kind == MUL:
+            key = (MUL, *sorted(below))
+        else:
+            key = (kind, *below)
+        shape[i] = numbers.setdefault(key, len(numbers))
+        level[i] = 1 + max((level[n] for n in operands(node)), default=-1)
+    return shape, level
+
+
+def find_lanes(
+    trace: Trace, early: set[int], groups: list[LimbGroup], outputs: list[list[int]]
+) -> Lanes:
+    """Return the packs for the limbs of `groups` and for the alike entries `outputs`."""
+    lanes = Lanes(trace, early)
+    support = _support(trace)
+    for group in groups:
+        for nodes in _leaving(trace, lanes, support, group):
+            _pack_in_chunks(lanes, nodes)
+    for positions in outputs:
+        nodes = [trace.outputs[position] for position in positions]
+        by_shape: dict[int, list[int]] = defaultdict(list)
+        for n in dict.fromkeys(nodes):
+            if trace.graph.nodes[n][0] not in (CONSTANT, INPUT):
+                by_shape[lanes.shape(n)].append(n)
+        for alike in by_shape.values():
+            _pack_in_chunks(lanes, alike)
+    return lanes
+
+
+def _pack_in_chunks(lanes: Lanes, nodes: Sequence[int]) -> None:
+    for start in range(0, len(nodes), WIDEST):
+        chunk = nodes[start : start + WIDEST]
+        if len(chunk) > 1 and lanes.alike(chunk):
+            lanes.pack(tuple(chunk))
+
+
+def _support(trace: Trace) -> dict[int, int]:
+    """Return per node the inputs it depends on, as a bit set."""
+    support: dict[int, int] = {}
+    for i in trace.live:
+        node = trace.graph.nodes[i]
+        if node[0] == INPUT:
+            support[i] = 1 << node[1]
+        else:
+            bits = 0
+            for n in operands(node):
+                bits |= support[n]
+            support[i] = bits
+    return support
+
+
+def _leaving(
+    trace: Trace, lanes: Lanes, support: dict[int, int], group: LimbGroup
+) -> list[tuple[int, ...]]:
+    """Return tuples of corresponding nodes that depend on one limb and are used outside it."""
+    masks = [sum(1 << position for position in inputs) for inputs in group.inputs]
+    leaving: list[dict[int, None]] = [{} for _ in masks]
+    for i in trace.live:
+        for n in operands(trace.graph.nodes[i]):
+            for limb, mask in enumerate(masks):
+                inside = support[n] and not support[n] & ~mask
+                if inside and support[i] & ~mask:
+                    leaving[limb][n] = None
+    by_shape: dict[int, list[list[int]]] = defaultdict(lambda: [[] for _ in masks])
+    for limb, found in enumerate(leaving):
+        for n in sorted(found):
+            by_shape[lanes.shape(n)][limb].append(n)
+    tuples = []
+    for per_limb in by_shape.values():
+        for count in {len(nodes) for nodes in per_limb} - {0}:
+            alike = [nodes for nodes in per_limb if len(nodes) == count]
+            tuples += [nodes for nodes in zip(*alike, strict=True) if len(nodes) > 1]
+    return tuples

@@ -1,0 +1,120 @@
+"""Which parts of a problem are alike: limbs of the same build, and the entries of G they give.
+
+This only proposes; the lane pass checks on the graph that expressions really have one shape.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from delassus_ros.model.robot import WORLD
+from delassus_ros.problem import Problem
+
+
+@dataclass(frozen=True)
+class LimbGroup:
+    """Subtrees of the same build.
+
+    Attributes
+    ----------
+    inputs : per limb, the positions in the input block of its joints' coordinates.
+    contacts : per limb, the indices of its contacts, alike from limb to limb.
+    """
+
+    inputs: tuple[frozenset[int], ...]
+    contacts: tuple[tuple[int, ...], ...]
+
+
+def limb_groups(problem: Problem) -> list[LimbGroup]:
+    """Return groups of two or more disjoint alike subtrees, largest groups first.
+
+    A group inside the limbs of an equally large group is left out: packing the outer limbs
+    packs it as well.
+    """
+    robot = problem.robot
+    children: dict[int, list[int]] = defaultdict(list)
+    for i, joint in enumerate(robot.joints):
+        children[joint.parent].append(i)
+    contacts: dict[int, list[int]] = defaultdict(list)
+    for index, contact in enumerate(problem.contacts):
+        contacts[robot.frames[contact.frame].body].append(index)
+
+    signatures: dict[int, Any] = {}
+    members: dict[int, list[int]] = {}
+    for i in reversed(range(len(robot.joints))):
+        rows = tuple(problem.contacts[c].rows for c in contacts[i])
+        below = tuple(signatures[k] for k in children[i])
+        signatures[i] = (robot.joints[i].kind, robot.joints[i].armature > 0, rows, below)
+        members[i] = [i] + [k for child in children[i] for k in members[child]]
+
+    alike: dict[Any, list[int]] = defaultdict(list)
+    for i in range(len(robot.joints)):
+        alike[signatures[i]].append(i)
+    groups = []
+    for roots in alike.values():
+        disjoint = [i for i in roots if not any(i in members[k] for k in roots if k != i)]
+        parents = {robot.joints[i].parent for i in disjoint}
+        if len(disjoint) < 2 or _implied(parents, disjoint, alike, signatures):
+            continue
+        groups.append(
+            LimbGroup(
+                tuple(
+                    frozenset(
+                        robot.q_offsets[k] + offset
+                        for k in members[i]
+                        for offset in range(robot.joints[k].kind.nq)
+                    )
+                    for i in disjoint
+                ),
+                tuple(tuple(c for k in members[i] for c in contacts[k]) for i in disjoint),
+            )
+        )
+    return sorted(groups, key=lambda group: -len(group.inputs))
+
+
+def _implied(
+    parents: set[int], roots: list[int], alike: dict[Any, list[int]], signatures: dict[int, Any]
+) -> bool:
+    """Return True if each root hangs alone on one of as many alike parents."""
+    if WORLD in parents or len(parents) < len(roots):
+        return False
+    kinds = {signatures[parent] for parent in parents}
+    return len(kinds) == 1 and len(alike[next(iter(kinds))]) == len(roots)
+
+
+def alike_outputs(problem: Problem, groups: list[LimbGroup]) -> list[list[int]]:
+    """Return lists of positions in the output block whose expressions may have one shape."""
+    proposals: list[list[int]] = []
+    start = 0
+    for port in problem.outputs:
+        if port.name == "G":
+            for group in groups:
+                proposals += _blocks(problem, group, start, port.shape[0])
+        start += port.size
+    return proposals
+
+
+def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list[int]]:
+    """Return the alike entries of the blocks of G between the contacts of a group's limbs."""
+    offsets = problem.contacts.row_offsets
+    limbs = range(len(group.contacts))
+    own = [(i, i) for i in limbs]
+    crossed = [(i, k) for i in limbs for k in limbs if i < k]
+    proposals = []
+    for a in range(len(group.contacts[0])):
+        for b in range(len(group.contacts[0])):
+            for pairs in (own, crossed):
+                if pairs is own and a > b:
+                    continue
+                contacts = [(group.contacts[i][a], group.contacts[k][b]) for i, k in pairs]
+                if not contacts:
+                    continue
+                first, second = (problem.contacts[c].rows for c in contacts[0])
+                for r in range(first):
+                    for s in range(r if pairs is own and a == b else 0, second):
+                        proposals.append(
+                            [start + (offsets[i] + r) * m + offsets[k] + s for i, k in contacts]
+                        )
+    return proposals

@@ -1,0 +1,239 @@
+"""From a trace, and packs where there are any, to a program in executable order."""
+
+from __future__ import annotations
+
+from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
+from delassus_ros.compiler.lanes import Lanes, find_lanes
+from delassus_ros.compiler.limbs import alike_outputs, limb_groups
+from delassus_ros.compiler.program import (
+    ANGLES,
+    COSINES,
+    EXTRACT,
+    GATHER,
+    SHUFFLE,
+    SINES,
+    SPLAT,
+    Instruction,
+    Program,
+    padded,
+)
+from delassus_ros.compiler.trace import Trace
+from delassus_ros.problem import Problem
+
+BLOCK = 8
+"""Most angles whose sines and cosines are computed in one vector."""
+
+_FREE = {INPUT, CONSTANT, "neg"}
+_WORTH = 0.9
+"""Lanes are used if they need at most this share of the scalar program's instructions."""
+
+
+def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
+    """Return the program for one configuration, with limb lanes where they pay.
+
+    Parameters
+    ----------
+    checked : positions in the output block whose sum must be finite.
+    """
+    scalar = scalar_program(trace, checked)
+    groups = limb_groups(problem)
+    if not groups:
+        return scalar
+    _, early = _early_angles(trace)
+    lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
+    packed = _Scheduler(trace, lanes, checked).run()
+    return packed if _cost(packed) <= _WORTH * _cost(scalar) else scalar
+
+
+def scalar_program(trace: Trace, checked: list[int]) -> Program:
+    """Return the program without lane vectors."""
+    return _Scheduler(trace, None, checked).run()
+
+
+def _cost(program: Program) -> int:
+    """Return a rough number of machine instructions."""
+    cost = 0
+    for instruction in program.instructions:
+        if instruction.kind == GATHER:
+            cost += len(instruction.operands) - 1
+        elif instruction.kind not in _FREE:
+            cost += 1
+    return cost
+
+
+def _early_angles(trace: Trace) -> tuple[list[int], list[int]]:
+    """Return the angles that depend on no other sine or cosine, and the nodes they need."""
+    nodes = trace.graph.nodes
+    turned: set[int] = set()
+    angles: dict[int, None] = {}
+    for i in trace.live:
+        if nodes[i][0] in (SIN, COS):
+            if nodes[i][1] not in turned:
+                angles[nodes[i][1]] = None
+            turned.add(i)
+        elif any(operand in turned for operand in operands(nodes[i])):
+            turned.add(i)
+    return list(angles), trace.graph.live(list(angles))
+
+
+class _Scheduler:
+    """Puts scalars and packs in an order in which operands come first.
+
+    Values are keyed by (False, node) for scalars and (True, pack) for vectors.
+    """
+
+    def __init__(self, trace: Trace, lanes: Lanes | None, checked: list[int]) -> None:
+        self._trace = trace
+        self._nodes = trace.graph.nodes
+        self._lanes = lanes
+        self._checked = checked
+        self._program = Program()
+        self._position: dict[tuple[bool, int], int] = {}
+        self._extracted: dict[tuple[int, int], int] = {}
+        # Per angle: block and lane of its sine and cosine.
+        self._place: dict[int, tuple[int, int]] = {}
+        self._blocks: dict[tuple[str, int], int] = {}
+
+    def run(self) -> Program:
+        """Return the program."""
+        self._turn_angles()
+        trace, program = self._trace, self._program
+        home = self._lanes.home if self._lanes is not None else {}
+        for i in trace.live:
+            self._require((True, home[i][0]) if i in home else (False, i))
+        for i in [*trace.outputs, *(guard.index for guard in trace.guards)]:
+            self._require((False, i))
+        program.outputs = [self._position[False, n] for n in trace.outputs]
+        program.guards = [self._position[False, guard.index] for guard in trace.guards]
+        program.checked = [program.outputs[position] for position in self._checked]
+        return program
+
+    def _emit(self, instruction: Instruction) -> int:
+        self._program.instructions.append(instruction)
+        return len(self._program.instructions) - 1
+
+    def _turn_angles(self) -> None:
+        """Emit the angles, then one instruction for all their sines and cosines."""
+        angles, early = _early_angles(self._trace)
+        if not angles:
+            return
+        for i in early:
+            self._require((False, i))
+        blocks: list[list[int]] = [[]]
+        wanted = list(self._lanes.angles) if self._lanes is not None else []
+        for group in [*wanted, *((angle,) for angle in angles)]:
+            missing = [angle for angle in dict.fromkeys(group) if angle not in self._place]
+            if len(blocks[-1]) + len(missing) > BLOCK:
+                blocks.append([])
+            for angle in missing:
+                self._place[angle] = len(blocks) - 1, len(blocks[-1])
+                blocks[-1].append(angle)
+        self._sizes = [len(block) for block in blocks]
+        self._emit(
+            Instruction(
+                ANGLES,
+                1,
+                tuple(self._position[False, angle] for block in blocks for angle in block),
+                lanes=tuple(self._sizes),
+            )
+        )
+
+    def _require(self, root: tuple[bool, int]) -> None:
+        """Emit a value after everything it needs; iterative, since graphs are deep."""
+        stack = [root]
+        while stack:
+            value = stack[-1]
+            if value in self._position:
+                stack.pop()
+                continue
+            missing = [need for need in self._needs(value) if need not in self._position]
+            if missing:
+                stack += reversed(missing)
+                continue
+            stack.pop()
+            vector, index = value
+            self._position[value] = self._vector(index) if vector else self._scalar(index)
+
+    def _needs(self, value: tuple[bool, int]) -> list[tuple[bool, int]]:
+        vector, index = value
+        if not vector:
+            if self._lanes is not None and index in self._lanes.home:
+                return [(True, self._lanes.home[index][0])]
+            if self._is_turned(index):
+                return []
+            return [(False, n) for n in operands(self._nodes[index])]
+        if self._lanes is None:
+            return []
+        pack = self._lanes.packs[index]
+        if pack.kind == SPLAT:
+            return [(False, pack.lanes[0])]
+        if pack.kind == GATHER or (pack.kind in (SIN, COS) and not self._side_by_side(pack.lanes)):
+            return [(False, n) for n in dict.fromkeys(pack.lanes)]
+        return [(True, source) for source in pack.sources]
+
+    def _is_turned(self, node: int) -> bool:
+        """Return True for a sine or cosine of an early angle."""
+        kind = self._nodes[node][0]
+        return kind in (SIN, COS) and self._nodes[node][1] in self._place
+
+    def _side_by_side(self, nodes: tuple[int, ...]) -> bool:
+        """Return True if the angles of sines (or cosines) are in one block."""
+        return len({self._place[self._nodes[n][1]][0] for n in nodes}) == 1
+
+    def _block(self, kind: str, block: int) -> int:
+        name = SINES if kind == SIN else COSINES
+        if (name, block) not in self._blocks:
+            width = padded(self._sizes[block])
+            self._blocks[name, block] = self._emit(Instruction(name, width, lanes=(block,)))
+        return self._blocks[name, block]
+
+    def _scalar(self, node: int) -> int:
+        kind = self._nodes[node][0]
+        if self._lanes is not None and node in self._lanes.home:
+            pack, lane = self._lanes.home[node]
+            return self._lane(self._position[True, pack], lane)
+        if self._is_turned(node):
+            block, lane = self._place[self._nodes[node][1]]
+            return self._lane(self._block(kind, block), lane)
+        if kind == INPUT:
+            return self._emit(Instruction(INPUT, 1, lanes=(self._nodes[node][1],)))
+        if kind == CONSTANT:
+            return self._emit(Instruction(CONSTANT, 1, constant=(self._nodes[node][1],)))
+        arguments = tuple(self._position[False, n] for n in operands(self._nodes[node]))
+        return self._emit(Instruction(kind, 1, arguments))
+
+    def _lane(self, vector: int, lane: int) -> int:
+        if self._program.instructions[vector].width == 1:
+            return vector
+        key = vector, lane
+        if key not in self._extracted:
+            self._extracted[key] = self._emit(Instruction(EXTRACT, 1, (vector,), lanes=(lane,)))
+        return self._extracted[key]
+
+    def _vector(self, index: int) -> int:
+        if self._lanes is None:
+            raise ValueError("vectors exist only with lanes")
+        pack = self._lanes.packs[index]
+        width = padded(len(pack.lanes or pack.where))
+        if pack.kind == CONSTANT:
+            values = tuple(self._nodes[n][1] for n in pack.lanes)
+            return self._emit(Instruction(CONSTANT, width, constant=values))
+        if pack.kind == SPLAT:
+            return self._emit(Instruction(SPLAT, width, (self._position[False, pack.lanes[0]],)))
+        if pack.kind in (SIN, COS) and self._side_by_side(pack.lanes):
+            places = [self._place[self._nodes[n][1]] for n in pack.lanes]
+            block = self._block(pack.kind, places[0][0])
+            return self._shuffled(block, width, tuple(lane for _, lane in places))
+        if pack.kind in (GATHER, SIN, COS):
+            scalars = tuple(self._position[False, n] for n in pack.lanes)
+            return self._emit(Instruction(GATHER, width, scalars))
+        sources = tuple(self._position[True, source] for source in pack.sources)
+        if pack.kind == SHUFFLE:
+            return self._shuffled(sources[0], width, pack.where)
+        return self._emit(Instruction(pack.kind, width, sources, lanes=pack.where))
+
+    def _shuffled(self, vector: int, width: int, where: tuple[int, ...]) -> int:
+        same_width = self._program.instructions[vector].width == width
+        if same_width and where == tuple(range(len(where))):
+            return vector
+        return self._emit(Instruction(SHUFFLE, width, (vector,), lanes=where))
