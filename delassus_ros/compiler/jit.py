@@ -61,7 +61,8 @@ def _target_machine() -> llvm.TargetMachine:
         cpu=llvm.get_host_cpu_name(),
         features=host_features(),
         opt=2,
-        codemodel="jitdefault",
+        reloc="pic",
+        codemodel="small",
         jit=True,
     )
 

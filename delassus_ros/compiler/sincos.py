@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delassus_ros.compiler.ir import Writer, literal, splat, vector_type
+from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.program import padded
 
 LIMIT = 1.0e6
 """Largest |angle| [rad] of the fast path; k stays below 2²⁰ there."""
 
 WIDTHS = (1, 2, 4, 8)
+
+_FAR = "delassus_far_sincos"
 
 _TWO_OVER_PI = 0.63661977236758134308
 _HALF_PI = (
@@ -46,12 +48,38 @@ _COS = (
 
 def declarations() -> str:
     """Return the declarations that the emitted code needs."""
-    lines = ["declare double @sin(double)", "declare double @cos(double)"]
+    lines = ["declare double @sin(double)", "declare double @cos(double)", _far_function()]
     for width in WIDTHS:
         v = vector_type(width)
         lines.append(f"declare {v} @llvm.fmuladd.{suffix(width)}({v}, {v}, {v})")
         lines.append(f"declare {v} @llvm.fabs.{suffix(width)}({v})")
+    lines.append('!0 = !{!"branch_weights", i32 1, i32 100000}')
     return "\n".join(lines)
+
+
+def _far_function() -> str:
+    """Return the IR of the slow path: sin and cos of n doubles by libm."""
+    p = pointer()
+    return f"""
+define internal void @{_FAR}({p} %x, {p} %s, {p} %c, i64 %n) noinline cold {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %px = getelementptr inbounds double, {p} %x, i64 %i
+  %ps = getelementptr inbounds double, {p} %s, i64 %i
+  %pc = getelementptr inbounds double, {p} %c, i64 %i
+  %angle = load double, {p} %px, align 8
+  %sine = call double @sin(double %angle)
+  %cosine = call double @cos(double %angle)
+  store double %sine, {p} %ps, align 8
+  store double %cosine, {p} %pc, align 8
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %n
+  br i1 %more, label %next, label %done
+done:
+  ret void
+}}"""
 
 
 def sincos_of_blocks(w: Writer, blocks: Sequence[list[str]]) -> list[tuple[str, str]]:
@@ -64,18 +92,22 @@ def sincos_of_blocks(w: Writer, blocks: Sequence[list[str]]) -> list[tuple[str, 
     for block in blocks:
         width = padded(len(block))
         x = w.pack(block, width)
-        packed.append((block, width, x))
+        packed.append((width, x))
         outside = w.let(f"or i1 {outside}, {_any_outside(w, x, width)}")
-    w.do(f"br i1 {outside}, label %far, label %near")
+    # Stack slots are made in the entry block, where they cost nothing.
+    buffers = [
+        [w.let(f"alloca {vector_type(width)}, align 64") for _ in range(3)] for width, _ in packed
+    ]
+    w.do(f"br i1 {outside}, label %far, label %near, !prof !0")
     w.label("near")
-    near = [_polynomials(w, x, width) for _, width, x in packed]
+    near = [_polynomials(w, x, width) for width, x in packed]
     w.do("br label %turned")
     w.label("far")
-    far = [_library(w, block, width) for block, width, _ in packed]
+    far = [_library(w, x, width, buffer) for (width, x), buffer in zip(packed, buffers, strict=True)]
     w.do("br label %turned")
     w.label("turned")
     merged = []
-    for (_, width, _), fast, slow in zip(packed, near, far, strict=True):
+    for (width, _), fast, slow in zip(packed, near, far, strict=True):
         v = vector_type(width)
         s, c = (
             w.let(f"phi {v} [ {a}, %near ], [ {b}, %far ]")
@@ -101,13 +133,16 @@ def _any_outside(w: Writer, x: str, width: int) -> str:
     return w.let(f"icmp ne i{width} {bits}, 0")
 
 
-def _library(w: Writer, angles: list[str], width: int) -> tuple[str, str]:
-    """Return sin and cos through libm, lane by lane."""
-    s, c = (
-        [w.let(f"call double @{function}(double {angle})") for angle in angles]
-        for function in ("sin", "cos")
-    )
-    return w.pack(s, width), w.pack(c, width)
+def _library(w: Writer, x: str, width: int, buffers: list[str]) -> tuple[str, str]:
+    """Return sin and cos through libm, by a call that keeps the cold path small."""
+    v = vector_type(width)
+    typed = pointer(v)
+    w.do(f"store {v} {x}, {typed} {buffers[0]}, align 64")
+    scalars = [w.let(f"bitcast {typed} {buffer} to {pointer()}") for buffer in buffers]
+    arguments = ", ".join(f"{pointer()} {scalar}" for scalar in scalars)
+    w.do(f"call void @{_FAR}({arguments}, i64 {width})")
+    s, c = (w.let(f"load {v}, {typed} {buffer}, align 64") for buffer in buffers[1:])
+    return s, c
 
 
 def _polynomials(w: Writer, x: str, width: int) -> tuple[str, str]:
