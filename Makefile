@@ -16,10 +16,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH
 unexport LD_LIBRARY_PATH RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 export AMENT_PREFIX_PATH := $(abspath $(VENV))
-# Stay away from other ROS 2 programs, on this machine and in the network.
-ROS_DOMAIN_ID ?= 83
+# Stay away from other ROS 2 programs in the network. Tests and demo choose domains of
+# their own, to keep apart on this machine as well.
 ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
-export ROS_DOMAIN_ID ROS_AUTOMATIC_DISCOVERY_RANGE
+export ROS_AUTOMATIC_DISCOVERY_RANGE
 
 REQUIREMENTS := $(wildcard requirements/*.txt)
 MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')

@@ -88,7 +88,7 @@ class Contact:
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes (for hashing)."""
-        text = f"{self.name}\0{self.frame}\0{self.kind}\0".encode()
+        text = f"{self.name}\0{self.frame}\0{self.kind}\0{self.rows}\0".encode()
         return text + self.selection.tobytes() + self.placement.to_bytes()
 
 
@@ -102,7 +102,7 @@ class ContactSet(Sequence[Contact]):
     Raises
     ------
     ContactError
-        If there is none, or two share a name.
+        If there is none, two share a name, or something else than a Contact is given.
     """
 
     def __init__(self, contacts: Iterable[Contact]) -> None:
@@ -112,6 +112,11 @@ class ContactSet(Sequence[Contact]):
         self._index: dict[str, int] = {}
         offsets = [0]
         for i, contact in enumerate(self._contacts):
+            if not isinstance(contact, Contact):
+                raise ContactError(
+                    f"a contact set holds Contact objects, got {contact!r}; write "
+                    "Contact('LF', frame='LF_FOOT')"
+                )
             if contact.name in self._index:
                 raise ContactError(
                     f"contact {contact.name!r} appears twice; contacts: "
@@ -145,8 +150,11 @@ class ContactSet(Sequence[Contact]):
         Raises
         ------
         InputError
-            For a name that is not in the set or is given twice.
+            For a name that is not in the set or is given twice, or a string in place of a
+            list of names.
         """
+        if isinstance(active, str):
+            raise InputError(f"active contacts are a list of names: write [{active!r}]")
         found: list[int] = []
         for name in active:
             index = self._index.get(name)

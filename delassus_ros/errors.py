@@ -53,7 +53,7 @@ def unknown(what: str, name: str, existing: Iterable[str], plural: str | None = 
     plural : plural of `what`, where adding an s does not make it.
     """
     names = list(existing)
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(str(name), names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
     shown = ", ".join(names[:40]) + (f", … ({len(names)} in all)" if len(names) > 40 else "")
     return f"unknown {what} {name!r}{hint} {plural or what + 's'}: {shown or 'none'}"

@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Status, TracedAlgorithm
-from delassus_ros.compiler.build import kernel_for, kernel_from
+from delassus_ros.batch import BatchSolution, BatchSolver
+from delassus_ros.compiler.batch_kernel import Layout
+from delassus_ros.compiler.build import batch_kernel_for, kernel_for, kernel_from
 from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
 from delassus_ros.compiler.trace import OperationCount
-from delassus_ros.errors import InputError, NumericalError
+from delassus_ros.errors import AlgorithmError, InputError, NumericalError
+from delassus_ros.model.robot import JointKind
 from delassus_ros.problem import Problem
 
 _UNIT_TOLERANCE = 1e-3
@@ -175,6 +178,9 @@ class DelassusSolver:
             else kernel_from(problem, prebuilt)
         )
         self._local = threading.local()
+        self._lock = threading.Lock()
+        self._cache = cache
+        self._batch: BatchSolver | None = None
 
     @property
     def problem(self) -> Problem:
@@ -218,7 +224,7 @@ class DelassusSolver:
         ------
         InputError
             For a q of wrong size or with non-finite entries, an unknown contact, a missing
-            or superfluous base orientation, or one that is not of unit norm.
+            or superfluous base orientation, or a quaternion that is not of unit norm.
         NumericalError
             If M is not positive definite at q; names the joint.
         """
@@ -237,6 +243,50 @@ class DelassusSolver:
         if solution.status is not Status.OK:
             raise self._numerical_error(solution.status, bound)
         return replace(solution, matrix=solution.matrix.copy())
+
+    def solve_batch(
+        self,
+        Q: ArrayLike,
+        active: Iterable[str] | None = None,
+        threads: int = 1,
+        base_orientation: ArrayLike | None = None,
+        layout: Layout = "rows",
+        out: Array | None = None,
+    ) -> BatchSolution:
+        """Compute G at many configurations, several per instruction, with the GIL released.
+
+        Parameters
+        ----------
+        Q : (N, nq) joint positions [rad, m]; not copied if it is contiguous float64.
+        active : names of the active contacts, the same for all; all if None.
+        threads : how many threads share the work.
+        base_orientation : (N, 4) unit quaternions x, y, z, w; with ``axes="world"`` and a
+            floating base.
+        layout : ``"rows"``, or ``"columns"`` for structures of arrays, the faster one: Q is
+            then (nq, N), base_orientation (4, N) and the result (k, k, N).
+        out : array to write the result to; a new one if None.
+
+        Returns
+        -------
+        A :class:`BatchSolution`; its status tells configurations that failed, which are NaN.
+
+        Raises
+        ------
+        InputError
+            For wrong shapes or names.
+        AlgorithmError
+            If the algorithm is a numeric back end, which has no batch kernel.
+        """
+        with self._lock:
+            if self._batch is None:
+                if not isinstance(self._algorithm, TracedAlgorithm):
+                    raise AlgorithmError(
+                        f"algorithm {self.algorithm!r} is a numeric back end and cannot compute "
+                        "batches; call solve() for each configuration"
+                    )
+                kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
+                self._batch = BatchSolver(self._problem, kernel)
+        return self._batch.solve(Q, active, threads, base_orientation, layout, out)
 
     def _thread_bound(self) -> BoundSolver:
         bound: BoundSolver | None = getattr(self._local, "bound", None)
@@ -262,12 +312,24 @@ class DelassusSolver:
             k = int(np.flatnonzero(~np.isfinite(result))[0])
             joint = f" (joint {self._joint_of(k)!r})" if name == "q" else ""
             raise InputError(f"{name}[{k}]{joint} is {result[k]}, expected a finite number")
-        if name == "base_orientation" and abs(np.linalg.norm(result) - 1.0) > _UNIT_TOLERANCE:
-            raise InputError(
-                f"base_orientation has norm {np.linalg.norm(result):.4g}, expected a unit "
-                "quaternion x, y, z, w"
-            )
+        for first, what in self._quaternions(name):
+            norm = float(np.linalg.norm(result[first : first + 4]))
+            if abs(norm - 1.0) > _UNIT_TOLERANCE:
+                raise InputError(
+                    f"{what} has norm {norm:.4g}, expected a unit quaternion x, y, z, w"
+                )
         return result
+
+    def _quaternions(self, name: str) -> list[tuple[int, str]]:
+        """Return where an input holds quaternions, each with what to call it."""
+        if name == "base_orientation":
+            return [(0, name)]
+        robot = self._problem.robot
+        return [
+            (offset + 3, f"q[{offset + 3}:{offset + 7}] (joint {joint.name!r})")
+            for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+            if joint.kind is JointKind.FLOATING
+        ]
 
     def _joint_of(self, q_index: int) -> str:
         robot = self._problem.robot

@@ -15,10 +15,11 @@ import numpy as np
 
 import delassus_ros
 from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, TracedAlgorithm
-from delassus_ros.compiler import cache, emit
+from delassus_ros.compiler import batch, cache, emit
+from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.jit import compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, CompiledKernel, Kernel, NumericKernel
-from delassus_ros.compiler.schedule import program_of
+from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.trace import OperationCount, trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
 from delassus_ros.problem import Port, Problem
@@ -65,6 +66,34 @@ def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -
     kernel = _build(problem, algorithm)
     if key is not None:
         cache.store(key, _serialized(kernel, problem))
+    return kernel
+
+
+def batch_kernel_for(
+    problem: Problem, algorithm: TracedAlgorithm, use_cache: bool = True
+) -> BatchKernel:
+    """Return the batch kernel of `algorithm` for `problem`; see :func:`kernel_for`."""
+    key = _key(problem, algorithm) if use_cache else None
+    key = None if key is None else f"{key}-batch"
+    payload = None if key is None else cache.load(key)
+    if payload is not None:
+        try:
+            head, unique, code = cache.unpack(payload)
+            return BatchKernel(
+                code, unique=np.frombuffer(unique, dtype=np.int64), **json.loads(head)
+            )
+        except (ValueError, TypeError, CompilerError) as error:
+            _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
+    traced = trace(problem, algorithm)
+    program = scalar_program(traced, _checked_positions(problem), block=1)
+    inputs = sum(port.size for port in problem.inputs)
+    module = batch.module(program, inputs, batch.host_width())
+    kernel = BatchKernel(
+        compile_ir(module.ir), module.width, np.array(module.unique, np.int64), module.work_size
+    )
+    if key is not None:
+        head = json.dumps({"width": kernel.width, "work_size": kernel.work_size}).encode()
+        cache.store(key, cache.pack(head, kernel.unique.tobytes(), kernel.code))
     return kernel
 
 

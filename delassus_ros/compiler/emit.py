@@ -6,7 +6,6 @@ static storage. The return value is a :class:`~delassus_ros.algorithms.base.Stat
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from delassus_ros.algorithms.base import Status
@@ -36,6 +35,7 @@ from delassus_ros.compiler.program import (
     SPLAT,
     Instruction,
     Program,
+    padded,
 )
 
 KERNEL = "delassus_kernel"
@@ -47,18 +47,33 @@ _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV
 
 def module(program: Program) -> str:
     """Return the IR of a module with the kernel and the slicing routine."""
-    declarations = [sincos.declarations()]
+    return "\n".join([KernelWriter(program).text(KERNEL), _slice(), declarations(), ""])
+
+
+def declarations() -> str:
+    """Return what every module needs besides its own functions."""
+    lines = [sincos.declarations()]
     for width in sincos.WIDTHS:
         v = vector_type(width)
-        declarations.append(f"declare {v} @llvm.sqrt.{sincos.suffix(width)}({v})")
-    return "\n".join([_Kernel(program).text(), _slice(), *declarations, ""])
+        lines.append(f"declare {v} @llvm.sqrt.{sincos.suffix(width)}({v})")
+    return "\n".join(lines)
 
 
-class _Kernel:
-    """Writes the kernel function of a program."""
+class KernelWriter:
+    """Writes the function of a program.
 
-    def __init__(self, program: Program) -> None:
+    Parameters
+    ----------
+    program : what to compute.
+    configurations : 1, or the number W of configurations that every value is a vector of. The
+        program must then be without lanes, and the function is
+        ``void block(const double *in, double *out, int32 *status)`` with inputs and outputs
+        as vectors of W.
+    """
+
+    def __init__(self, program: Program, configurations: int = 1) -> None:
         self._program = program
+        self._configurations = configurations
         self._w = Writer()
         self._names: list[str] = []
         self._turned: list[tuple[str, str]] = []
@@ -80,54 +95,72 @@ class _Kernel:
             COSINES: lambda i, _: self._turned[i.lanes[0]][1],
         }
 
-    def text(self) -> str:
-        """Return the function."""
+    def text(self, name: str) -> str:
+        """Return the function, under this name."""
         for instruction in self._program.instructions:
             arguments = [self._names[k] for k in instruction.operands]
             self._names.append(self._instruction(instruction, arguments))
+        width = self._configurations
         for position, k in enumerate(self._program.outputs):
-            self._w.store(self._names[k], "%out", position)
-        self._return_status()
+            self._w.store(self._names[k], "%out", position * width, width)
         p = pointer()
-        head = (
-            f"define i32 @{KERNEL}({p} noalias nocapture readonly %in, "
-            f"{p} noalias nocapture %out, {p} noalias nocapture %work) {{"
-        )
+        ports = f"{p} noalias nocapture readonly %in, {p} noalias nocapture %out"
+        status = self._status()
+        if width == 1:
+            self._w.do(f"ret i32 {status}")
+            head = f"define i32 @{name}({ports}, {p} noalias nocapture %work) {{"
+        else:
+            vi, p32 = vector_type(width, "i32"), pointer("i32")
+            self._w.store_bits(f"{vi} {status}", f"{p32} %status", pointer(vi))
+            self._w.do("ret void")
+            head = f"define internal void @{name}({ports}, {p32} noalias nocapture %status) {{"
         return "\n".join([head, "entry:", *self._w.lines, "}"])
+
+    def _width(self, instruction: Instruction) -> int:
+        return instruction.width * self._configurations
 
     def _instruction(self, instruction: Instruction, arguments: list[str]) -> str:
         """Emit one instruction and return the name of its result."""
         operation = _BINARY.get(instruction.kind)
         if operation is not None:
-            v = vector_type(instruction.width)
+            v = vector_type(self._width(instruction))
             return self._w.let(f"{operation} {v} {arguments[0]}, {arguments[1]}")
         return self._writers[instruction.kind](instruction, arguments)
 
     def _input(self, instruction: Instruction, _: list[str]) -> str:
-        return self._w.load("%in", instruction.lanes[0])
+        width = self._configurations
+        return self._w.load("%in", instruction.lanes[0] * width, width)
 
     def _constant(self, instruction: Instruction, _: list[str]) -> str:
         if instruction.width == 1:
-            return literal(instruction.constant[0])
+            return splat(literal(instruction.constant[0]), self._configurations)
         values = _filled(instruction.constant, instruction.width)
         return "<" + ", ".join(f"double {literal(value)}" for value in values) + ">"
 
     def _neg(self, instruction: Instruction, arguments: list[str]) -> str:
-        return self._w.let(f"fneg {vector_type(instruction.width)} {arguments[0]}")
+        return self._w.let(f"fneg {vector_type(self._width(instruction))} {arguments[0]}")
 
     def _sqrt(self, instruction: Instruction, arguments: list[str]) -> str:
-        v = vector_type(instruction.width)
-        suffix = sincos.suffix(instruction.width)
-        return self._w.let(f"call {v} @llvm.sqrt.{suffix}({v} {arguments[0]})")
+        width = self._width(instruction)
+        v = vector_type(width)
+        return self._w.let(f"call {v} @llvm.sqrt.{sincos.suffix(width)}({v} {arguments[0]})")
 
     def _library(self, instruction: Instruction, arguments: list[str]) -> str:
         # Sines of expressions that contain sines are rare: straight to libm.
-        return self._w.let(f"call double @{instruction.kind}(double {arguments[0]})")
+        width = self._width(instruction)
+        results = [
+            self._w.let(
+                f"call double @{instruction.kind}"
+                f"(double {self._w.lane(arguments[0], lane, width)})"
+            )
+            for lane in range(width)
+        ]
+        return self._w.pack(results, width)
 
     def _select(self, instruction: Instruction, arguments: list[str]) -> str:
-        v, i1 = vector_type(instruction.width), vector_type(instruction.width, "i1")
-        zero = splat(literal(0.0), instruction.width)
-        condition = self._w.let(f"fcmp ogt {v} {arguments[0]}, {zero}")
+        width = self._width(instruction)
+        v, i1 = vector_type(width), vector_type(width, "i1")
+        condition = self._w.let(f"fcmp ogt {v} {arguments[0]}, {splat(literal(0.0), width)}")
         return self._w.let(f"select {i1} {condition}, {v} {arguments[1]}, {v} {arguments[2]}")
 
     def _splat(self, instruction: Instruction, arguments: list[str]) -> str:
@@ -165,45 +198,53 @@ class _Kernel:
         return self._w.let(f"bitcast {iv} {bits} to {v}")
 
     def _angles(self, instruction: Instruction, arguments: list[str]) -> str:
-        blocks, start = [], 0
+        vectors, start = [], 0
         for size in instruction.lanes:
-            blocks.append(arguments[start : start + size])
+            width = padded(size)
+            packed = self._w.pack(arguments[start : start + size], width)
+            vectors.append((packed, width * self._configurations))
             start += size
-        self._turned = sincos.sincos_of_blocks(self._w, blocks)
+        self._turned = sincos.sincos_of_vectors(self._w, vectors)
         return ""
 
-    def _return_status(self) -> None:
-        """Return NOT_POSITIVE_DEFINITE, NOT_FINITE or OK."""
+    def _status(self) -> str:
+        """Return the value of NOT_POSITIVE_DEFINITE, NOT_FINITE or OK, one per configuration."""
+        width = self._configurations
+        v, i1, i32 = (vector_type(width, element) for element in ("double", "i1", "i32"))
 
-        def minimum(v: str, i1: str, a: str, b: str) -> str:
+        def code(status: Status) -> str:
+            return splat(str(int(status)), width, "i32")
+
+        def minimum(a: str, b: str) -> str:
             smaller = self._w.let(f"fcmp olt {v} {a}, {b}")
             return self._w.let(f"select {i1} {smaller}, {v} {a}, {v} {b}")
 
-        def add(v: str, i1: str, a: str, b: str) -> str:
+        def add(a: str, b: str) -> str:
             return self._w.let(f"fadd {v} {a}, {b}")
 
-        status = str(int(Status.OK))
+        status = code(Status.OK)
         if self._program.checked:
             total = self._reduce(self._program.checked, add)
             # x − x is 0 for finite x and NaN otherwise.
-            zero = self._w.let(f"fsub double {total}, {total}")
-            finite = self._w.let(f"fcmp oeq double {zero}, {literal(0.0)}")
-            not_finite = int(Status.NOT_FINITE)
-            status = self._w.let(f"select i1 {finite}, i32 {status}, i32 {not_finite}")
+            zero = self._w.let(f"fsub {v} {total}, {total}")
+            finite = self._w.let(f"fcmp oeq {v} {zero}, {splat(literal(0.0), width)}")
+            status = self._w.let(
+                f"select {i1} {finite}, {i32} {status}, {i32} {code(Status.NOT_FINITE)}"
+            )
         if self._program.guards:
             smallest = self._reduce(self._program.guards, minimum)
-            failed = self._w.let(f"fcmp ole double {smallest}, {literal(0.0)}")
-            code = int(Status.NOT_POSITIVE_DEFINITE)
-            status = self._w.let(f"select i1 {failed}, i32 {code}, i32 {status}")
-        self._w.do(f"ret i32 {status}")
+            failed = self._w.let(f"fcmp ole {v} {smallest}, {splat(literal(0.0), width)}")
+            status = self._w.let(
+                f"select {i1} {failed}, {i32} {code(Status.NOT_POSITIVE_DEFINITE)}, {i32} {status}"
+            )
+        return status
 
-    def _reduce(self, values: list[int], combine: Callable[[str, str, str, str], str]) -> str:
-        """Combine scalars pairwise, in a shallow tree."""
+    def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:
+        """Combine values pairwise, in a shallow tree."""
         names = [self._names[k] for k in values]
         while len(names) > 1:
             pairs = zip(names[::2], names[1::2], strict=False)
-            rest = names[len(names) & ~1 :]
-            names = [combine("double", "i1", a, b) for a, b in pairs] + rest
+            names = [combine(a, b) for a, b in pairs] + names[len(names) & ~1 :]
         return names[0]
 
 

@@ -20,6 +20,8 @@ from delassus_ros.errors import CompilerError
 INPUT, CONSTANT, NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT = (
     "input", "constant", "neg", "add", "sub", "mul", "div", "sqrt", "sin", "cos", "select",
 )  # fmt: skip
+PARAMETER = "parameter"
+"""A constant of the robot that is kept unknown; only in graphs that are counted, not compiled."""
 
 Node: TypeAlias = tuple[Any, ...]
 
@@ -62,6 +64,10 @@ class Graph:
         """Return the symbol of an entry of the input block."""
         return Symbol(self, self.node(INPUT, position))
 
+    def parameter(self) -> Symbol:
+        """Return a new unknown constant."""
+        return Symbol(self, self.node(PARAMETER, len(self.nodes)))
+
     def index_of(self, value: object) -> int:
         """Return the node of a symbol or of a constant number."""
         if isinstance(value, Symbol):
@@ -87,7 +93,7 @@ class Graph:
 
 def operands(node: Node) -> tuple[int, ...]:
     """Return the operands of a node."""
-    return () if node[0] in (INPUT, CONSTANT) else node[1:]
+    return () if node[0] in (INPUT, CONSTANT, PARAMETER) else node[1:]
 
 
 class Symbol:
@@ -220,7 +226,7 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
     if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
         merged = factor * graph.nodes[node[1]][1]
         # Not where the product of the constants alone leaves the range of a double.
-        if 0.0 < merged < math.inf:
+        if 0.0 < abs(merged) < math.inf:
             return _scale(graph, merged, node[2])
     opposite = graph.find(CONSTANT, -factor)
     if opposite is not None:

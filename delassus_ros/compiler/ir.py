@@ -12,8 +12,11 @@ from delassus_ros.compiler.jit import LLVM_VERSION
 
 
 def pointer(pointee: str = "double") -> str:
-    """Return the pointer type: opaque from LLVM 15 on, typed before (LLVM 14)."""
-    return "ptr" if LLVM_VERSION[0] >= 15 else f"{pointee}*"
+    """Return the pointer type: opaque where LLVM knows nothing else, typed up to LLVM 15.
+
+    LLVM 15 knows both, but llvmlite 0.44 switches opaque ones off.
+    """
+    return "ptr" if LLVM_VERSION[0] >= 16 else f"{pointee}*"
 
 
 def literal(value: float) -> str:
@@ -58,9 +61,15 @@ class Writer:
         address = self.address(base, index)
         return self.let(f"load {vector_type(width)}, {self._cast(address, width)}, align 8")
 
-    def store(self, value: str, base: str, index: int) -> None:
-        """Store a double at base[index]."""
-        self.do(f"store double {value}, {pointer()} {self.address(base, index)}, align 8")
+    def store(self, value: str, base: str, index: int, width: int = 1) -> None:
+        """Store `width` doubles at base[index]."""
+        address = self.address(base, index)
+        self.do(f"store {vector_type(width)} {value}, {self._cast(address, width)}, align 8")
+
+    def store_bits(self, typed_value: str, address: str, pointer_type: str) -> None:
+        """Store a typed value at a typed address that is cast to `pointer_type`."""
+        cast = self.let(f"bitcast {address} to {pointer_type}")
+        self.do(f"store {typed_value}, {pointer_type} {cast}, align 4")
 
     def address(self, base: str, index: int) -> str:
         """Return the address of base[index]."""
@@ -73,7 +82,10 @@ class Writer:
         return f"{typed} " + self.let(f"bitcast {pointer()} {address} to {typed}")
 
     def pack(self, values: list[str], width: int) -> str:
-        """Return a vector of scalar values, the last one repeated in unused lanes."""
+        """Return a vector of scalar values, the last one repeated in unused lanes.
+
+        Width 1 returns the value itself, whatever its type.
+        """
         if width == 1:
             return values[0]
         vector = "undef"

@@ -197,8 +197,8 @@ def find_lanes(
     lanes = Lanes(trace, early)
     support = _support(trace)
     for group in groups:
-        for nodes in _leaving(trace, lanes, support, group):
-            _pack_in_chunks(lanes, nodes)
+        for corresponding in _leaving(trace, lanes, support, group):
+            _pack_in_chunks(lanes, corresponding)
     for positions in outputs:
         nodes = [trace.outputs[position] for position in positions]
         by_shape: dict[int, list[int]] = defaultdict(list)

@@ -45,9 +45,14 @@ def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
     return packed if _cost(packed) <= _WORTH * _cost(scalar) else scalar
 
 
-def scalar_program(trace: Trace, checked: list[int]) -> Program:
-    """Return the program without lane vectors."""
-    return _Scheduler(trace, None, checked).run()
+def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:
+    """Return the program without lane vectors.
+
+    Parameters
+    ----------
+    block : most angles in one vector; 1 leaves every sine and cosine a scalar.
+    """
+    return _Scheduler(trace, None, checked, block).run()
 
 
 def _cost(program: Program) -> int:
@@ -82,11 +87,14 @@ class _Scheduler:
     Values are keyed by (False, node) for scalars and (True, pack) for vectors.
     """
 
-    def __init__(self, trace: Trace, lanes: Lanes | None, checked: list[int]) -> None:
+    def __init__(
+        self, trace: Trace, lanes: Lanes | None, checked: list[int], block: int = BLOCK
+    ) -> None:
         self._trace = trace
         self._nodes = trace.graph.nodes
         self._lanes = lanes
         self._checked = checked
+        self._block_size = block
         self._program = Program()
         self._position: dict[tuple[bool, int], int] = {}
         self._extracted: dict[tuple[int, int], int] = {}
@@ -123,7 +131,7 @@ class _Scheduler:
         wanted = list(self._lanes.angles) if self._lanes is not None else []
         for group in [*wanted, *((angle,) for angle in angles)]:
             missing = [angle for angle in dict.fromkeys(group) if angle not in self._place]
-            if len(blocks[-1]) + len(missing) > BLOCK:
+            if len(blocks[-1]) + len(missing) > self._block_size:
                 blocks.append([])
             for angle in missing:
                 self._place[angle] = len(blocks) - 1, len(blocks[-1])

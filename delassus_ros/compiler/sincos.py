@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
-from delassus_ros.compiler.program import padded
 
 LIMIT = 1.0e6
 """Largest |angle| [rad] of the fast path; k stays below 2²⁰ there."""
@@ -82,36 +81,40 @@ done:
 }}"""
 
 
-def sincos_of_blocks(w: Writer, blocks: Sequence[list[str]]) -> list[tuple[str, str]]:
-    """Emit sin and cos of scalar angles, one vector per block of at most 8 of them.
+def sincos_of_vectors(w: Writer, vectors: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
+    """Emit sin and cos of (vector, width) pairs; must come in the function's entry block.
 
-    A vector is as wide as the next power of two. One branch guards the slow path of all.
+    One branch guards the slow path of all. It replaces only the lanes beyond LIMIT, so that a
+    lane's result does not depend on its neighbours.
     """
-    packed = []
+    fast = [_polynomials(w, x, width) for x, width in vectors]
+    masks = [_outside(w, x, width) for x, width in vectors]
     outside = "false"
-    for block in blocks:
-        width = padded(len(block))
-        x = w.pack(block, width)
-        packed.append((width, x))
-        outside = w.let(f"or i1 {outside}, {_any_outside(w, x, width)}")
+    for mask, (_, width) in zip(masks, vectors, strict=True):
+        outside = w.let(f"or i1 {outside}, {_any(w, mask, width)}")
     # Stack slots are made in the entry block, where they cost nothing.
     buffers = [
-        [w.let(f"alloca {vector_type(width)}, align 64") for _ in range(3)] for width, _ in packed
+        [w.let(f"alloca {vector_type(width)}, align 64") for _ in range(3)] for _, width in vectors
     ]
-    w.do(f"br i1 {outside}, label %far, label %near, !prof !0")
-    w.label("near")
-    near = [_polynomials(w, x, width) for width, x in packed]
-    w.do("br label %turned")
+    w.do(f"br i1 {outside}, label %far, label %turned, !prof !0")
     w.label("far")
-    far = [_library(w, x, width, buffer) for (width, x), buffer in zip(packed, buffers, strict=True)]
+    slow = []
+    for (x, width), slots, mask, near in zip(vectors, buffers, masks, fast, strict=True):
+        v, i1 = vector_type(width), vector_type(width, "i1")
+        library = _library(w, x, width, slots)
+        slow.append(
+            [
+                w.let(f"select {i1} {mask}, {v} {a}, {v} {b}")
+                for a, b in zip(library, near, strict=True)
+            ]
+        )
     w.do("br label %turned")
     w.label("turned")
     merged = []
-    for (width, _), fast, slow in zip(packed, near, far, strict=True):
+    for (_, width), near, far in zip(vectors, fast, slow, strict=True):
         v = vector_type(width)
         s, c = (
-            w.let(f"phi {v} [ {a}, %near ], [ {b}, %far ]")
-            for a, b in zip(fast, slow, strict=True)
+            w.let(f"phi {v} [ {a}, %entry ], [ {b}, %far ]") for a, b in zip(near, far, strict=True)
         )
         merged.append((s, c))
     return merged
@@ -122,14 +125,18 @@ def suffix(width: int) -> str:
     return "f64" if width == 1 else f"v{width}f64"
 
 
-def _any_outside(w: Writer, x: str, width: int) -> str:
-    """Return an i1: some |x| is above LIMIT or NaN."""
+def _outside(w: Writer, x: str, width: int) -> str:
+    """Return a mask: |x| is above LIMIT or NaN."""
     v = vector_type(width)
     magnitude = w.let(f"call {v} @llvm.fabs.{suffix(width)}({v} {x})")
-    beyond = w.let(f"fcmp ugt {v} {magnitude}, {splat(literal(LIMIT), width)}")
+    return w.let(f"fcmp ugt {v} {magnitude}, {splat(literal(LIMIT), width)}")
+
+
+def _any(w: Writer, mask: str, width: int) -> str:
+    """Return an i1: some lane of the mask is set."""
     if width == 1:
-        return beyond
-    bits = w.let(f"bitcast {vector_type(width, 'i1')} {beyond} to i{width}")
+        return mask
+    bits = w.let(f"bitcast {vector_type(width, 'i1')} {mask} to i{width}")
     return w.let(f"icmp ne i{width} {bits}, 0")
 
 

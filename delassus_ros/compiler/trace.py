@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.generic import generic as generic_tree
+from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
     ADD,
     CONSTANT,
@@ -14,12 +16,14 @@ from delassus_ros.compiler.graph import (
     INPUT,
     MUL,
     NEG,
+    PARAMETER,
     SELECT,
     SIN,
     SQRT,
     SUB,
     Graph,
     Guard,
+    operands,
 )
 from delassus_ros.errors import CompilerError
 from delassus_ros.problem import Problem
@@ -70,9 +74,21 @@ class Trace:
 
     @property
     def operations(self) -> OperationCount:
-        """Operation count of the specialised kernel (the robot's constants folded)."""
-        count = Counter(self.graph.nodes[i][0] for i in self.live)
-        known = {INPUT, CONSTANT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS}
+        """Operation count of one call: of what depends on the inputs.
+
+        What depends on the robot's constants alone is folded or, in a generic trace, computed
+        once when the robot is loaded.
+        """
+        nodes = self.graph.nodes
+        constant: set[int] = set()
+        for i in self.live:
+            kind = nodes[i][0]
+            if kind in (CONSTANT, PARAMETER) or (
+                kind != INPUT and constant.issuperset(operands(nodes[i]))
+            ):
+                constant.add(i)
+        count = Counter(nodes[i][0] for i in self.live if i not in constant)
+        known = {INPUT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS}
         if set(count) - known:
             raise CompilerError(f"node kinds without a cost: {sorted(set(count) - known)}")
         return OperationCount(
@@ -84,8 +100,13 @@ class Trace:
         )
 
 
-def trace(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
+def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -> Trace:
     """Run `algorithm` on symbols.
+
+    Parameters
+    ----------
+    generic : keep the robot's constants as unknown numbers of their structure: 0 and ±1 stay,
+        every other one is a parameter. For counting, not for compilation.
 
     Raises
     ------
@@ -98,7 +119,11 @@ def trace(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
         inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
         position += port.size
     try:
-        results = algorithm.evaluate(problem, inputs)
+        if generic:
+            with generic_tree(Tree.of(problem), graph.parameter).in_place():
+                results = algorithm.evaluate(problem, inputs)
+        else:
+            results = algorithm.evaluate(problem, inputs)
     except ZeroDivisionError as error:
         raise CompilerError(
             f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"

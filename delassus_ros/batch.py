@@ -1,0 +1,161 @@
+"""Many configurations at once: what :meth:`DelassusSolver.solve_batch` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
+from delassus_ros.compiler.kernel import Array
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.problem import Problem
+
+LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSolution:
+    """Delassus matrices of many configurations.
+
+    Attributes
+    ----------
+    matrix : (N, k, k), or (k, k, N) with columns; NaN where the status is not OK.
+    status : (N,) int32, a :class:`~delassus_ros.algorithms.base.Status` per configuration.
+    contacts : the active contacts, in the order of their rows.
+    row_offsets : first row of each active contact, then k.
+    """
+
+    matrix: Array
+    status: NDArray[np.int32]
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+
+
+class BatchSolver:
+    """Runs the batch kernel of a problem on arrays.
+
+    Parameters
+    ----------
+    problem : what to compute.
+    kernel : its batch kernel.
+    """
+
+    def __init__(self, problem: Problem, kernel: BatchKernel) -> None:
+        self._problem = problem
+        self._kernel = kernel
+
+    def solve(
+        self,
+        Q: ArrayLike,
+        active: Iterable[str] | None,
+        threads: int,
+        base_orientation: ArrayLike | None,
+        layout: Layout,
+        out: Array | None,
+    ) -> BatchSolution:
+        """Compute all; the parameters are those of :meth:`DelassusSolver.solve_batch`."""
+        if layout not in LAYOUTS:
+            raise InputError(unknown("layout", str(layout), LAYOUTS))
+        if threads < 1:
+            raise InputError(f"threads is {threads}, expected at least 1")
+        inputs = self._inputs(Q, base_orientation, layout)
+        n = inputs.shape[0 if layout == "rows" else 1]
+        contact_set = self._problem.contacts
+        indices = contact_set.indices(contact_set.names if active is None else active)
+        offsets = [0]
+        for i in indices:
+            offsets.append(offsets[-1] + contact_set[i].rows)
+        k = offsets[-1]
+        shape = (n, k, k) if layout == "rows" else (k, k, n)
+        matrix = _output(out, shape)
+        status = np.zeros(n, dtype=np.int32)
+        if n and k:
+            self._run(inputs, matrix, status, self._pick(indices), layout, threads)
+        failed = status != Status.OK
+        if failed.any():
+            matrix[failed if layout == "rows" else (..., failed)] = np.nan
+        names = tuple(contact_set[i].name for i in indices)
+        return BatchSolution(matrix, status, names, tuple(offsets))
+
+    def _inputs(self, Q: ArrayLike, base_orientation: ArrayLike | None, layout: Layout) -> Array:
+        """Return all input ports side by side, contiguous; a copy only where one is needed."""
+        axis = 1 if layout == "rows" else 0
+        given = {"q": Q, "base_orientation": base_orientation}
+        names = [port.name for port in self._problem.inputs]
+        superfluous = [
+            name for name, values in given.items() if values is not None and name not in names
+        ]
+        if superfluous:
+            raise InputError(
+                f"input {superfluous[0]!r} is not used by this problem; inputs: "
+                + ", ".join(names)
+            )
+        arrays = []
+        for port in self._problem.inputs:
+            values = given[port.name]
+            if values is None:
+                raise InputError(f"input {port.name!r} is missing; it has {port.size} entries")
+            try:
+                array = np.ascontiguousarray(values, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"input {port.name!r} must be an array of numbers") from error
+            expected = f"(N, {port.size})" if layout == "rows" else f"({port.size}, N)"
+            if array.ndim != 2 or array.shape[axis] != port.size:
+                raise InputError(
+                    f"input {port.name!r} has shape {array.shape}, expected {expected}"
+                )
+            arrays.append(array)
+        counts = {array.shape[1 - axis] for array in arrays}
+        if len(counts) > 1:
+            raise InputError(f"inputs differ in the number of configurations: {sorted(counts)}")
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=axis)
+
+    def _pick(self, indices: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the value numbers of the active rows and columns, row-major."""
+        offsets = self._problem.contacts.row_offsets
+        rows = [r for i in indices for r in range(offsets[i], offsets[i + 1])]
+        m = offsets[-1]
+        full = self._kernel.unique[: m * m].reshape(m, m)
+        return np.ascontiguousarray(full[np.ix_(rows, rows)]).ravel()
+
+    def _run(
+        self,
+        inputs: Array,
+        matrix: Array,
+        status: NDArray[np.int32],
+        pick: NDArray[np.int64],
+        layout: Layout,
+        threads: int,
+    ) -> None:
+        n, width = status.shape[0], self._kernel.width
+        if n >= width:
+            flat = matrix.reshape((n, -1) if layout == "rows" else (-1, n))
+            self._kernel.run(inputs, flat, status, pick, layout, threads)
+            return
+        # Fewer than one vector: repeat the last configuration.
+        axis = 0 if layout == "rows" else 1
+        repeated = np.ascontiguousarray(
+            np.take(inputs, np.minimum(np.arange(width), n - 1), axis=axis)
+        )
+        shape = (width, pick.shape[0]) if layout == "rows" else (pick.shape[0], width)
+        flat, all_status = np.empty(shape), np.zeros(width, dtype=np.int32)
+        self._kernel.run(repeated, flat, all_status, pick, layout, 1)
+        status[:] = all_status[:n]
+        part = flat[:n] if layout == "rows" else flat[:, :n]
+        matrix[...] = part.reshape(matrix.shape)
+
+
+def _output(out: Array | None, shape: tuple[int, ...]) -> Array:
+    """Return the array to write to: `out` after a check, or a new one."""
+    if out is None:
+        return np.empty(shape)
+    if out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous:
+        raise InputError(
+            f"out must be a C-contiguous float64 array of shape {shape}, it is {out.dtype} of "
+            f"shape {out.shape}"
+        )
+    return out

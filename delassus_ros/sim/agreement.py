@@ -1,0 +1,313 @@
+"""Book-keeping of the monitor: which matrices came, when, and do they agree with the reference.
+
+Matrices and references are matched by the stamp of the joint state both belong to, in whichever
+order they arrive, and compared by contact name. Nothing here knows of ROS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-9
+"""Largest relative Frobenius error that counts as agreement."""
+
+_WINDOW = 5000  # stamps kept while waiting for their counterpart: 5 s at 1 kHz
+_LATENCIES = 200_000  # latest latencies kept for the percentiles
+_RECENT = 2000  # of them shown in the live view
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A Delassus matrix with what is needed to check it.
+
+    Attributes
+    ----------
+    stamp
+        Stamp of the joint state, ns.
+    contacts
+        Contact names in the order of the rows.
+    offsets
+        First row of each contact, and the number of rows: one entry more than contacts.
+    matrix
+        The matrix, (m, m).
+    contacts_stamp
+        Stamp of the set of active contacts it was made for, ns; None if it has none.
+    """
+
+    stamp: int
+    contacts: tuple[str, ...]
+    offsets: tuple[int, ...]
+    matrix: FloatArray
+    contacts_stamp: int | None = None
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """Median and 99th percentile, s; NaN without data."""
+
+    p50: float
+    p99: float
+
+
+def relative_error(sample: Sample, reference: Sample) -> float:
+    """Frobenius distance of a matrix to the sub-block of a reference, relative to that block.
+
+    Parameters
+    ----------
+    sample
+        The matrix to judge.
+    reference
+        A matrix of at least those contacts, in any order.
+
+    Returns
+    -------
+    float
+        0 for no contacts; infinite where a contact is not in the reference or has another number
+        of rows there; NaN where an entry is.
+    """
+    rows: list[int] = []
+    for i, name in enumerate(sample.contacts):
+        if name not in reference.contacts:
+            return math.inf
+        j = reference.contacts.index(name)
+        block = range(reference.offsets[j], reference.offsets[j + 1])
+        if len(block) != sample.offsets[i + 1] - sample.offsets[i]:
+            return math.inf
+        rows += block
+    if sample.matrix.shape != (len(rows), len(rows)):
+        return math.inf
+    if not rows:
+        return 0.0
+    expected = reference.matrix[np.ix_(rows, rows)]
+    return float(np.linalg.norm(sample.matrix - expected) / np.linalg.norm(expected))
+
+
+class Agreement:
+    """Counts and errors since the start; feed it what arrives, read its attributes.
+
+    Parameters
+    ----------
+    tolerance
+        Largest relative error that counts as agreement.
+
+    Attributes
+    ----------
+    matrices
+        Messages with a matrix.
+    invalid
+        Messages that say INVALID, by reasons (bit set).
+    compared
+        Matrices of at least one contact held against their reference.
+    disagreed
+        Of the compared matrices, the ones with an error above the tolerance.
+    wrong_set
+        Matrices whose contacts are not those of the set they name by its stamp.
+    skipped
+        Numbers missing in the sequence of the messages: superseded by the node, or lost.
+    backwards
+        Messages whose sequence number is not larger than the one before.
+    worst
+        Largest error; NaN counts as larger than all others.
+    first_fault
+        The first disagreement or wrong set in words, or None.
+    sizes
+        Number of matrices by number of rows.
+    last
+        The last matrix, or None.
+    """
+
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
+        self.tolerance = tolerance
+        self.matrices = 0
+        self.invalid: Counter[int] = Counter()
+        self.compared = 0
+        self.disagreed = 0
+        self.wrong_set = 0
+        self.skipped = 0
+        self.backwards = 0
+        self.worst = 0.0
+        self.first_fault: str | None = None
+        self.sizes: Counter[int] = Counter()
+        self.last: Sample | None = None
+        self._first_stamp: int | None = None
+        self._first_reference: int | None = None
+        self._last_reference = 0
+        self._sequence: int | None = None
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        self._references: dict[int, Sample] = {}
+        self._unanswered: set[int] = set()
+        self._lost_answers = 0
+        self._waiting: dict[int, Sample] = {}
+        self._dropped = 0
+        self._sets: dict[int, frozenset[str]] = {}
+
+    def add_reference(self, reference: Sample) -> None:
+        """Take the reference of one joint state."""
+        stamp = reference.stamp
+        self._references[stamp] = reference
+        if self._first_reference is None:
+            self._first_reference = stamp
+        self._last_reference = stamp
+        sample = self._waiting.pop(stamp, None)
+        if sample is None:
+            self._unanswered.add(stamp)
+        else:
+            self._compare(sample, reference)
+        if len(self._references) > _WINDOW:
+            oldest = next(iter(self._references))
+            del self._references[oldest]
+            if oldest in self._unanswered:
+                self._unanswered.remove(oldest)
+                self._lost_answers += self._first_stamp is not None and oldest > self._first_stamp
+
+    def add_contacts(self, stamp: int, active: Sequence[str]) -> None:
+        """Take a set of active contacts, by its stamp, ns."""
+        self._sets[stamp] = frozenset(active)
+        if len(self._sets) > _WINDOW:
+            del self._sets[next(iter(self._sets))]
+
+    def add_invalid(self, sequence: int, reasons: int) -> None:
+        """Take a message without a matrix, with its sequence number and bit set of reasons."""
+        self._count(sequence)
+        self.invalid[reasons] += 1
+
+    def add_matrix(self, sample: Sample, sequence: int, latency: float) -> None:
+        """Take a matrix.
+
+        Parameters
+        ----------
+        sample
+            The matrix.
+        sequence
+            Number of the message.
+        latency
+            Time from the stamp of the joint state to the arrival of the matrix, s.
+        """
+        self._count(sequence)
+        self.matrices += 1
+        self.last = sample
+        if self._first_stamp is None:
+            self._first_stamp = sample.stamp
+        self.sizes[len(sample.matrix)] += 1
+        self._latencies.append(latency)
+        self._check_set(sample)
+        reference = self._references.get(sample.stamp)
+        if reference is not None:
+            self._unanswered.discard(sample.stamp)
+            self._compare(sample, reference)
+            return
+        self._waiting[sample.stamp] = sample
+        if len(self._waiting) > _WINDOW:
+            oldest = self._waiting.pop(next(iter(self._waiting)))
+            self._dropped += self._needs_reference(oldest)
+
+    @property
+    def unreferenced(self) -> int:
+        """Matrices since the first reference whose own did not come."""
+        return self._dropped + sum(
+            self._needs_reference(sample) and sample.stamp <= self._last_reference
+            for sample in self._waiting.values()
+        )
+
+    @property
+    def unanswered(self) -> int:
+        """Joint states, known by their reference, without a matrix between the first and last."""
+        if self.last is None or self._first_stamp is None:
+            return 0
+        first, last = self._first_stamp, self.last.stamp
+        return self._lost_answers + sum(first < stamp < last for stamp in self._unanswered)
+
+    def latency(self, recent: bool = False) -> Percentiles:
+        """Percentiles of the latency, of all matrices or of the most recent ones."""
+        values = list(self._latencies)
+        if recent:
+            values = values[-_RECENT:]
+        if not values:
+            return Percentiles(math.nan, math.nan)
+        p50, p99 = np.percentile(values, (50.0, 99.0))
+        return Percentiles(float(p50), float(p99))
+
+    def condition(self) -> float:
+        """2-norm condition number of the last matrix; NaN without one."""
+        if self.last is None or not self.last.matrix.size:
+            return math.nan
+        return float(np.linalg.cond(self.last.matrix))
+
+    def faults(self) -> list[str]:
+        """Say in words what speaks against the run; empty if it is good."""
+        if self.matrices == 0:
+            return ["no matrix arrived"]
+        reasons = []
+        if self.disagreed:
+            reasons.append(
+                f"{self.disagreed} of {self.compared} matrices disagree with the reference "
+                f"(tolerance {self.tolerance:g}, worst {self.worst:.1e})"
+            )
+        if self.wrong_set:
+            reasons.append(f"{self.wrong_set} matrices are of other contacts than the active ones")
+        if reasons and self.first_fault:
+            reasons.append(f"first: {self.first_fault}")
+        if self._first_reference is None:
+            reasons.append("no reference arrived")
+        elif self.matrices == self.sizes[0]:
+            reasons.append("no matrix had rows: no contact was ever active")
+        elif self.compared <= self.unreferenced:
+            reasons.append(
+                f"only {self.compared} matrices could be held against a reference; "
+                f"{self.unreferenced} had none"
+            )
+        if self.backwards:
+            reasons.append(f"the sequence went back {self.backwards} times")
+        return reasons
+
+    def _count(self, sequence: int) -> None:
+        if self._sequence is not None:
+            step = sequence - self._sequence
+            if step <= 0:
+                self.backwards += 1
+            else:
+                self.skipped += step - 1
+        self._sequence = sequence
+
+    def _needs_reference(self, sample: Sample) -> bool:
+        if not sample.contacts or self._first_reference is None:
+            return False
+        return sample.stamp >= self._first_reference
+
+    def _check_set(self, sample: Sample) -> None:
+        if sample.contacts_stamp is None:
+            return
+        active = self._sets.get(sample.contacts_stamp)
+        if active is None or active == frozenset(sample.contacts):
+            return
+        self.wrong_set += 1
+        self._fault(
+            f"stamp {sample.stamp}: contacts {', '.join(sample.contacts) or 'none'}, "
+            f"active were {', '.join(sorted(active)) or 'none'}"
+        )
+
+    def _compare(self, sample: Sample, reference: Sample) -> None:
+        if not sample.contacts:
+            return
+        self.compared += 1
+        error = relative_error(sample, reference)
+        if math.isnan(error) or error > self.worst:
+            self.worst = error
+        if not error <= self.tolerance:
+            self.disagreed += 1
+            self._fault(
+                f"stamp {sample.stamp}: contacts {', '.join(sample.contacts)}, "
+                f"relative error {error:.1e}"
+            )
+
+    def _fault(self, words: str) -> None:
+        if self.first_fault is None:
+            self.first_fault = words

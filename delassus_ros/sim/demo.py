@@ -1,0 +1,237 @@
+"""The demo: simulator, delassus_node and monitor together, with a verdict at the end."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from delassus_ros.errors import DelassusError
+from delassus_ros.sim.agreement import Agreement
+from delassus_ros.sim.processes import Children, Command
+from delassus_ros.sim.stopping import StopRequest
+
+_FIRST_LIMIT = 30.0  # s until the first matrix that can be compared
+_TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}
+_NEEDED = {
+    "rclpy": "ros",
+    "delassus_msgs": "ros",
+    "delassus_msgs_py": "ros",
+    "mujoco": "sim",
+    "rich": "sim",
+}
+# The first up to Fast DDS 2, the second from there on.
+_FAST_DDS_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+_SOURCE = Path(__file__).resolve().parents[2]
+_CONFIG = Path("config") / "quadruped.yaml"
+
+
+def find_config() -> Path:
+    """Return the parameters of the demo robot: of the source tree, else the installed ones.
+
+    Raises
+    ------
+    DelassusError
+        There is none; the message lists the places looked at.
+    """
+    prefixes = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
+    places = [_SOURCE / _CONFIG]
+    for prefix in [*prefixes, sys.prefix]:
+        places.append(Path(prefix) / "share" / "delassus_ros" / _CONFIG)
+    for place in places:
+        if place.is_file():
+            return place
+    raise DelassusError(
+        f"no {_CONFIG.name} found; looked for {', '.join(str(place) for place in places)}; "
+        "name one with --params-file"
+    )
+
+
+def demo_commands(config: Path) -> list[Command]:
+    """Return the two nodes that the demo starts, with the parameter file of delassus_node."""
+    python = [sys.executable, "-m"]
+    return [
+        Command("simulator", [*python, "delassus_ros.sim.simulator_node"]),
+        Command(
+            "delassus_node",
+            [*python, "delassus_ros.node.main", "--ros-args", "--params-file", str(config)],
+        ),
+    ]
+
+
+def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the demo's processes; what the user chose stays as it is.
+
+    A ROS graph of its own on this machine, whose members find each other fast.
+    """
+    own = dict(environment)
+    own.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
+    own.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 101))
+    if not any(name in own for name in _FAST_DDS_PROFILES):
+        profiles = str(Path(__file__).with_name("fastdds.xml"))
+        own.update(dict.fromkeys(_FAST_DDS_PROFILES, profiles))
+    return own
+
+
+class _Clock:
+    """When to end: on request, after the wanted time of comparisons, or when something is wrong.
+
+    Wrong is that no comparison comes in time, or that a child is gone. The time begins with the
+    first comparison, as the topics are discovered one after the other.
+    """
+
+    def __init__(self, seconds: float, first_limit: float, stop: StopRequest) -> None:
+        self._stop = stop
+        self._seconds = seconds
+        self._limit = first_limit
+        self._start = time.monotonic()
+        self._first: float | None = None
+        self.fault: str | None = None
+
+    @property
+    def elapsed(self) -> float:
+        """Time since the first comparison, s."""
+        return 0.0 if self._first is None else time.monotonic() - self._first
+
+    def proceed(self, agreement: Agreement, children: Children) -> bool:
+        """Whether to go on; where something went wrong, `fault` says what."""
+        if self._stop.requested:
+            return False
+        now = time.monotonic()
+        gone = children.dead()
+        if gone:
+            self.fault = ", ".join(
+                f"{child.name} ended by itself with status {child.status}" for child in gone
+            )
+        elif self._first is None and agreement.compared:
+            self._first = now
+        elif self._first is None and now - self._start > self._limit:
+            what = "matrix could be compared" if agreement.matrices else "matrix arrived"
+            self.fault = f"no {what} within {self._limit:g} s"
+        elif self._first is not None and now - self._first >= self._seconds:
+            return False
+        return self.fault is None
+
+
+def run(commands: Sequence[Command], seconds: float, first_limit: float = _FIRST_LIMIT) -> int:
+    """Start the commands, watch their matrices, stop them, and judge.
+
+    Parameters
+    ----------
+    commands
+        The nodes to start; they publish ``/delassus_node/delassus`` and ``/simulator/reference``.
+    seconds
+        How long to watch from the first comparison on; infinite for until interrupted.
+    first_limit
+        How long to wait for it, s.
+
+    Returns
+    -------
+    int
+        0 if matrices came and agreed with the reference, else 1.
+    """
+    with StopRequest() as stop:
+        return _run(commands, _Clock(seconds, first_limit, stop))
+
+
+def _run(commands: Sequence[Command], clock: _Clock) -> int:
+    # Here, as they need ROS, which the command has looked for by now; and slow, so after the
+    # signals were taken care of.
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+    from rclpy.utilities import try_shutdown
+
+    from delassus_ros.sim.monitor_node import MonitorNode, watch
+
+    environment = demo_environment(os.environ)
+    os.environ.update(environment)
+    names = ", ".join(command.name for command in commands)
+    print(f"starting {names} in ROS domain {environment['ROS_DOMAIN_ID']}", flush=True)
+    with Children(commands, environment) as children:
+        try:
+            rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+            node = MonitorNode(_TOPICS)
+            agreement = node.agreement
+            watch(node, lambda: clock.proceed(agreement, children))
+            elapsed = clock.elapsed
+            faults = ([clock.fault] if clock.fault else []) + node.faults()
+        finally:
+            try_shutdown()
+        killed = children.stop()
+        if clock.fault:
+            print(children.report(), file=sys.stderr)
+        if killed:
+            print(f"had to kill {', '.join(killed)}: deaf to SIGINT, SIGTERM", file=sys.stderr)
+    rate = agreement.compared / elapsed if elapsed > 0.0 else 0.0
+    print(f"{elapsed:.1f} s, {rate:.0f} Hz: {node.summary()}")
+    for fault in faults:
+        print(f"fault: {fault}", file=sys.stderr)
+    print("FAIL" if faults else "OK: all matrices agree with the physics engine", flush=True)
+    return 1 if faults else 0
+
+
+def _seconds(text: str) -> float:
+    """Parse a positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="delassus_demo",
+        description="Simulate a small quadruped, let delassus_node publish its Delassus matrix at "
+        "1 kHz, and hold every matrix against the physics engine's own. Ctrl-C ends it.",
+        epilog="Exit status: 0 if matrices arrived and agreed to 1e-9 relative; 1 if not; 2 if it "
+        "could not start. Uses a ROS domain of its own on this machine unless ROS_DOMAIN_ID and "
+        "ROS_AUTOMATIC_DISCOVERY_RANGE are set.",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=os.environ.get("DEMO_SECONDS") or "inf",
+        help="end by itself this long after the first matrix "
+        "(default: the environment variable DEMO_SECONDS, else run until interrupted)",
+    )
+    parser.add_argument(
+        "--params-file",
+        type=Path,
+        help="ROS parameters of delassus_node (default: the installed quadruped.yaml)",
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; return the exit status."""
+    options = _parser().parse_args(arguments)
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        extras = ",".join(sorted({_NEEDED[name] for name in missing}))
+        print(
+            f"delassus_demo needs {', '.join(missing)}, not installed for {sys.executable}; "
+            f"'make demo' in the source tree sets up all of it, or install the extras [{extras}]",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        config = options.params_file or find_config()
+        if not config.is_file():
+            raise DelassusError(f"--params-file {config}: no such file")
+    except DelassusError as error:
+        print(f"delassus_demo: {error}", file=sys.stderr)
+        return 2
+    return run(demo_commands(config), options.seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

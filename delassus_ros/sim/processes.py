@@ -1,0 +1,168 @@
+"""Child processes that do not outlive their parent, and what they had to say."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO
+
+_PR_SET_PDEATHSIG = 1
+_STEPS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run, and the name to call it by."""
+
+    name: str
+    arguments: Sequence[str]
+
+
+class Child:
+    """A running command whose output is kept.
+
+    Parameters
+    ----------
+    command
+        What to run; found and started at once.
+    environment
+        All its environment variables.
+    """
+
+    def __init__(self, command: Command, environment: Mapping[str, str]) -> None:
+        self.name = command.name
+        self._output: IO[bytes] = tempfile.TemporaryFile()
+        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then stops
+        # the children in order, each once.
+        self._process = subprocess.Popen(
+            list(command.arguments),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_die_with_parent(),
+        )
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens if the process has ended."""
+        self._process.send_signal(number)
+
+    def wait(self, limit: float) -> bool:
+        """Wait for the end, s; return whether it came."""
+        try:
+            self._process.wait(max(limit, 0.0))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def tail(self, lines: int = 20) -> str:
+        """Return the last lines of its output, stdout and stderr together."""
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(size - 16384, 0))
+        text = self._output.read().decode("utf-8", "replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def close(self) -> None:
+        """Drop the kept output."""
+        self._output.close()
+
+
+class Children:
+    """Commands that run while the block does; all have ended when it is left.
+
+    Parameters
+    ----------
+    commands
+        What to run, in the order of starting; stopped in the reverse order.
+    environment
+        All environment variables of all of them.
+    """
+
+    def __init__(self, commands: Sequence[Command], environment: Mapping[str, str]) -> None:
+        self._commands = commands
+        self._environment = environment
+        self._children: list[Child] = []
+
+    def __enter__(self) -> Children:
+        """Start them."""
+        try:
+            for command in self._commands:
+                self._children.append(Child(command, self._environment))
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop them."""
+        self.stop()
+        for child in self._children:
+            child.close()
+
+    def dead(self) -> list[Child]:
+        """Return those that have ended by themselves."""
+        return [child for child in self._children if child.status is not None]
+
+    def stop(self) -> list[str]:
+        """Interrupt all, wait, and use force on those that stay.
+
+        Returns
+        -------
+        list of str
+            Names of the ones that had to be killed.
+        """
+        killed: list[str] = []
+        for number, limit in _STEPS:
+            running = [child for child in reversed(self._children) if child.status is None]
+            if number == signal.SIGKILL:
+                killed = [child.name for child in running]
+            for child in running:
+                child.signal(number)
+            deadline = time.monotonic() + limit
+            for child in running:
+                child.wait(deadline - time.monotonic())
+        return killed
+
+    def report(self) -> str:
+        """Return the last words of all of them, for a message about a failure."""
+        parts = []
+        for child in self._children:
+            status = "running" if child.status is None else f"exit status {child.status}"
+            parts.append(f"--- {child.name} ({status}), last output:\n{child.tail() or '(none)'}")
+        return "\n".join(parts)
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """Return what to call in a child so that it is interrupted when the parent dies (Linux)."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+    return ask

@@ -1,0 +1,81 @@
+"""The Delassus matrix as MuJoCo itself has it: ``mj_jac`` and a solve with its mass matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from delassus_ros.errors import ContactError, InputError, unknown
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class MujocoReference:
+    """G = J M⁻¹ Jᵀ for point contacts at frames of a MuJoCo model, in contact axes.
+
+    Works on data of its own, so it does not disturb a running simulation.
+
+    Parameters
+    ----------
+    model
+        A compiled model that keeps its fixed bodies (``fusestatic`` off): they are the frames.
+    frames
+        Names of bodies; rows come in this order, x, y, z of the frame for each.
+
+    Raises
+    ------
+    ContactError
+        A frame is not a body of the model.
+    """
+
+    def __init__(self, model: mujoco.MjModel, frames: Sequence[str]) -> None:
+        bodies = [model.body(i).name for i in range(model.nbody)]
+        for frame in frames:
+            if frame not in bodies:
+                raise ContactError(unknown("frame", frame, bodies))
+        self.frames = tuple(frames)
+        self._model = model
+        self._data = mujoco.MjData(model)
+        self._bodies = [bodies.index(frame) for frame in frames]
+        self._in_world = np.zeros((3, model.nv))
+        self._jacobian = np.zeros((3 * len(self._bodies), model.nv))
+        self._solved = np.zeros_like(self._jacobian)
+
+    def matrix(self, qpos: FloatArray) -> FloatArray:
+        """Compute the matrix of all frames; that of a subset is its sub-block.
+
+        Parameters
+        ----------
+        qpos
+            MuJoCo's generalised positions, (model.nq,).
+
+        Returns
+        -------
+        ndarray
+            (3k, 3k), 1/kg, symmetric up to rounding.
+
+        Raises
+        ------
+        InputError
+            `qpos` has another size, or an entry that is not finite.
+        """
+        model, data = self._model, self._data
+        if qpos.shape != (model.nq,):
+            raise InputError(f"qpos has shape {qpos.shape}; expected ({model.nq},)")
+        if not np.isfinite(qpos).all():
+            raise InputError(f"qpos has an entry that is not finite: {qpos}")
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_crb(model, data)
+        mujoco.mj_factorM(model, data)
+        for i, body in enumerate(self._bodies):
+            mujoco.mj_jac(model, data, self._in_world, None, data.xpos[body], body)
+            rotation = data.xmat[body].reshape(3, 3)
+            np.matmul(rotation.T, self._in_world, out=self._jacobian[3 * i : 3 * i + 3])
+        mujoco.mj_solveM(model, data, self._solved, self._jacobian)
+        matrix: FloatArray = self._jacobian @ self._solved.T
+        return matrix

@@ -1,0 +1,220 @@
+"""ROS node that runs the demo quadruped in real time and publishes what a robot would."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import rclpy
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import MatrixWriter
+from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
+from rclpy.exceptions import InvalidParameterValueException, ParameterException
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import try_shutdown
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from delassus_ros.errors import DelassusError
+from delassus_ros.sim import quadruped_urdf
+from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
+from delassus_ros.sim.stopping import StopRequest
+
+_STEPS_PER_SECOND = round(1.0 / PERIOD)
+_CONTACTS_PERIOD = 0.1  # s; the set is repeated at least this often
+_SPIN_PERIOD = 0.05  # s between looks at parameter requests
+_CATCH_UP = 0.01  # s of delay that is made good
+_EXTRA_JOINT = "gripper"  # not in the URDF: consumers have to pick their joints by name
+
+
+class SimulatorNode(Node):
+    """Publish joint states, active contacts, the robot description and the reference matrix.
+
+    The joints come in alphabetical order, not in that of the URDF, with one that is not of the
+    robot among them, as from a joint_state_broadcaster with more hardware than one robot.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("simulator")
+        rate = self.declare_parameter(
+            "rate",
+            1000,
+            ParameterDescriptor(
+                description="Joint states per second; a divisor of 1000.",
+                integer_range=[IntegerRange(from_value=1, to_value=_STEPS_PER_SECOND, step=1)],
+                read_only=True,
+            ),
+        ).value
+        if _STEPS_PER_SECOND % rate:
+            raise InvalidParameterValueException(
+                "rate", rate, f"{rate} does not divide {_STEPS_PER_SECOND}"
+            )
+        with_reference = self.declare_parameter(
+            "reference",
+            True,
+            ParameterDescriptor(
+                description="Publish the physics engine's own matrix of all feet on ~/reference.",
+                read_only=True,
+            ),
+        ).value
+        self.period = 1.0 / rate
+        """Time between joint states, s."""
+        self.late = 0
+        """Number of times the schedule had to be moved because the machine did not keep up."""
+
+        self._simulation = QuadrupedSimulation()
+        self._substeps = _STEPS_PER_SECOND // rate
+        self._stamp = 0
+        self._make_joint_states()
+        self._make_contacts()
+        self._make_reference(with_reference)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=quadruped_urdf()))
+
+    def _make_joint_states(self) -> None:
+        own = self._simulation.joint_names
+        names = sorted([*own, _EXTRA_JOINT])
+        self._places = np.array([names.index(name) for name in own])
+        self._joints = JointState(name=names)
+        zeros = [0.0] * len(names)
+        # The message's own arrays, so that a tick fills them in place.
+        views = []
+        for field in ("position", "velocity", "effort"):
+            setattr(self._joints, field, zeros)
+            views.append(np.frombuffer(getattr(self._joints, field), dtype=np.float64))
+        self._position, self._velocity, self._effort = views
+        self._joint_publisher = self.create_publisher(
+            JointState,
+            "joint_states",
+            10,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+
+    def _make_contacts(self) -> None:
+        self._contacts = ActiveContacts(names=list(self._simulation.contact_names))
+        self._states: tuple[int, ...] = ()
+        self._contacts_due = 0.0
+        self._contacts_publisher = self.create_publisher(
+            ActiveContacts,
+            "active_contacts",
+            QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL),
+        )
+
+    def _make_reference(self, wanted: bool) -> None:
+        self._reference_publisher = (
+            self.create_publisher(DelassusMatrix, "~/reference", 10) if wanted else None
+        )
+        names = self._simulation.contact_names
+        self._reference = MatrixWriter()
+        self._reference.resize(3 * len(names))
+        message = self._reference.msg
+        message.contacts = list(names)
+        message.kinds = ["point"] * len(names)
+        message.row_offsets = [3 * i for i in range(len(names) + 1)]
+        message.axes = DelassusMatrix.AXES_CONTACT
+        message.validity = DelassusMatrix.VALIDITY_OK
+        message.condition = float("nan")
+        message.input_age = float("nan")
+        message.algorithm = "mujoco"
+
+    def tick(self) -> None:
+        """Simulate one period and publish its end."""
+        simulation = self._simulation
+        for _ in range(self._substeps):
+            simulation.step()
+        self._position[self._places] = simulation.q
+        self._velocity[self._places] = simulation.velocity
+        self._effort[self._places] = simulation.effort
+
+        # Stamps identify joint states in the demo: no two may be the same.
+        self._stamp = max(self.get_clock().now().nanoseconds, self._stamp + 1)
+        stamp = _to_time(self._stamp)
+        # The set goes first, so that it is there when the joint state it belongs to comes.
+        states = simulation.contact_states
+        if states != self._states or simulation.time >= self._contacts_due:
+            self._states = states
+            self._contacts_due = simulation.time + _CONTACTS_PERIOD
+            self._contacts.header.stamp = stamp
+            self._contacts.status = [int(state) for state in states]
+            self._contacts_publisher.publish(self._contacts)
+        self._joints.header.stamp = stamp
+        self._joint_publisher.publish(self._joints)
+
+        if self._reference_publisher is not None:
+            message = self._reference.msg
+            self._reference.view[...] = simulation.reference_all()
+            message.header.stamp = stamp
+            message.contacts_stamp = self._contacts.header.stamp
+            message.sequence += 1
+            self._reference_publisher.publish(message)
+
+    def run(self, proceed: Callable[[], bool]) -> None:
+        """Tick at the rate.
+
+        Late ticks are made good at up to twice the rate, never back to back. A delay of more than
+        10 ms is not: the schedule is moved, and the simulation falls behind the clock.
+
+        Parameters
+        ----------
+        proceed
+            Asked before every tick.
+        """
+        executor = SingleThreadedExecutor()
+        executor.add_node(self)
+        deadline = spin_due = time.monotonic()
+        while proceed():
+            begin = time.monotonic()
+            if begin - deadline > _CATCH_UP:
+                self._move_schedule(begin - deadline)
+                deadline = begin
+            self.tick()
+            if begin >= spin_due:
+                spin_due = begin + _SPIN_PERIOD
+                executor.spin_once(timeout_sec=0.0)
+            deadline += self.period
+            wait = max(deadline, begin + 0.5 * self.period) - time.monotonic()
+            if wait > 0.0:
+                time.sleep(wait)
+
+    def _move_schedule(self, delay: float) -> None:
+        self.late += 1
+        self.get_logger().warning(
+            f"{1e3 * delay:.0f} ms late; moved the schedule ({self.late} times so far): "
+            "the machine is too busy for this rate",
+            throttle_duration_sec=5.0,
+        )
+
+
+def _to_time(nanoseconds: int) -> Time:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return Time(sec=seconds, nanosec=rest)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until it is told to stop; return the exit status."""
+    try:
+        with StopRequest() as stop:
+            rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+            node = SimulatorNode()
+            # What exists by now stays; the collector need not look at it again in the loop.
+            gc.freeze()
+            node.run(lambda: not stop.requested)
+    except (DelassusError, ParameterException) as error:
+        print(f"simulator: {error}", file=sys.stderr)
+        return 1
+    finally:
+        try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""The ordinary end of the programs here: Ctrl-C, SIGTERM, or the terminal that goes away."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequest:
+    """Note signals that ask to stop, instead of being interrupted by them, while the block runs.
+
+    For loops that come back to Python within milliseconds and look at `requested`. rclpy's own
+    answer to signals, which such loops switch off, invalidates its context in the middle of
+    whatever the loop does, and raises KeyboardInterrupt inside message conversions that cannot
+    pass it on.
+
+    Attributes
+    ----------
+    requested
+        Whether a signal has come.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __enter__(self) -> StopRequest:
+        """Take over the signals; only the main thread can."""
+        self._before = [signal.signal(number, self._note) for number in _SIGNALS]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the signals back."""
+        for number, handler in zip(_SIGNALS, self._before, strict=True):
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True

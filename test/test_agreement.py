@@ -1,0 +1,217 @@
+"""The monitor's books: matching by stamp, comparison by name, counts and verdict."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from delassus_ros.sim.agreement import Agreement, Sample, relative_error
+
+FEET = ("LF", "RF", "LH", "RH")
+
+
+def matrix_of(contacts: tuple[str, ...], stamp: int, contacts_stamp: int | None = None) -> Sample:
+    """Return a matrix whose entries depend on stamp and contact names, not on their order."""
+    rng = np.random.default_rng(stamp)
+    root = rng.normal(size=(12, 12))
+    whole = root @ root.T
+    rows = [3 * FEET.index(name) + k for name in contacts for k in range(3)]
+    offsets = tuple(range(0, 3 * len(contacts) + 1, 3))
+    return Sample(stamp, contacts, offsets, whole[np.ix_(rows, rows)], contacts_stamp)
+
+
+def with_matrix(sample: Sample, matrix: np.ndarray) -> Sample:
+    """Return the sample with another matrix."""
+    return Sample(sample.stamp, sample.contacts, sample.offsets, matrix, sample.contacts_stamp)
+
+
+@pytest.mark.parametrize("contacts", [FEET, ("RH", "LF"), ("RF", "LH", "LF"), ()])
+def test_comparison_goes_by_name_not_by_place(contacts: tuple[str, ...]) -> None:
+    """Any subset in any order equals its block of the reference."""
+    assert relative_error(matrix_of(contacts, 5), matrix_of(FEET, 5)) == 0.0
+
+
+def test_comparison_sees_swapped_contacts() -> None:
+    """Right numbers under the wrong names are an error."""
+    right = matrix_of(("LF", "RH"), 5)
+    swapped = Sample(5, ("RH", "LF"), right.offsets, right.matrix)
+    assert relative_error(swapped, matrix_of(FEET, 5)) > 0.1
+
+
+def test_comparison_is_relative_to_the_block() -> None:
+    """An error of one part in a million is reported as that."""
+    reference, sample = matrix_of(FEET, 5), matrix_of(("LF", "RH"), 5)
+    scaled = with_matrix(sample, sample.matrix * (1.0 + 1e-6))
+    assert relative_error(scaled, reference) == pytest.approx(1e-6, rel=1e-6)
+
+
+def test_comparison_with_what_does_not_fit_is_infinite() -> None:
+    """Unknown contact, other kind, wrong size; NaN stays NaN."""
+    reference, sample = matrix_of(("LF", "RF"), 5), matrix_of(("LF",), 5)
+    assert relative_error(matrix_of(("RH",), 5), reference) == math.inf
+    assert relative_error(Sample(5, ("LF",), (0, 6), np.eye(6)), reference) == math.inf
+    assert relative_error(with_matrix(sample, np.eye(2)), reference) == math.inf
+    assert math.isnan(relative_error(with_matrix(sample, np.full((3, 3), math.nan)), reference))
+
+
+@pytest.mark.parametrize("reference_first", [True, False])
+def test_matrices_and_references_match_in_either_order(reference_first: bool) -> None:
+    """The comparison happens when the second of the two arrives."""
+    books = Agreement()
+    steps = [
+        lambda: books.add_reference(matrix_of(FEET, 7)),
+        lambda: books.add_matrix(matrix_of(("LF", "RH"), 7), 1, 1e-4),
+    ]
+    for step in steps if reference_first else reversed(steps):
+        assert books.compared == 0
+        step()
+    assert (books.matrices, books.compared, books.disagreed) == (1, 1, 0)
+    assert books.sizes == {6: 1}
+    assert books.faults() == []
+
+
+@pytest.mark.parametrize("bad", [1.0 + 1e-8, math.nan, math.inf])
+def test_disagreement_is_counted_and_described(bad: float) -> None:
+    """One bad matrix among good ones spoils the verdict, NaN included."""
+    books = Agreement()
+    for stamp in range(1, 11):
+        books.add_reference(matrix_of(FEET, stamp))
+        sample = matrix_of(("LF", "RH"), stamp)
+        factor = bad if stamp == 4 else 1.0
+        books.add_matrix(with_matrix(sample, sample.matrix * factor), stamp, 1e-4)
+    assert (books.compared, books.disagreed) == (10, 1)
+    assert not books.worst <= 1e-9
+    text = "; ".join(books.faults())
+    assert "1 of 10 matrices disagree" in text
+    assert "stamp 4: contacts LF, RH" in text
+
+
+def test_worst_error_stays_nan() -> None:
+    """A later finite error does not hide a NaN."""
+    books = Agreement()
+    for stamp, factor in ((1, math.nan), (2, 1.5)):
+        books.add_reference(matrix_of(FEET, stamp))
+        sample = matrix_of(FEET, stamp)
+        books.add_matrix(with_matrix(sample, sample.matrix * factor), stamp, 1e-4)
+    assert math.isnan(books.worst)
+    assert books.disagreed == 2
+
+
+def test_set_is_checked_by_its_stamp() -> None:
+    """The contacts have to be those of the set the matrix says it is of, in any order."""
+    books = Agreement()
+    books.add_contacts(100, ("RH", "LF"))
+    books.add_contacts(200, ("LF",))
+    for sequence, (stamp, contacts, set_stamp) in enumerate(
+        [
+            (1, ("LF", "RH"), 100),
+            (2, ("LF",), 200),
+            (3, ("LF", "RH"), 999),
+            (4, ("LF", "RH"), None),
+        ]
+    ):
+        books.add_reference(matrix_of(FEET, stamp))
+        books.add_matrix(matrix_of(contacts, stamp, set_stamp), sequence, 1e-4)
+    assert books.wrong_set == 0
+    books.add_matrix(matrix_of(("LF", "RH"), 5, 200), 9, 1e-4)
+    assert books.wrong_set == 1
+    assert "contacts LF, RH, active were LF" in "; ".join(books.faults())
+
+
+def test_sequence_gaps_and_steps_back_are_counted() -> None:
+    """Missing numbers are skipped ones; INVALID messages count in the same sequence."""
+    books = Agreement()
+    books.add_invalid(1, 32)
+    for sequence in (2, 3, 7):
+        books.add_matrix(matrix_of(FEET, sequence), sequence, 1e-4)
+    books.add_invalid(8, 64)
+    assert (books.skipped, books.backwards, books.invalid) == (3, 0, {32: 1, 64: 1})
+    books.add_matrix(matrix_of(FEET, 9), 8, 1e-4)
+    assert books.backwards == 1
+    assert any("went back" in fault for fault in books.faults())
+
+
+def test_unanswered_joint_states_are_those_between_matrices() -> None:
+    """Before the first matrix and after the last, nothing is missing yet."""
+    books = Agreement()
+    for stamp in range(1, 11):
+        books.add_reference(matrix_of(FEET, stamp))
+    assert books.unanswered == 0
+    for sequence, stamp in enumerate((3, 4, 6, 8)):
+        books.add_matrix(matrix_of(FEET, stamp), sequence, 1e-4)
+    assert books.unanswered == 2  # 5 and 7
+
+
+def test_old_stamps_are_dropped_and_still_counted() -> None:
+    """The books do not grow with time, and nothing is forgotten in the counts."""
+    books = Agreement()
+    empty = np.zeros((0, 0))
+    for stamp in range(1, 20001):
+        books.add_reference(Sample(stamp, (), (0,), empty))
+        if stamp % 2:
+            books.add_matrix(Sample(stamp, (), (0,), empty), stamp, 1e-4)
+        books.add_contacts(stamp, ())
+    assert books.unanswered == 9999
+    for stamp in range(30001, 40001):
+        books.add_matrix(Sample(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
+    assert books.unreferenced == 5000  # the references of the others may still come
+    books.add_reference(Sample(50000, (), (0,), empty))
+    assert books.unreferenced == 10000
+    for stamp in range(60001, 65001):
+        books.add_matrix(Sample(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
+    assert books.unreferenced == 10000
+    kept = [books._references, books._waiting, books._sets]
+    assert [len(table) for table in kept] == [5000, 5000, 5000]
+    assert len(books._unanswered) <= 5000
+
+
+def test_percentiles_of_all_and_of_the_recent() -> None:
+    """Recent figures forget; overall ones do not."""
+    books = Agreement()
+    assert math.isnan(books.latency().p50)
+    for sequence in range(4000):
+        books.add_matrix(matrix_of((), 1), sequence, 1e-3 if sequence < 2000 else 3e-3)
+    assert books.latency().p50 == pytest.approx(2e-3)
+    assert books.latency(recent=True).p50 == pytest.approx(3e-3)
+    assert books.latency().p99 == pytest.approx(3e-3)
+
+
+def test_condition_is_of_the_last_matrix() -> None:
+    """NaN where there is none to speak of."""
+    books = Agreement()
+    assert math.isnan(books.condition())
+    books.add_matrix(Sample(1, ("LF",), (0, 3), np.diag([4.0, 2.0, 1.0])), 1, 1e-4)
+    assert books.condition() == pytest.approx(4.0)
+    books.add_matrix(Sample(2, (), (0,), np.zeros((0, 0))), 2, 1e-4)
+    assert math.isnan(books.condition())
+
+
+def test_verdict_needs_matrices_rows_and_references() -> None:
+    """Silence, empty sets and missing references are no success."""
+    books = Agreement()
+    books.add_invalid(1, 32)
+    assert books.faults() == ["no matrix arrived"]
+    books.add_matrix(matrix_of((), 1), 2, 1e-4)
+    assert books.faults() == ["no reference arrived"]
+    books.add_reference(matrix_of(FEET, 2))
+    assert books.faults() == ["no matrix had rows: no contact was ever active"]
+    for stamp in (3, 4, 5):
+        books.add_matrix(matrix_of(FEET, stamp), stamp, 1e-4)
+    books.add_reference(matrix_of(FEET, 6))
+    assert books.faults() == ["only 0 matrices could be held against a reference; 3 had none"]
+    for stamp in (4, 5):
+        books.add_reference(matrix_of(FEET, stamp))
+    assert books.faults() == []
+
+
+def test_matrices_before_the_first_reference_are_not_held_against_the_run() -> None:
+    """Topics are discovered one after the other."""
+    books = Agreement()
+    for stamp in range(1, 101):
+        books.add_matrix(matrix_of(FEET, stamp), stamp, 1e-4)
+    for stamp in range(90, 101):
+        books.add_reference(matrix_of(FEET, stamp))
+    assert (books.matrices, books.compared, books.unreferenced) == (100, 11, 0)
+    assert books.faults() == []

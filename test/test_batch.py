@@ -1,0 +1,152 @@
+"""Batches agree with single calls, whatever their size, layout, threads and active contacts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.algorithms.base import Status
+from delassus_ros.compiler.batch import transpose
+from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.ir import Writer
+from delassus_ros.errors import AlgorithmError, InputError
+from delassus_ros.testing import ALL, random_problem
+
+FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+
+
+@pytest.fixture(scope="module")
+def solver():
+    robot = Robot.from_urdf(robots.quadruped())
+    return DelassusSolver(Problem(robot, [Contact(foot, foot) for foot in FEET]))
+
+
+def random_q(n: int) -> np.ndarray:
+    return np.random.default_rng(n).uniform(-2.0, 2.0, (n, 12))
+
+
+def close(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(np.linalg.norm(a - b) <= 1e-12 * np.linalg.norm(b))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 3, 8, 9, 17, 100])
+@pytest.mark.parametrize("active", [None, ("RH_FOOT", "LF_FOOT"), ("LH_FOOT",)])
+def test_rows_and_columns_agree_with_single_calls(solver, n, threads, active):
+    Q = random_q(n)
+    rows = solver.solve_batch(Q, active, threads)
+    columns = solver.solve_batch(np.ascontiguousarray(Q.T), active, threads, layout="columns")
+    assert rows.status.tolist() == columns.status.tolist() == [Status.OK] * n
+    for i in range(n):
+        single = solver.solve(Q[i], active)
+        assert close(rows.matrix[i], single.matrix)
+        assert np.array_equal(rows.matrix[i], columns.matrix[..., i])
+    assert rows.contacts == single.contacts
+    assert rows.row_offsets == single.row_offsets
+
+
+def test_a_bad_configuration_spoils_only_itself(solver):
+    Q = random_q(40)
+    good = solver.solve_batch(Q).matrix
+    Q[13, 4] = np.nan
+    Q[29, 0] = np.inf
+    batch = solver.solve_batch(Q, threads=2)
+    assert np.flatnonzero(batch.status).tolist() == [13, 29]
+    assert np.isnan(batch.matrix[[13, 29]]).all()
+    others = [i for i in range(40) if i not in (13, 29)]
+    assert np.array_equal(batch.matrix[others], good[others])
+
+
+def test_large_angles_take_the_exact_path(solver):
+    Q = random_q(8)
+    Q[3] += 2e9
+    assert close(solver.solve_batch(Q).matrix[3], solver.solve(Q[3]).matrix)
+
+
+def test_empty_batch_and_no_contact(solver):
+    assert solver.solve_batch(np.empty((0, 12))).matrix.shape == (0, 12, 12)
+    assert solver.solve_batch(random_q(5), active=()).matrix.shape == (5, 0, 0)
+
+
+def test_result_is_written_to_out(solver):
+    out = np.empty((20, 12, 12))
+    assert solver.solve_batch(random_q(20), out=out).matrix is out
+    with pytest.raises(InputError, match=r"out must be .* shape \(20, 12, 12\)"):
+        solver.solve_batch(random_q(20), out=np.empty((20, 12, 11)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"Q": np.zeros((4, 11))}, r"shape \(4, 11\), expected \(N, 12\)"),
+        ({"Q": np.zeros(12)}, r"shape \(12,\), expected \(N, 12\)"),
+        ({"Q": [["a"]]}, "must be an array of numbers"),
+        ({"Q": np.zeros((4, 12)), "threads": 0}, "threads is 0, expected at least 1"),
+        ({"Q": np.zeros((4, 12)), "layout": "row"}, "unknown layout 'row'; did you mean 'rows'"),
+        ({"Q": np.zeros((4, 12)), "active": ["LF_FOT"]}, "did you mean 'LF_FOOT'"),
+        ({"Q": np.zeros((4, 12)), "base_orientation": np.zeros((4, 4))}, "is not used"),
+    ],
+)
+def test_bad_arguments_are_named(solver, arguments, words):
+    with pytest.raises(InputError, match=words):
+        solver.solve_batch(**arguments)
+
+
+def test_world_axes_take_an_orientation_per_configuration():
+    problem = random_problem(6, ALL, "world")
+    solver = DelassusSolver(problem)
+    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(11)]
+    Q = np.array([sample["q"] for sample in samples])
+    names = [port.name for port in problem.inputs]
+    orientation = (
+        np.array([sample["base_orientation"] for sample in samples])
+        if "base_orientation" in names
+        else None
+    )
+    batch = solver.solve_batch(Q, base_orientation=orientation)
+    for i in range(11):
+        single = solver.solve(Q[i], base_orientation=samples[i].get("base_orientation"))
+        assert close(batch.matrix[i], single.matrix)
+    if orientation is not None:
+        with pytest.raises(InputError, match="'base_orientation' is missing"):
+            solver.solve_batch(Q)
+
+
+def test_a_numeric_back_end_says_that_it_has_no_batches(solver):
+    pytest.importorskip("pinocchio")
+    with pytest.raises(AlgorithmError, match="numeric back end"):
+        DelassusSolver(solver.problem, "pinocchio").solve_batch(random_q(2))
+
+
+def test_the_batch_kernel_comes_from_the_cache(solver, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Q = random_q(9)
+    first = DelassusSolver(solver.problem).solve_batch(Q).matrix
+    assert len(list((tmp_path / "delassus_ros").glob("*-batch.kernel"))) == 1
+    monkeypatch.setattr("delassus_ros.compiler.build.trace", None)  # a trace would now fail
+    again = DelassusSolver(solver.problem).solve_batch(Q).matrix
+    assert np.array_equal(first, again)
+
+
+@pytest.mark.parametrize("width", [2, 4, 8])
+def test_butterflies_transpose(width):
+    """Read the emitted shuffles and carry them out."""
+    w = Writer()
+    values = {f"%r{i}": [(i, k) for k in range(width)] for i in range(width)}
+    result = transpose(w, list(values))
+    for line in w.lines:
+        name, rest = line.split(" = ")
+        a, b = _operands(rest)
+        mask = [int(k) for k in rest.rsplit("<", 1)[1].rstrip(">").replace("i32", "").split(",")]
+        both = values[a] + values[b]
+        values[name.strip()] = [both[k] for k in mask]
+    assert [values[name] for name in result] == [
+        [(i, k) for i in range(width)] for k in range(width)
+    ]
+
+
+def _operands(shuffle: str) -> tuple[str, str]:
+    names = [word.rstrip(",") for word in shuffle.split() if word.startswith("%")]
+    return names[0], names[1]

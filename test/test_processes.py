@@ -1,0 +1,131 @@
+"""Child processes: output kept, stopped politely or by force, never orphaned."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from delassus_ros.sim import processes
+from delassus_ros.sim.processes import Children, Command
+
+LIMIT = 20.0
+
+POLITE = "import signal; print('ready', flush=True); signal.pause()"
+DEAF = (
+    "import signal, time\n"
+    "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)\n"
+    "print('ready', flush=True)\n"
+    "while True: time.sleep(60)"
+)
+
+
+def python(name: str, code: str) -> Command:
+    """Return a command that runs Python code."""
+    return Command(name, [sys.executable, "-c", code])
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds; fail after the limit."""
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_children_end_with_the_block() -> None:
+    """SIGINT ends the polite ones; the output is at hand until then."""
+    with Children([python("one", POLITE), python("two", POLITE)], os.environ) as children:
+        wait_for(lambda: children.report().count("ready") == 2)
+        assert children.dead() == []
+        pids = [child.pid for child in children._children]
+        assert all(alive(pid) for pid in pids)
+        assert children.stop() == []
+        assert "KeyboardInterrupt" in children.report()
+        assert children.stop() == []
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_children_end_when_the_block_fails() -> None:
+    """An exception stops them too."""
+    pids = []
+    with pytest.raises(RuntimeError, match="in the block"):
+        with Children([python("one", POLITE)], os.environ) as children:
+            wait_for(lambda: "ready" in children.report())
+            pids = [child.pid for child in children._children]
+            raise RuntimeError("in the block")
+    assert pids and not any(alive(pid) for pid in pids)
+
+
+def test_children_started_before_a_failed_start_are_stopped() -> None:
+    """The second command does not exist: the first must not stay behind."""
+    children = Children([python("one", POLITE), Command("two", ["/does/not/exist"])], os.environ)
+    with pytest.raises(FileNotFoundError, match="/does/not/exist"):
+        children.__enter__()
+    assert len(children._children) == 1
+    assert not alive(children._children[0].pid)
+
+
+def test_deaf_child_is_killed_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ignores SIGINT and SIGTERM is killed; a polite neighbour is not."""
+    monkeypatch.setattr(
+        processes,
+        "_STEPS",
+        ((signal.SIGINT, 3.0), (signal.SIGTERM, 0.1), (signal.SIGKILL, LIMIT)),
+    )
+    with Children([python("deaf", DEAF), python("polite", POLITE)], os.environ) as children:
+        wait_for(lambda: children.report().count("ready") == 2)
+        assert children.stop() == ["deaf"]
+        assert children._children[0].status == -signal.SIGKILL
+        assert children._children[1].status != -signal.SIGKILL
+
+
+def test_child_that_ended_is_reported_with_its_last_words() -> None:
+    """Name, status and the tail of stdout and stderr, no more than asked for."""
+    code = "print(*range(50), sep='\\n'); raise SystemExit('bad luck')"
+    with Children([python("doomed", code)], os.environ) as children:
+        wait_for(lambda: len(children.dead()) == 1)
+        child = children.dead()[0]
+        assert (child.name, child.status) == ("doomed", 1)
+        assert child.tail(3).splitlines() == ["48", "49", "bad luck"]
+        assert "--- doomed (exit status 1), last output:" in children.report()
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells children of a parent's death"
+)
+def test_children_of_a_killed_parent_end() -> None:
+    """SIGKILL leaves the parent no time to clean up; its children end all the same."""
+    code = (
+        "import os, sys, time\n"
+        "from delassus_ros.sim.processes import Children, Command\n"
+        f"child = Command('one', [sys.executable, '-c', {POLITE!r}])\n"
+        "with Children([child], os.environ) as children:\n"
+        "    while 'ready' not in children.report(): time.sleep(0.01)\n"
+        "    print(children._children[0].pid, flush=True)\n"
+        "    while True: time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        try:
+            assert parent.stdout is not None
+            pid = int(parent.stdout.readline())
+            assert alive(pid)
+        finally:
+            parent.kill()
+    wait_for(lambda: not alive(pid))

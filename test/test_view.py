@@ -1,0 +1,101 @@
+"""What the monitor prints, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from delassus_ros.sim import view
+from delassus_ros.sim.agreement import Agreement, Sample
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Claim so."""
+        return True
+
+
+def books(error: float = 0.0) -> Agreement:
+    """Return books of one matrix of two contacts."""
+    agreement = Agreement()
+    matrix = np.diag([2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    reference = Sample(1, ("LF", "RH"), (0, 3, 6), matrix)
+    agreement.add_reference(reference)
+    agreement.add_matrix(Sample(1, ("LF", "RH"), (0, 3, 6), matrix * (1 + error)), 1, 2.5e-4)
+    return agreement
+
+
+def test_rows_tell_all_figures() -> None:
+    """Contacts, size, rate, latency, condition, agreement."""
+    shown = dict(view.rows(books(), 998.7))
+    assert shown["active contacts"] == "LF RH"
+    assert shown["matrix"] == "6 x 6"
+    assert shown["rate"] == "999 Hz"
+    assert shown["latency"] == "p50 0.25 ms, p99 0.25 ms"
+    assert shown["condition"] == "2"
+    assert shown["agreement"] == "1 compared, worst error 0.0e+00"
+    assert shown["missing"] == "0 unanswered, 0 skipped, 0 INVALID"
+
+
+def test_rows_before_the_first_matrix() -> None:
+    """Say what is waited for, and that INVALID messages came."""
+    agreement = Agreement()
+    agreement.add_invalid(1, 32)
+    assert view.rows(agreement, 0.0) == [("state", "waiting for the first matrix (1 INVALID)")]
+
+
+def test_disagreement_is_loud() -> None:
+    """The count and the size of the error."""
+    assert view.describe_agreement(books(1e-3)) == "1 of 1 DISAGREE, worst 1.0e-03"
+    assert view.describe_agreement(Agreement()) == "no reference yet"
+
+
+def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line per period, without control characters."""
+    stream = io.StringIO()
+    now = [0.0]
+    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
+    with view.View(books(), stream) as shown:
+        for tick in range(301):
+            now[0] = 0.01 * tick
+            shown.update()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("active contacts: LF RH; matrix: 6 x 6") for line in lines)
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn in place, several times per second, the cursor given back."""
+    pytest.importorskip("rich", reason="rich (extra 'sim') is not installed")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    now = [0.0]
+    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
+    with view.View(books(1e-3), stream) as shown:
+        for tick in range(101):
+            now[0] = 0.01 * tick
+            shown.update()
+    text = stream.getvalue()
+    assert text.count("Delassus matrix") >= 4
+    assert "1 of 1 DISAGREE" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("Delassus matrix")
+
+
+def test_rate_is_that_of_the_last_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is asked; what was long ago does not count."""
+    now = [0.0]
+    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
+    rate = view.Rate()
+    assert rate.update(0) == 0.0
+    for tick in range(1, 9):
+        now[0] = 0.25 * tick
+        assert rate.update(100 * tick) == pytest.approx(400.0)
+    for tick in range(9, 13):
+        now[0] = 0.25 * tick
+        last = rate.update(800)
+    assert last == 0.0
