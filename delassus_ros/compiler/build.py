@@ -85,7 +85,7 @@ def batch_kernel_for(
         except (ValueError, TypeError, CompilerError) as error:
             _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
     traced = trace(problem, algorithm)
-    program = scalar_program(traced, _checked_positions(problem), block=1)
+    program = scalar_program(traced, checked_positions(problem), block=1)
     inputs = sum(port.size for port in problem.inputs)
     module = batch.module(program, inputs, batch.host_width())
     kernel = BatchKernel(
@@ -131,7 +131,7 @@ def kernel_from(problem: Problem, payload: bytes) -> CompiledKernel:
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
     traced = trace(problem, algorithm)
-    program = program_of(problem, traced, _checked_positions(problem))
+    program = program_of(problem, traced, checked_positions(problem))
     code = compile_ir(emit.module(program))
     kernel = CompiledKernel(problem, code, traced.operations)
     _check_against_floats(problem, algorithm, kernel)
@@ -142,7 +142,7 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     return kernel
 
 
-def _checked_positions(problem: Problem) -> list[int]:
+def checked_positions(problem: Problem) -> list[int]:
     """Return the positions of G's diagonal in the output block; it bounds all of G."""
     positions, start = [], 0
     for port in problem.outputs:

@@ -112,10 +112,11 @@ def _read(directory: int, key: str) -> bytes:
         if error.errno != errno.ELOOP:
             raise
         raise UnsafeCacheError(f"{path} is a symbolic link; it will be replaced") from error
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(descriptor)
+        raise UnsafeCacheError(f"{path} is not a regular file; remove it")
     with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            raise UnsafeCacheError(f"{path} is not a regular file; remove it")
         if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
             raise UnsafeCacheError(
                 f"{path} must belong to you with mode 0600; it will be replaced"

@@ -45,9 +45,9 @@ SLICE = "delassus_slice"
 _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}
 
 
-def module(program: Program) -> str:
-    """Return the IR of a module with the kernel and the slicing routine."""
-    return "\n".join([KernelWriter(program).text(KERNEL), _slice(), declarations(), ""])
+def module(program: Program, kernel: str = KERNEL, slicer: str = SLICE) -> str:
+    """Return the IR of a module with the kernel and the slicing routine, under these names."""
+    return "\n".join([KernelWriter(program).text(kernel), _slice(slicer), declarations(), ""])
 
 
 def declarations() -> str:
@@ -253,14 +253,14 @@ def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
     return values + values[-1:] * (width - len(values))
 
 
-def _slice() -> str:
+def _slice(name: str) -> str:
     """Return ``void slice(const double *G, int64 m, const int64 *rows, int64 k, double *out)``.
 
     It copies the rows and columns `rows` (k of them) of the m×m matrix G to the k×k `out`.
     """
     p, pi = pointer(), pointer("i64")
     return f"""
-define void @{SLICE}({p} noalias nocapture readonly %G, i64 %m,
+define void @{name}({p} noalias nocapture readonly %G, i64 %m,
                      {pi} noalias nocapture readonly %rows, i64 %k, {p} noalias nocapture %out) {{
 entry:
   %some = icmp sgt i64 %k, 0

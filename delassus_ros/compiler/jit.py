@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import lru_cache
 
-from delassus_ros.errors import CompilerError
+from delassus_ros.errors import CompilerError, InputError
 
 OLDEST_LLVMLITE = (0, 41)
 
@@ -78,12 +78,38 @@ def compile_ir(ir: str) -> bytes:
     CompilerError
         If LLVM refuses the module.
     """
+    return _emit(ir, _target_machine())
+
+
+def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
+    """Return the object file of an IR module for a target that need not be this machine.
+
+    Raises
+    ------
+    InputError
+        If LLVM does not know the triple.
+    CompilerError
+        If LLVM refuses the module.
+    """
     _initialize()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        target = llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise InputError(f"target {triple!r} is unknown to LLVM: {error}") from error
+    machine = target.create_target_machine(
+        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
+    )
+    return _emit(f'target triple = "{triple}"\n{ir}', machine)
+
+
+def _emit(ir: str, machine: llvm.TargetMachine) -> bytes:
     with _lock:
         try:
             module = llvm.parse_assembly(ir)
             module.verify()
-            return bytes(_target_machine().emit_object(module))
+            return bytes(machine.emit_object(module))
         except RuntimeError as error:
             raise CompilerError(f"LLVM refused the generated code: {error}") from error
 
@@ -95,11 +121,15 @@ class LoadedCode:
         _initialize()
         with _lock:
             try:
+                object_file = llvm.ObjectFileRef.from_data(code)
+                # LLVM returns a null pointer for what is not object code, and follows it later.
+                if not object_file._ptr:
+                    raise CompilerError("compiled code cannot be loaded: not an object file")
                 # The engine wants a module of its own, which stays empty.
                 self._engine = llvm.create_mcjit_compiler(
                     llvm.parse_assembly(""), _target_machine()
                 )
-                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                self._engine.add_object_file(object_file)
                 self._engine.finalize_object()
             except RuntimeError as error:
                 raise CompilerError(f"compiled code cannot be loaded: {error}") from error

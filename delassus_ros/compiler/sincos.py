@@ -114,7 +114,8 @@ def sincos_of_vectors(w: Writer, vectors: Sequence[tuple[str, int]]) -> list[tup
     for (_, width), near, far in zip(vectors, fast, slow, strict=True):
         v = vector_type(width)
         s, c = (
-            w.let(f"phi {v} [ {a}, %entry ], [ {b}, %far ]") for a, b in zip(near, far, strict=True)
+            w.let(f"phi {v} [ {a}, %entry ], [ {b}, %far ]")
+            for a, b in zip(near, far, strict=True)
         )
         merged.append((s, c))
     return merged

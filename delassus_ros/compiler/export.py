@@ -1,0 +1,190 @@
+"""Kernels that leave Python: an object file and a C header, for any target LLVM knows.
+
+A C++ controller links the object and has G in its own process, without Python and without
+LLVM. The object needs only ``sin`` and ``cos`` of the C library.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+import delassus_ros
+from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.compiler import emit
+from delassus_ros.compiler.build import checked_positions
+from delassus_ros.compiler.jit import compile_for, host_features
+from delassus_ros.compiler.schedule import program_of
+from delassus_ros.compiler.trace import trace
+from delassus_ros.errors import AlgorithmError, InputError
+from delassus_ros.problem import Port, Problem
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to compile for.
+
+    Attributes
+    ----------
+    triple : LLVM target triple, e.g. ``aarch64-linux-gnu``; empty for this machine.
+    cpu : processor name as LLVM has it, e.g. ``cortex-a76`` or ``x86-64-v3``; empty for this
+        processor with the empty triple, else the oldest of the target.
+    features : LLVM feature string, e.g. ``+avx2,+fma``.
+    """
+
+    triple: str = ""
+    cpu: str = ""
+    features: str = ""
+
+    def resolved(self) -> Target:
+        """Return the target with this machine's values where they are meant."""
+        if self.triple:
+            return self
+        native = not self.cpu
+        return Target(
+            llvm.get_process_triple(),
+            llvm.get_host_cpu_name() if native else self.cpu,
+            host_features() if native and not self.features else self.features,
+        )
+
+
+@dataclass(frozen=True)
+class Export:
+    """A kernel for C and C++.
+
+    Attributes
+    ----------
+    object_file : relocatable, position-independent machine code.
+    header : text of the C header that describes it.
+    """
+
+    object_file: bytes
+    header: str
+
+
+def export(
+    problem: Problem, algorithm: TracedAlgorithm, name: str, target: Target | None = None
+) -> Export:
+    """Return the kernel of a problem as an object file with its header.
+
+    Parameters
+    ----------
+    name : prefix of all symbols; a C identifier.
+    target : this machine if None.
+
+    Raises
+    ------
+    InputError
+        If `name` is not a C identifier or the target is unknown.
+    AlgorithmError
+        If the algorithm refuses the problem.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise InputError(f"name {name!r} is not a C identifier (letters, digits, underscores)")
+    reason = algorithm.supports(problem)
+    if reason is not None:
+        raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
+    resolved = (target or Target()).resolved()
+    program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
+    code = compile_for(
+        emit.module(program, f"{name}_kernel", f"{name}_slice"),
+        resolved.triple,
+        resolved.cpu,
+        resolved.features,
+    )
+    return Export(code, _header(problem, algorithm.name, name, resolved))
+
+
+def _header(problem: Problem, algorithm: str, name: str, target: Target) -> str:
+    upper = name.upper()
+    contacts, robot = problem.contacts, problem.robot
+    joints = [
+        joint.name
+        for joint in robot.joints
+        for _ in range(joint.kind.nq)
+    ]  # fmt: skip
+    lines = [
+        f"/* Delassus matrix G = J inv(M) J^T of {_comment(robot.name)}, compiled by "
+        f"delassus_ros {delassus_ros.__version__}.",
+        f"   Algorithm {algorithm}; target {_comment(target.triple)}, processor "
+        f"{_comment(target.cpu or 'generic')}; problem {problem.digest[:16]}.",
+        "   Units: m, kg, rad. Rows of a contact: linear x, y, z, then angular, in "
+        + ("the axes of the world." if problem.axes == "world" else "the contact's own axes."),
+        "   Link with the C maths library. */",
+        f"#ifndef {upper}_DELASSUS_H",
+        f"#define {upper}_DELASSUS_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+        "enum {",
+        *_ports(upper, "IN", problem.inputs),
+        *_ports(upper, "OUT", problem.outputs),
+        f"  {upper}_WORK_SIZE = 0, /* doubles of scratch */",
+        f"  {upper}_ROWS = {contacts.rows}, /* of G with all contacts */",
+        f"  {upper}_CONTACTS = {len(contacts)}",
+        "};",
+        "",
+        "enum { /* what the kernel returns; the output is valid only after OK */",
+        *(f"  {upper}_{status.name} = {status.value}," for status in Status),
+        "};",
+        "",
+        "/* The joint of each entry of q. */",
+        _strings(f"{name}_joints", joints),
+        "/* The contacts, in the order of their rows, and the first row of each; then ROWS. */",
+        _strings(f"{name}_contacts", contacts.names),
+        f"static const int64_t {name}_row_offsets[{len(contacts) + 1}] = {{"
+        + ", ".join(str(offset) for offset in contacts.row_offsets)
+        + "};",
+        "",
+        "/* Compute all outputs. Re-entrant; reads in[], writes out[], row-major; work may be",
+        "   null if WORK_SIZE is 0. */",
+        f"int32_t {name}_kernel(const double *in, double *out, double *work);",
+        "",
+        "/* Copy the rows and columns rows[0..k-1] of the m x m matrix G to the k x k matrix",
+        "   out: the matrix of the active contacts. */",
+        f"void {name}_slice(const double *G, int64_t m, const int64_t *rows, int64_t k, "
+        "double *out);",
+        "",
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
+        "",
+        f"#endif /* {upper}_DELASSUS_H */",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _ports(upper: str, side: str, ports: tuple[Port, ...]) -> list[str]:
+    """Return enumerators with the offset and size of each port, and the size of the block."""
+    lines, start = [], 0
+    for port in ports:
+        label = f"{upper}_{side}_{port.name.upper()}"
+        lines.append(f"  {label} = {start}, /* {port.name}: first of {port.size} doubles */")
+        lines.append(f"  {label}_SIZE = {port.size},")
+        start += port.size
+    return [*lines, f"  {upper}_{side}_SIZE = {start},"]
+
+
+def _strings(name: str, values: tuple[str, ...] | list[str]) -> str:
+    quoted = ", ".join(f'"{_escaped(value)}"' for value in values) or "0"
+    return f"static const char *const {name}[{max(len(values), 1)}] = {{{quoted}}};"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r'[\\"?]|[^\x20-\x7e]', lambda found: _octal(found[0]), text)
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
+
+
+def _comment(text: str) -> str:
+    """Return text that cannot end the comment it stands in."""
+    return re.sub(r"[^\x20-\x7e]|\*/|/\*", "?", text)

@@ -1,0 +1,48 @@
+// A controller that has the Delassus matrix in its own process.
+//
+//   delassus export quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h
+//   g++ -std=c++17 -O2 controller.cpp quadruped.o -lm -o controller
+//   echo "0 0.7 -1.4 0 0.7 -1.4 0 0.7 -1.4 0 0.7 -1.4" | ./controller LF RH
+//
+// It reads joint positions, one configuration per line, and prints the matrix of the contacts
+// named on the command line (all of them if none is).
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "quadruped.h"
+
+int main(int argc, char **argv) {
+  std::vector<std::int64_t> rows;  // of the active contacts, in the order of the layout
+  for (int contact = 0; contact < QUADRUPED_CONTACTS; ++contact) {
+    bool active = argc == 1;
+    for (int k = 1; k < argc; ++k) active |= !std::strcmp(argv[k], quadruped_contacts[contact]);
+    for (auto r = quadruped_row_offsets[contact]; active && r < quadruped_row_offsets[contact + 1]; ++r)
+      rows.push_back(r);
+  }
+  const auto size = static_cast<std::int64_t>(rows.size());
+
+  // All memory is there before the loop: the control loop allocates nothing.
+  std::vector<double> in(QUADRUPED_IN_SIZE), out(QUADRUPED_OUT_SIZE), G(size * size);
+  while (true) {
+    for (auto &value : in) {
+      std::string word;
+      if (!(std::cin >> word)) return 0;
+      value = std::strtod(word.c_str(), nullptr);
+    }
+    const std::int32_t status = quadruped_kernel(in.data(), out.data(), nullptr);
+    if (status != QUADRUPED_OK) {
+      std::fprintf(stderr, "the matrix cannot be computed: status %d\n", static_cast<int>(status));
+      return 1;
+    }
+    quadruped_slice(out.data() + QUADRUPED_OUT_G, QUADRUPED_ROWS, rows.data(), size, G.data());
+    for (std::int64_t i = 0; i < size; ++i)
+      for (std::int64_t j = 0; j < size; ++j)
+        std::printf("%.17g%c", G[i * size + j], j + 1 < size ? ' ' : '\n');
+  }
+}

@@ -1,0 +1,129 @@
+"""An exported kernel: a C++ program links it and gets the same numbers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.compiler.export import Target, export
+from delassus_ros.errors import AlgorithmError, InputError
+from delassus_ros.testing import random_problem
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "cpp" / "controller.cpp"
+
+
+@pytest.fixture(scope="module")
+def problem():
+    robot = Robot.from_urdf(robots.quadruped())
+    legs = ("LF", "RF", "LH", "RH")
+    return Problem(robot, [Contact(leg, f"{leg}_FOOT") for leg in legs])
+
+
+def build(problem, folder: Path, algorithm: str = "pv_osimr") -> Path:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed")
+    exported = export(problem, algorithms.get(algorithm), "quadruped")
+    (folder / "quadruped.o").write_bytes(exported.object_file)
+    (folder / "quadruped.h").write_text(exported.header)
+    program = folder / "controller"
+    subprocess.run(
+        [compiler, "-std=c++17", "-Wall", "-Werror", "-I", str(folder), str(EXAMPLE),
+         str(folder / "quadruped.o"), "-lm", "-o", str(program)],
+        check=True,
+    )  # fmt: skip
+    return program
+
+
+@pytest.mark.parametrize("active", [(), ("LF", "RH")])
+def test_cpp_consumer_prints_the_solver_s_matrix(problem, tmp_path, active):
+    program = build(problem, tmp_path)
+    Q = np.random.default_rng(0).uniform(-2, 2, (3, 12))
+    Q[1] += 3e7  # beyond the fast sines and cosines
+    lines = "\n".join(" ".join(repr(float(value)) for value in q) for q in Q)
+    done = subprocess.run(
+        [str(program), *active], input=lines, capture_output=True, text=True, check=True
+    )
+    printed = np.array([[float(v) for v in line.split()] for line in done.stdout.splitlines()])
+    solver = DelassusSolver(problem)
+    expected = np.vstack([solver.solve(q, active or None).matrix for q in Q])
+    # The exporter compiles the same program: the very same bits.
+    assert np.array_equal(printed, expected)
+
+
+def test_cpp_consumer_sees_a_failed_computation(problem, tmp_path):
+    program = build(problem, tmp_path)
+    done = subprocess.run(
+        [str(program)], input=" ".join(["inf"] * 12), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "status 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "machine"),
+    [
+        (Target("x86_64-linux-gnu"), 62),
+        (Target("x86_64-linux-gnu", "x86-64-v3"), 62),
+        (Target("aarch64-linux-gnu", "cortex-a76"), 183),
+        (Target("riscv64-linux-gnu"), 243),
+    ],
+)
+def test_other_processors_get_an_object_of_their_own(problem, target, machine):
+    code = export(problem, algorithms.get("pv_osimr"), "robot", target).object_file
+    assert code[:4] == b"\x7fELF"
+    assert int.from_bytes(code[18:20], "little") == machine
+    assert int.from_bytes(code[16:18], "little") == 1  # relocatable
+
+
+def test_header_compiles_as_c_and_lists_the_ports(problem, tmp_path):
+    exported = export(problem, algorithms.get("pv_osimr"), "my_robot")
+    for line in (
+        "MY_ROBOT_IN_Q_SIZE = 12,", "MY_ROBOT_OUT_G_SIZE = 144,", "MY_ROBOT_ROWS = 12,",
+        "int32_t my_robot_kernel(const double *in, double *out, double *work);",
+    ):  # fmt: skip
+        assert line in exported.header
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    (tmp_path / "k.h").write_text(exported.header)
+    (tmp_path / "k.c").write_text('#include "k.h"\n#include "k.h"\nint main(void) { return 0; }\n')
+    subprocess.run(
+        [compiler, "-std=c99", "-pedantic-errors", "-c", "k.c", "-o", "k.o"],
+        cwd=tmp_path, check=True,
+    )  # fmt: skip
+
+
+def test_names_of_the_robot_cannot_break_the_header(tmp_path):
+    """Names come from a URDF: quotes, comment ends and backslashes stay inert."""
+    problem = random_problem(3)
+    robot = problem.robot
+    hostile = Robot('x"; */ #error "', robot.joints, robot.bodies, list(robot.frames.values()))
+    contacts = [Contact('c"\\*/', c.frame, "point") for c in problem.contacts[:1]]
+    header = export(Problem(hostile, contacts), algorithms.get("pv_osimr"), "r").header
+    (tmp_path / "k.c").write_text(header)
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    subprocess.run([compiler, "-std=c99", "-c", "k.c", "-o", "k.o"], cwd=tmp_path, check=True)
+
+
+def test_bad_requests_are_named(problem):
+    algorithm = algorithms.get("pv_osimr")
+    with pytest.raises(InputError, match="'2nd robot' is not a C identifier"):
+        export(problem, algorithm, "2nd robot")
+    with pytest.raises(InputError, match="target 'no-such' is unknown to LLVM"):
+        export(problem, algorithm, "robot", Target("no-such"))
+
+
+def test_a_refusing_algorithm_says_why(problem, monkeypatch):
+    algorithm = algorithms.get("pv_osimr")
+    monkeypatch.setattr(type(algorithm), "supports", lambda self, problem: "too warm")
+    with pytest.raises(AlgorithmError, match="too warm"):
+        export(problem, algorithm, "robot")
