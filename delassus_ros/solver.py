@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
-from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +15,7 @@ from delassus_ros.algorithms.base import Status, TracedAlgorithm
 from delassus_ros.batch import BatchSolution, BatchSolver
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for, kernel_from
-from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
+from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel
 from delassus_ros.compiler.trace import OperationCount
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError
 from delassus_ros.model.robot import JointKind
@@ -76,22 +75,13 @@ class BoundSolver:
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
-        self._problem = problem
+        self._contact_set = problem.contacts
         self._bound: BoundKernel = kernel.bind()
         self._run = self._bound.run
-        self._slice = kernel.slice
         self.inputs: Mapping[str, Array] = self._bound.inputs
-        self._full = self._bound.outputs["G"]
-        m = self._full.shape[0]
-        self._rows = array("q", bytes(8 * m))
-        active = aligned_zeros(m * m)
-        # One view per size, made now, so that a switch of contacts makes none.
-        self._views = [active[: k * k].reshape(k, k) for k in range(m)] + [self._full]
-        self._addresses = (self._full.ctypes.data, m, self._rows.buffer_info()[0])
-        self._active_address = active.ctypes.data
-        self._size = m
+        contacts = problem.contacts
         self._solution = Solution(
-            self._full, Status.OK, problem.contacts.names, problem.contacts.row_offsets,
+            self._bound.outputs["G"], Status.OK, contacts.names, contacts.row_offsets,
             algorithm, 0.0,
         )  # fmt: skip
 
@@ -103,16 +93,14 @@ class BoundSolver:
         InputError
             For an unknown contact or one given twice; the active set stays as it was.
         """
-        contact_set = self._problem.contacts
+        contact_set = self._contact_set
+        rows: list[int] = []
+        offsets = [0]
         indices = contact_set.indices(contacts)
-        size, offsets = 0, [0]
         for i in indices:
-            for row in range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1]):
-                self._rows[size] = row
-                size += 1
-            offsets.append(size)
-        self._size = size
-        self._solution.matrix = self._views[size]
+            rows += range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1])
+            offsets.append(len(rows))
+        self._solution.matrix = self._bound.select(rows)
         self._solution.contacts = tuple(contact_set[i].name for i in indices)
         self._solution.row_offsets = tuple(offsets)
 
@@ -122,26 +110,15 @@ class BoundSolver:
         Look at :attr:`Solution.status` before using the matrix.
         """
         solution = self._solution
-        start = time.perf_counter()
+        start = perf_counter()
         status = self._run()
         if status:
             solution.status = Status(status)
             solution.matrix.fill(np.nan)
         else:
             solution.status = Status.OK
-            self._take_active()
-        solution.compute_time = time.perf_counter() - start
+        solution.compute_time = perf_counter() - start
         return solution
-
-    def _take_active(self) -> None:
-        address, m, rows = self._addresses
-        if self._size == m:
-            return
-        if self._slice is not None:
-            self._slice(address, m, rows, self._size, self._active_address)
-        else:
-            index = self._rows[: self._size]
-            self._solution.matrix[...] = self._full[np.ix_(index, index)]
 
 
 class DelassusSolver:

@@ -111,13 +111,15 @@ def kernel_from(problem: Problem, payload: bytes) -> CompiledKernel:
     Raises
     ------
     CompilerError
-        If the payload is damaged or does not reproduce its stored results. It is machine
-        code: load only what this user's own processes wrote.
+        If the payload is damaged, of another problem, or does not reproduce its stored
+        results. It is machine code: load only what this user's own processes wrote.
     """
     try:
-        operations, code, *pairs = cache.unpack(payload)
+        digest, operations, code, *pairs = cache.unpack(payload)
         if len(pairs) != _REPLAYED:
             raise ValueError(f"{len(pairs)} stored results, expected {_REPLAYED}")
+        if digest != hashlib.sha256(problem.canonical_bytes).digest():
+            raise CompilerError("the compiled kernel is that of another problem")
         kernel = CompiledKernel(problem, code, OperationCount(**json.loads(operations)))
     except (ValueError, TypeError) as error:
         raise CompilerError(f"the compiled kernel is damaged: {error}") from error
@@ -233,14 +235,15 @@ def _package_source() -> bytes:
 
 
 def _serialized(kernel: CompiledKernel, problem: Problem) -> bytes:
-    """Return the kernel with the pairs to replay."""
+    """Return the kernel with its problem's hash before it and the pairs to replay after it."""
     pairs = []
     for seed in range(1, 1 + _REPLAYED):
         inputs = sample_inputs(kernel.inputs, problem, seed)
         status, outputs = _run(kernel, inputs)
         pairs.append(status.to_bytes(4, "little") + _joined(kernel.outputs, outputs))
     operations = json.dumps(asdict(kernel.operations)).encode()
-    return cache.pack(operations, kernel.code, *pairs)
+    digest = hashlib.sha256(problem.canonical_bytes).digest()
+    return cache.pack(digest, operations, kernel.code, *pairs)
 
 
 def _joined(ports: tuple[Port, ...], arrays: dict[str, Array]) -> bytes:

@@ -40,6 +40,8 @@ from delassus_ros.compiler.program import (
 
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"
+CALL = "delassus_call"
+"""Kernel and slice in one foreign call with one argument, see :func:`_call`."""
 
 # Contraction to fused multiply-add is allowed, reassociation never.
 _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}
@@ -47,7 +49,10 @@ _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV
 
 def module(program: Program, kernel: str = KERNEL, slicer: str = SLICE) -> str:
     """Return the IR of a module with the kernel and the slicing routine, under these names."""
-    return "\n".join([KernelWriter(program).text(kernel), _slice(slicer), declarations(), ""])
+    text = [KernelWriter(program).text(kernel), _slice(slicer)]
+    if kernel == KERNEL:
+        text.append(_call())
+    return "\n".join([*text, declarations(), ""])
 
 
 def declarations() -> str:
@@ -291,4 +296,41 @@ rowend:
   br i1 %again, label %row, label %done
 done:
   ret void
+}}"""
+
+
+def _call() -> str:
+    """Return ``int32 call(const int64 *binding)``.
+
+    The binding holds the addresses of in, out, work and G, the number m, the address of rows,
+    the number k and the address of the k×k matrix of the active rows. A call from Python costs
+    as much again for two more arguments, so everything hangs on one.
+    """
+    p, pi = pointer(), pointer("i64")
+    names = ("in", "out", "work", "G", "m", "rows", "k", "active")
+    loads = "\n".join(
+        f"  %p{i} = getelementptr inbounds i64, {pi} %binding, i64 {i}\n"
+        f"  %{name}_ = load i64, {pi} %p{i}, align 8"
+        for i, name in enumerate(names)
+    )
+    casts = "\n".join(
+        f"  %{name} = inttoptr i64 %{name}_ to {pi if name == 'rows' else p}"
+        for name in names
+        if name not in ("m", "k")
+    )
+    return f"""
+define i32 @{CALL}({pi} %binding) {{
+entry:
+{loads}
+{casts}
+  %status = call i32 @{KERNEL}({p} %in, {p} %out, {p} %work)
+  %ok = icmp eq i32 %status, {int(Status.OK)}
+  %some = icmp slt i64 %k_, %m_
+  %needed = and i1 %ok, %some
+  br i1 %needed, label %take, label %done
+take:
+  call void @{SLICE}({p} %G, i64 %m_, {pi} %rows, i64 %k_, {p} %active)
+  br label %done
+done:
+  ret i32 %status
 }}"""

@@ -26,6 +26,9 @@ if tuple(int(part) for part in llvmlite.__version__.split(".")[:2]) < OLDEST_LLV
 
 LLVM_VERSION: tuple[int, ...] = tuple(llvm.llvm_version_info)
 
+_OBJECT_FILE = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
+"""First bytes of object files: ELF, and Mach-O of 64 bits."""
+
 _lock = threading.Lock()
 
 
@@ -122,8 +125,8 @@ class LoadedCode:
         with _lock:
             try:
                 object_file = llvm.ObjectFileRef.from_data(code)
-                # LLVM returns a null pointer for what is not object code, and follows it later.
-                if not object_file._ptr:
+                # On what is not object code LLVM does not fail, it ends the process.
+                if not code.startswith(_OBJECT_FILE) or not object_file._ptr:
                     raise CompilerError("compiled code cannot be loaded: not an object file")
                 # The engine wants a module of its own, which stays empty.
                 self._engine = llvm.create_mcjit_compiler(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
-from delassus_ros.compiler.emit import KERNEL, SLICE
+from delassus_ros.compiler.emit import CALL
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.trace import OperationCount
 from delassus_ros.problem import Port, Problem
@@ -21,13 +22,12 @@ Array = NDArray[np.float64]
 
 # PYFUNCTYPE keeps the GIL: releasing it for a microsecond costs milliseconds to get it back
 # when another thread is busy.
-_KERNEL_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_SLICE_TYPE = ctypes.PYFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
-)
+_CALL_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_K = 6
+"""Entry of a binding that holds the number of active rows."""
 
 
-class BoundKernel:
+class BoundKernel(ABC):
     """A kernel with buffers of its own; one per thread.
 
     Attributes
@@ -35,16 +35,27 @@ class BoundKernel:
     inputs : writable arrays by port name; fill them, then call :attr:`run`.
     outputs : arrays by port name, valid after :attr:`run` returned 0.
     run : computes; returns the :class:`~delassus_ros.algorithms.base.Status` as an int.
-    kernel : the kernel; kept alive by this reference.
     """
 
-    def __init__(
-        self, kernel: Kernel, inputs: Arrays, outputs: Arrays, run: Callable[[], int]
-    ) -> None:
-        self.kernel = kernel
+    run: Callable[[], int]
+
+    def __init__(self, inputs: Arrays, outputs: Arrays) -> None:
         self.inputs: Mapping[str, Array] = MappingProxyType(dict(inputs))
         self.outputs: Mapping[str, Array] = MappingProxyType(dict(outputs))
-        self.run = run
+        full = outputs["G"]
+        m = full.shape[0]
+        self._active = aligned_zeros(m * m)
+        # One view per size, made now, so that choosing rows makes none.
+        self._views = [self._active[: k * k].reshape(k, k) for k in range(m)] + [full]
+
+    @abstractmethod
+    def select(self, rows: Sequence[int]) -> Array:
+        """Choose the rows (and columns) of G that :attr:`run` also leaves side by side.
+
+        Returns
+        -------
+        The (k, k) array that holds them after each run; G itself if all rows are chosen.
+        """
 
 
 class Kernel(ABC):
@@ -54,12 +65,9 @@ class Kernel(ABC):
     ----------
     inputs, outputs : the ports, in the order of the blocks.
     operations : operation count; None for back ends that cannot be counted.
-    slice : address-based routine that copies active rows and columns of a matrix, see
-        :func:`delassus_ros.compiler.emit.module`; None where the kernel is not compiled.
     """
 
     operations: OperationCount | None
-    slice: Callable[[int, int, int, int, int], None] | None
 
     def __init__(self, problem: Problem) -> None:
         self.inputs: tuple[Port, ...] = problem.inputs
@@ -80,23 +88,44 @@ class CompiledKernel(Kernel):
         self.operations = operations
         self.code = code
         self._loaded = LoadedCode(code)
-        self._function = _KERNEL_TYPE(self._loaded.address(KERNEL))
-        self.slice = _SLICE_TYPE(self._loaded.address(SLICE))
+        self.call = _CALL_TYPE(self._loaded.address(CALL))
 
     def bind(self) -> BoundKernel:
         """Return a binding with fresh buffers; a call to it holds the GIL."""
-        block_in, inputs = _block(self.inputs)
-        block_out, outputs = _block(self.outputs)
+        return _CompiledBinding(self)
+
+
+class _CompiledBinding(BoundKernel):
+    def __init__(self, kernel: CompiledKernel) -> None:
+        block_in, inputs = _block(kernel.inputs)
+        block_out, outputs = _block(kernel.outputs)
+        super().__init__(inputs, outputs)
+        self._kernel = kernel  # owns the code that is called
+        G = outputs["G"]
+        m = G.shape[0]
+        self._rows = array("q", range(m))
         # The work area is part of the C ABI; straight-line kernels need none.
-        run = partial(self._function, block_in.ctypes.data, block_out.ctypes.data, 0)
-        return BoundKernel(self, inputs, outputs, run)
+        self._binding = array(
+            "q",
+            [
+                block_in.ctypes.data, block_out.ctypes.data, 0, G.ctypes.data, m,
+                self._rows.buffer_info()[0], m, self._active.ctypes.data,
+            ],
+        )  # fmt: skip
+        self.run = partial(kernel.call, self._binding.buffer_info()[0])
+
+    def select(self, rows: Sequence[int]) -> Array:
+        """Choose rows; see the base class."""
+        for i, row in enumerate(rows):
+            self._rows[i] = row
+        self._binding[_K] = len(rows)
+        return self._views[len(rows)]
 
 
 class NumericKernel(Kernel):
     """A back end that computes on arrays."""
 
     operations = None
-    slice = None
 
     def __init__(self, problem: Problem, algorithm: NumericAlgorithm) -> None:
         super().__init__(problem)
@@ -105,17 +134,35 @@ class NumericKernel(Kernel):
 
     def bind(self) -> BoundKernel:
         """Return a binding with fresh buffers and a back end of its own."""
-        _, inputs = _block(self.inputs)
-        _, outputs = _block(self.outputs)
-        compute = self._algorithm.prepare(self._problem)
+        return _NumericBinding(self.inputs, self.outputs, self._algorithm.prepare(self._problem))
 
-        def run() -> int:
-            for values in inputs.values():
-                if not np.isfinite(values).all():
-                    return int(Status.NOT_FINITE)
-            return int(compute(inputs, outputs))
 
-        return BoundKernel(self, inputs, outputs, run)
+class _NumericBinding(BoundKernel):
+    def __init__(
+        self,
+        inputs: tuple[Port, ...],
+        outputs: tuple[Port, ...],
+        compute: Callable[[Arrays, Arrays], Status],
+    ) -> None:
+        super().__init__(_block(inputs)[1], _block(outputs)[1])
+        self._compute = compute
+        self._index: tuple[NDArray[np.intp], ...] | None = None
+        self.run = self._run
+
+    def select(self, rows: Sequence[int]) -> Array:
+        """Choose rows; see the base class."""
+        everything = len(rows) == self.outputs["G"].shape[0]
+        self._index = None if everything else np.ix_(rows, rows)
+        return self._views[len(rows)]
+
+    def _run(self) -> int:
+        for values in self.inputs.values():
+            if not np.isfinite(values).all():
+                return int(Status.NOT_FINITE)
+        status = int(self._compute(self.inputs, self.outputs))
+        if self._index is not None and status == Status.OK:
+            self._views[len(self._index[0])][...] = self.outputs["G"][self._index]
+        return status
 
 
 def aligned_zeros(size: int) -> Array:
