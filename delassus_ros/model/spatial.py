@@ -104,6 +104,22 @@ class Transform:
         x[3:, :3] = -e @ skew(self.translation)
         return x
 
+    def quaternion(self) -> Array:
+        """Return the rotation as a unit quaternion x, y, z, w with w >= 0."""
+        r = self.rotation
+        # K of Bar-Itzhack (2000): its dominant eigenvector is the quaternion, also of a
+        # rotation matrix that is orthogonal to rounding only.
+        k = np.array(
+            [
+                [r[0, 0] - r[1, 1] - r[2, 2], r[1, 0] + r[0, 1], r[2, 0] + r[0, 2], r[2, 1] - r[1, 2]],
+                [0.0, r[1, 1] - r[0, 0] - r[2, 2], r[2, 1] + r[1, 2], r[0, 2] - r[2, 0]],
+                [0.0, 0.0, r[2, 2] - r[0, 0] - r[1, 1], r[1, 0] - r[0, 1]],
+                [0.0, 0.0, 0.0, np.trace(r)],
+            ]
+        )
+        q = np.linalg.eigh(k, UPLO="U")[1][:, -1]
+        return np.asarray(q if q[3] >= 0 else -q)
+
     def to_bytes(self) -> bytes:
         """Return the canonical bytes (for hashing)."""
         return self.rotation.tobytes() + self.translation.tobytes()

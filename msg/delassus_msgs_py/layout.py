@@ -28,7 +28,13 @@ def compute_layout_id(msg: Layout) -> str:
         msg.base,
         list(msg.contacts),
         list(msg.frames),
+        [
+            [p.position.x, p.position.y, p.position.z]
+            + [p.orientation.x, p.orientation.y, p.orientation.z, p.orientation.w]
+            for p in msg.placements
+        ],
         list(msg.kinds),
+        list(msg.selections),
         [int(offset) for offset in msg.row_offsets],
         list(msg.joints),
         int(msg.axes),

@@ -190,12 +190,13 @@ class MatrixWriter:
 
 
 def _row_count(msg: DelassusMatrix) -> int:
-    """Return m after checking that row_offsets, contacts and kinds agree."""
+    """Return m after checking that row_offsets, contacts, kinds and active agree."""
     count = len(msg.contacts)
-    if len(msg.kinds) != count:
-        raise MessageError(
-            f"DelassusMatrix has {len(msg.kinds)} kinds; expected {count}, one for each contact"
-        )
+    for name, values in (("kinds", msg.kinds), ("active", msg.active)):
+        if len(values) != count:
+            raise MessageError(
+                f"DelassusMatrix has {len(values)} {name}; expected {count}, one for each contact"
+            )
     offsets = msg.row_offsets
     if count == 0 and len(offsets) == 0:
         return 0

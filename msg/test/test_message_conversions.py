@@ -22,6 +22,7 @@ from delassus_msgs_py import (
     matrix_to_numpy,
     numpy_to_matrix,
 )
+from geometry_msgs.msg import Point, Pose
 from rclpy.serialization import deserialize_message, serialize_message
 
 
@@ -41,6 +42,7 @@ def walking() -> tuple[DelassusMatrix, np.ndarray]:
     msg = DelassusMatrix(
         contacts=["LF", "RH", "hand"],
         kinds=["point", "point", "surface"],
+        active=[True, True, False],
         row_offsets=[0, 3, 6, 12],
         validity=DelassusMatrix.VALIDITY_OK,
     )
@@ -132,6 +134,7 @@ def test_no_active_contact_is_valid_and_empty(row_offsets: list[int]) -> None:
         ("row_offsets", [0, 6, 3, 12], "ascend from 0"),
         ("row_offsets", [3, 6, 9, 12], "ascend from 0"),
         ("kinds", ["point"], "1 kinds; expected 3"),
+        ("active", [True], "1 active; expected 3"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(
@@ -208,6 +211,7 @@ def layout() -> Layout:
         base="floating",
         contacts=["LF", "RH"],
         frames=["LF_FOOT", "RH_FOOT"],
+        placements=[Pose(), Pose()],
         kinds=["point", "point"],
         row_offsets=[0, 3, 6],
         joints=["LF_HAA", "RH_HAA"],
@@ -232,7 +236,9 @@ def test_the_layout_id_survives_the_wire(layout: Layout) -> None:
         ("base", "fixed"),
         ("contacts", ["RH", "LF"]),
         ("frames", ["LF_FOOT,RH_FOOT"]),
+        ("placements", [Pose(position=Point(x=0.1)), Pose()]),
         ("kinds", ["point", "surface"]),
+        ("selections", array.array("d", [0.0, 0.0, 1.0, 0.0, 0.0, 0.0])),
         ("row_offsets", [0, 3, 9]),
         ("joints", ["RH_HAA", "LF_HAA"]),
         ("axes", Layout.AXES_WORLD),

@@ -15,8 +15,8 @@ messages = pytest.importorskip(
 # are the same. Changing a field changes them; constants and comments do not.
 TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
-    "DelassusMatrix": "RIHS01_608069e375f89fe47a73245fcc2c179ce7a5b490ecf6fa18cc741ea623840001",
-    "Layout": "RIHS01_46f6d04aaed7a76461173a5b984dfa43e8f108769c25c0fb87a79b4541e963f4",
+    "DelassusMatrix": "RIHS01_291479b63e1fe5203799f852e1a9c7d381ad3124dbca341d3d7ce24609924e2a",
+    "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
 }
 
 

@@ -1,0 +1,88 @@
+"""From a message about contacts to the set of active ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from delassus_ros.contacts import ContactSet
+from delassus_ros.errors import unknown
+from delassus_ros.node.reasons import Complaint, Reason
+
+_HIGHEST_STATUS = 3
+_IN_CONTACT = frozenset((2, 3))  # ACTIVE, SLIPPING
+
+
+class ContactInput:
+    """Which contacts of the layout are active.
+
+    A set replaces the one before it as a whole. One that contradicts itself is refused: nobody
+    can tell what it means, so there is no active set until the next good one.
+
+    Parameters
+    ----------
+    contacts : all contacts that may be active.
+
+    Attributes
+    ----------
+    active : names of the active contacts; None if there is no set to go by.
+    reasons : what there is to say about the present set.
+    degraded : a contact outside the layout is in contact, so that the matrix lacks its rows.
+    """
+
+    def __init__(self, contacts: ContactSet) -> None:
+        self._known = contacts.names
+        self.active: tuple[str, ...] | None = None
+        self.reasons = Reason.NO_CONTACTS_RECEIVED
+        self.degraded = False
+
+    def read(self, names: Sequence[str], status: Sequence[int]) -> Complaint | None:
+        """Take a set of contacts with one status each, as in delassus_msgs/ActiveContacts.
+
+        Returns
+        -------
+        None, or what is wrong with it.
+        """
+        complaint = self._contradiction(names, status)
+        if complaint is not None:
+            self.active, self.reasons, self.degraded = None, complaint.reason, False
+            return complaint
+        touching = [
+            name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
+        ]
+        self.active = tuple(name for name in touching if name in self._known)
+        strangers = [name for name in names if name not in self._known]
+        self.degraded = len(self.active) < len(touching)
+        if not strangers:
+            self.reasons = Reason.NONE
+            return None
+        self.reasons = Reason.UNKNOWN_CONTACT
+        ignored = "the matrix lacks its rows" if self.degraded else "ignored, as it is not active"
+        return Complaint(
+            Reason.UNKNOWN_CONTACT,
+            "; ".join(unknown("contact", name, self._known) for name in strangers)
+            + f" ({ignored})",
+        )
+
+    def _contradiction(self, names: Sequence[str], status: Sequence[int]) -> Complaint | None:
+        if len(names) != len(status):
+            return Complaint(
+                Reason.CONTACTS_MALFORMED,
+                f"the set of active contacts has {len(names)} names but {len(status)} status "
+                "values; it is refused",
+            )
+        for name, value in zip(names, status, strict=True):
+            if not 0 <= value <= _HIGHEST_STATUS:
+                return Complaint(
+                    Reason.CONTACTS_MALFORMED,
+                    f"contact {name!r} has status {value}; expected UNKNOWN=0, INACTIVE=1, "
+                    "ACTIVE=2 or SLIPPING=3; the set is refused",
+                )
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            return Complaint(
+                Reason.DUPLICATE_CONTACT,
+                f"contact {twice[0]!r} is listed more than once among the active ones; the set "
+                "is refused",
+            )
+        return None

@@ -1,0 +1,71 @@
+"""The robot description that arrives on a topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_msgs.msg import String
+
+from delassus_ros.node.queue import take
+
+_POLL = 0.01  # s
+
+
+class DescriptionTopic:
+    """Keeps the latest robot description.
+
+    Parameters
+    ----------
+    node : the node to subscribe with.
+    arrived : called with every new description.
+
+    Attributes
+    ----------
+    text : the latest URDF text; empty before the first.
+    """
+
+    def __init__(self, node: Node, arrived: Callable[[], object]) -> None:
+        self.text = ""
+        self._node = node
+        self._arrived = arrived
+        self._subscription = node.create_subscription(
+            String,
+            "robot_description",
+            self._on_description,
+            QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic."""
+        return str(self._subscription.topic_name)
+
+    def wait(self, limit: float) -> str:
+        """Return the latest description; wait for the first one at most `limit` seconds.
+
+        It is taken here, not in a callback: callbacks do not run while a transition does.
+        """
+        deadline = time.monotonic() + limit
+        while not self.text:
+            message = take(self._subscription)
+            if message is not None:
+                self.text = message.data
+            elif time.monotonic() > deadline or not self._node.context.ok():
+                break
+            else:
+                time.sleep(_POLL)
+        return self.text
+
+    def close(self) -> None:
+        """End the subscription."""
+        self._node.destroy_subscription(self._subscription)
+
+    def _on_description(self, message: String) -> None:
+        if message.data != self.text:
+            self.text = message.data
+            self._arrived()

@@ -1,0 +1,43 @@
+"""What the library logs with Python's logging, in the log of the node."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+
+class LogBridge(logging.Handler):
+    """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
+
+    Parameters
+    ----------
+    logger : the node's logger.
+    """
+
+    _SOURCE = logging.getLogger("delassus_ros")
+
+    def __init__(self, logger: Any) -> None:
+        super().__init__()
+        self._logger = logger
+        self._level_before = self._SOURCE.level
+
+    def install(self) -> None:
+        """Begin to pass records on."""
+        self._level_before = self._SOURCE.level
+        self._SOURCE.setLevel(logging.INFO)
+        self._SOURCE.addHandler(self)
+
+    def remove(self) -> None:
+        """Stop passing records on."""
+        self._SOURCE.removeHandler(self)
+        self._SOURCE.setLevel(self._level_before)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; rclpy wants one place in the code for each severity."""
+        text = record.getMessage()
+        if record.levelno >= logging.ERROR:
+            self._logger.error(text)
+        elif record.levelno >= logging.WARNING:
+            self._logger.warning(text)
+        else:
+            self._logger.info(text)

@@ -1,0 +1,146 @@
+"""The messages that leave the node, made once and filled in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import DelassusMatrix, Layout
+from delassus_msgs_py import MatrixWriter, compute_layout_id
+from geometry_msgs.msg import Pose
+
+from delassus_ros.model import Transform
+from delassus_ros.node.reasons import Reason
+from delassus_ros.problem import Problem
+from delassus_ros.solver import Solution
+
+_AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
+
+
+def make_layout(problem: Problem, stamp: Time) -> Layout:
+    """Return the message that says what the rows of the matrices mean."""
+    robot, contacts = problem.robot, problem.contacts
+    layout = Layout()
+    layout.header.stamp = stamp
+    layout.header.frame_id = axes_frame(problem)
+    layout.robot = robot.name
+    layout.base = robot.base
+    layout.contacts = list(contacts.names)
+    layout.frames = [contact.frame for contact in contacts]
+    layout.placements = [_pose(contact.placement) for contact in contacts]
+    layout.selections = [
+        value
+        for contact in contacts
+        if contact.kind_name == "selection"
+        for value in contact.selection.ravel().tolist()
+    ]
+    layout.kinds = [contact.kind_name for contact in contacts]
+    layout.row_offsets = list(contacts.row_offsets)
+    layout.joints = list(robot.joint_names)
+    layout.axes = _AXES[problem.axes]
+    layout.layout_id = compute_layout_id(layout)
+    return layout
+
+
+def _pose(placement: Transform) -> Pose:
+    """Return a pose as a message."""
+    pose = Pose()
+    position, orientation = pose.position, pose.orientation
+    position.x, position.y, position.z = placement.translation.tolist()
+    orientation.x, orientation.y, orientation.z, orientation.w = placement.quaternion().tolist()
+    return pose
+
+
+def axes_frame(problem: Problem) -> str:
+    """Return the frame along whose axes the rows are; empty with axes ``"contact"``.
+
+    A fixed base has its root link welded to the world, so that the link's axes are the
+    world's, and its name is one that tf knows.
+    """
+    return "" if problem.axes == "contact" else next(iter(problem.robot.frames))
+
+
+class MatrixOutput:
+    """One message for matrices and one for INVALID, both of a layout.
+
+    Parameters
+    ----------
+    layout : what the rows mean.
+
+    Attributes
+    ----------
+    sequence : number of the last message, superseded instants included.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.sequence = 0
+        self._kinds = dict(zip(layout.contacts, layout.kinds, strict=True))
+        self._writer = MatrixWriter(_message_of(layout))
+        self._valid = self._writer.msg
+        self._invalid = _message_of(layout)
+
+    def set_algorithm(self, name: str) -> None:
+        """Name the algorithm of the matrices from now on."""
+        self._valid.algorithm = name
+
+    def set_contacts(
+        self, contacts: Sequence[str], row_offsets: Sequence[int], active: Container[str]
+    ) -> None:
+        """Set the contacts of the matrices from now on, in the order of their rows.
+
+        Parameters
+        ----------
+        active : those of them that are active.
+        """
+        message = self._valid
+        message.contacts = list(contacts)
+        message.active = [contact in active for contact in contacts]
+        message.kinds = [self._kinds[contact] for contact in contacts]
+        message.row_offsets = list(row_offsets)
+        self._writer.resize(row_offsets[-1])
+
+    def set_contacts_stamp(self, stamp: Time) -> None:
+        """Set the stamp of the set of active contacts."""
+        self._valid.contacts_stamp = stamp
+        self._invalid.contacts_stamp = stamp
+
+    def matrix(
+        self, stamp: Time, solution: Solution, reasons: Reason, degraded: bool, input_age: float
+    ) -> DelassusMatrix:
+        """Return the message of a solution; it is overwritten by the next."""
+        message = self._valid
+        self.sequence += 1
+        message.sequence = self.sequence
+        message.header.stamp = stamp
+        message.reasons = int(reasons)
+        message.validity = (
+            DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
+        )
+        self._writer.view[...] = solution.matrix
+        message.compute_time = solution.compute_time
+        message.input_age = input_age
+        return message
+
+    def invalid(self, stamp: Time, reasons: Reason, input_age: float) -> DelassusMatrix:
+        """Return the message that there is no matrix; it is overwritten by the next."""
+        message = self._invalid
+        self.sequence += 1
+        message.sequence = self.sequence
+        message.header.stamp = stamp
+        message.reasons = int(reasons)
+        message.input_age = input_age
+        return message
+
+
+def _message_of(layout: Layout) -> DelassusMatrix:
+    """Return an INVALID message with the fields that never change."""
+    message = DelassusMatrix()
+    message.header.frame_id = layout.header.frame_id
+    message.layout_id = layout.layout_id
+    message.axes = layout.axes
+    message.validity = DelassusMatrix.VALIDITY_INVALID
+    message.conditioning = DelassusMatrix.CONDITIONING_UNKNOWN
+    message.condition = math.nan
+    message.damping_mode = DelassusMatrix.DAMPING_NONE
+    return message

@@ -1,0 +1,125 @@
+"""The node's parameters: declared with descriptors, read as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from delassus_ros import algorithms
+from delassus_ros.errors import unknown
+from delassus_ros.node.settings import CHOICES, CONTACT_DEFAULTS, DEFAULTS, KINDS
+
+_ARRAYS = {
+    "contacts.names": Parameter.Type.STRING_ARRAY,
+    "armature.names": Parameter.Type.STRING_ARRAY,
+    "armature.values": Parameter.Type.DOUBLE_ARRAY,
+    "selection": Parameter.Type.DOUBLE_ARRAY,
+}
+"""Parameters that are empty by default; the type of an empty list cannot be told from it."""
+_DESCRIPTIONS = {
+    "robot_description": "URDF of the robot (XML text). If empty, it is taken from the topic "
+    "robot_description.",
+    "base": "How the root link is held: free in all six directions, or fixed to the world.",
+    "axes": "Axes of the rows: those of each contact's own frame, or those of the world "
+    "(fixed base only).",
+    "rows": "Which contacts a matrix holds: the active ones, or all of them, in messages of "
+    "fixed size.",
+    "algorithm": "Algorithm that computes the matrix; may change while the node runs.",
+    "contacts.names": "Names of all contacts that may ever be active, in the order of their rows.",
+    "armature.names": "Joints with a rotor inertia, in addition to what the URDF says.",
+    "armature.values": "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
+}
+_CONTACT_DESCRIPTIONS = {
+    "frame": "Link of the robot that the contact is fixed to.",
+    "kind": "Rows of the contact: 3 linear, 3 linear and 3 angular, or those of selection.",
+    "xyz": "Position of the contact in its frame: x, y, z [m].",
+    "rpy": "Orientation of the contact in its frame: roll, pitch, yaw [rad].",
+    "selection": "Rows of a (k, 6) matrix, linear first, for kind 'selection'.",
+}
+_OTHERS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
+"""Beginnings of parameters that are rclpy's."""
+
+
+def declare(node: Node) -> None:
+    """Declare the parameters of a node made with automatic declaration of overrides.
+
+    Overrides that no parameter is declared for are undeclared again, with a warning: a
+    misspelt parameter would otherwise be ignored in silence.
+
+    Raises
+    ------
+    rclpy.exceptions.ParameterException
+        If an override has the wrong type.
+    """
+    names = node.list_parameters([], 0).names
+    given = {name for name in names if not name.startswith(_OTHERS)}
+    for name in given:
+        node.undeclare_parameter(name)
+    node.declare_parameter(
+        "autostart",
+        False,
+        ParameterDescriptor(
+            description="Configure and activate by itself, once there is a robot description.",
+            read_only=True,
+        ),
+    )
+    for name, default in DEFAULTS.items():
+        _declare(node, name, default, _DESCRIPTIONS[name], _choices(name))
+    declare_contacts(node)
+    known = node.list_parameters([], 0).names
+    for name in sorted(given.difference(known)):
+        node.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
+
+
+def declare_contacts(node: Node) -> None:
+    """Declare the parameters of each contact in contacts.names, where they are not yet."""
+    for contact in node.get_parameter_or("contacts.names").value or ():
+        for key, default in CONTACT_DEFAULTS.items():
+            name = f"contacts.{contact}.{key}"
+            if not node.has_parameter(name):
+                choices = KINDS if key == "kind" else ()
+                _declare(node, name, default, _CONTACT_DESCRIPTIONS[key], choices)
+
+
+def values(node: Node) -> dict[str, Any]:
+    """Return the values of all parameters that have one, by name."""
+    names = node.list_parameters([], 0).names
+    found = {name: node.get_parameter_or(name).value for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def refusal(name: str, value: Any, configured: bool) -> str | None:
+    """Return why a parameter cannot be set, or None if it can; not for the algorithm."""
+    of_contact = name.startswith("contacts.") and name != "contacts.names"
+    key = name.rpartition(".")[2] if of_contact else name
+    if name == "algorithm" or key not in (CONTACT_DEFAULTS if of_contact else DEFAULTS):
+        return None
+    if configured:
+        return (
+            f"{name!r} can be set only while the node is unconfigured, as the published layout "
+            "follows from it; deactivate and clean up the node, set it, and configure again"
+        )
+    choices = CHOICES.get(name) or (KINDS if key == "kind" else None)
+    if choices and value not in choices:
+        return unknown(key, str(value), choices, plural=key)
+    return None
+
+
+def _choices(name: str) -> Iterable[str]:
+    return algorithms.names() if name == "algorithm" else CHOICES.get(name, ())
+
+
+def _declare(
+    node: Node, name: str, default: Any, description: str, choices: Iterable[str]
+) -> None:
+    constraints = f"one of: {', '.join(choices)}" if choices else ""
+    kind = _ARRAYS.get(name) or _ARRAYS.get(name.rpartition(".")[2])
+    node.declare_parameter(
+        name,
+        kind or (list(default) if isinstance(default, tuple) else default),
+        ParameterDescriptor(description=description, additional_constraints=constraints),
+    )

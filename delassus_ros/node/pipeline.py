@@ -1,0 +1,137 @@
+"""From joint states and contacts to matrices: one tick, between the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
+from sensor_msgs.msg import JointState
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.node.contact_input import ContactInput
+from delassus_ros.node.joint_input import JointInput
+from delassus_ros.node.matrix_output import MatrixOutput
+from delassus_ros.node.reasons import Reason
+from delassus_ros.solver import DelassusSolver
+
+_FAILURES = {
+    Status.NOT_POSITIVE_DEFINITE: Reason.SOLVER_FAILED,
+    Status.NOT_FINITE: Reason.RESULT_NOT_FINITE,
+}
+
+
+class Pipeline:
+    """Turns each joint state into the message to publish for it.
+
+    Parameters
+    ----------
+    solver : computes the matrices.
+    layout : what their rows mean.
+    all_rows : put every contact into each matrix, whether active or not; matrices then come
+        also before the first set of active contacts.
+    now : time of the node's clock [ns].
+    warn : takes the kind of a warning and its text.
+
+    Attributes
+    ----------
+    published, refused, superseded : number of joint states with a matrix, of those answered by
+        INVALID, and of those passed over because a newer one was there.
+
+    Raises
+    ------
+    RobotError
+        If the robot has joints whose positions a joint state cannot carry.
+    """
+
+    def __init__(
+        self,
+        solver: DelassusSolver,
+        layout: Layout,
+        all_rows: bool,
+        now: Callable[[], int],
+        warn: Callable[[str, str], object],
+    ) -> None:
+        self.published = 0
+        self.refused = 0
+        self.superseded = 0
+        contacts = solver.problem.contacts
+        self._joints = JointInput(solver.problem.robot)
+        self._contacts = ContactInput(contacts)
+        self._always = contacts.names if all_rows else None
+        self._output = MatrixOutput(layout)
+        self._now = now
+        self._warn = warn
+        self.set_solver(solver)
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm in use."""
+        return self._algorithm
+
+    def set_solver(self, solver: DelassusSolver) -> None:
+        """Compute with this solver of the same problem from the next joint state on."""
+        self._algorithm = solver.algorithm
+        self._solver = solver.bind()
+        self._q = self._solver.inputs["q"]
+        self._output.set_algorithm(solver.algorithm)
+        self._activate()
+
+    def set_contacts(self, message: ActiveContacts) -> None:
+        """Use this set of active contacts from the next joint state on."""
+        before = self._contacts.active
+        complaint = self._contacts.read(message.names, message.status)
+        if complaint is not None:
+            self._warn(complaint.reason.name or "contacts", complaint.text)
+        self._output.set_contacts_stamp(message.header.stamp)
+        if self._contacts.active != before:
+            self._activate()
+
+    def compute(self, state: JointState) -> DelassusMatrix:
+        """Return the message for a joint state; its content is overwritten by the next."""
+        contacts = self._contacts
+        stamp = state.header.stamp
+        reasons = contacts.reasons
+        complaint = self._joints.read(state.name, state.position, self._q)
+        if complaint is not None:
+            self._warn(complaint.reason.name or "joints", complaint.text)
+            return self._refuse(stamp, reasons | complaint.reason)
+        if self._selected() is None:
+            if reasons is Reason.NO_CONTACTS_RECEIVED:
+                self._warn("contacts", "no set of active contacts has arrived yet")
+            return self._refuse(stamp, reasons)
+        solution = self._solver.solve()
+        if solution.status is not Status.OK:
+            status = solution.status
+            self._warn("solver", f"{self._algorithm} failed: {status.name} at q = {self._q}")
+            return self._refuse(stamp, reasons | _FAILURES[status])
+        self.published += 1
+        return self._output.matrix(
+            stamp, solution, reasons, contacts.degraded, self._age(stamp)
+        )
+
+    def supersede(self, count: int) -> None:
+        """Note that this many joint states were passed over."""
+        self.superseded += count
+        self._output.sequence += count
+
+    def _selected(self) -> tuple[str, ...] | None:
+        """Return the contacts whose rows are published, or None if that is not known yet."""
+        return self._contacts.active if self._always is None else self._always
+
+    def _activate(self) -> None:
+        selected = self._selected()
+        if selected is None:
+            return
+        self._solver.activate(selected)
+        # The same Solution every time; its contacts follow activate().
+        solution = self._solver.solve()
+        active = self._contacts.active or ()
+        self._output.set_contacts(solution.contacts, solution.row_offsets, active)
+
+    def _refuse(self, stamp: Time, reasons: Reason) -> DelassusMatrix:
+        self.refused += 1
+        return self._output.invalid(stamp, reasons, self._age(stamp))
+
+    def _age(self, stamp: Time) -> float:
+        return 1e-9 * float(self._now() - stamp.sec * 1_000_000_000 - stamp.nanosec)

@@ -1,0 +1,15 @@
+"""Taking messages from a subscription outside of its callback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.subscription import Subscription
+
+
+def take(subscription: Subscription) -> Any:
+    """Return the oldest message that waits in a subscription's queue, or None."""
+    handle = subscription.handle
+    with handle:
+        taken = handle.take_message(subscription.msg_type, False)
+    return None if taken is None else taken[0]

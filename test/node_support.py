@@ -1,0 +1,88 @@
+"""Fixtures and helpers for tests of delassus_node in this process, with the quadruped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import robots
+from delassus_msgs.msg import DelassusMatrix
+from ros_support import Graph, overrides
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.node.delassus_node import DelassusNode
+
+FEET = ("LF", "RF", "LH", "RH")
+OK, DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED
+INVALID = DelassusMatrix.VALIDITY_INVALID
+
+Start = Callable[..., DelassusNode]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep to this machine, and share one fresh cache of kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(name="graph")
+def make_graph(capfd: pytest.CaptureFixture[str]) -> Iterator[Graph]:
+    with Graph(capfd) as graph:
+        yield graph
+
+
+@pytest.fixture(name="urdf", scope="module")
+def make_urdf() -> str:
+    return robots.quadruped().read_text(encoding="utf-8")
+
+
+@pytest.fixture(name="robot", scope="module")
+def make_robot(urdf: str) -> Robot:
+    return Robot.from_urdf(urdf)
+
+
+@pytest.fixture(name="q")
+def make_q(robot: Robot) -> list[float]:
+    return np.random.default_rng(5).uniform(-1, 1, robot.nq).tolist()
+
+
+@pytest.fixture(name="start")
+def make_start(graph: Graph, urdf: str) -> Start:
+    """Return a function that makes a node of the quadruped and starts it."""
+
+    def start(**changes: Any) -> DelassusNode:
+        parameters = {
+            "autostart": True,
+            "robot_description": urdf,
+            "contacts.names": list(FEET),
+            **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
+            **{name.replace("__", "."): value for name, value in changes.items()},
+        }
+        node = DelassusNode(context=graph.context, parameter_overrides=overrides(parameters))
+        graph.add(node)
+        node.start()
+        return node
+
+    return start
+
+
+def solve(
+    urdf: str, q: list[float], active: tuple[str, ...] = FEET, algorithm: str = "pv_osimr"
+) -> np.ndarray:
+    """Return the matrix of the quadruped's feet, computed without the node."""
+    contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
+    problem = Problem(Robot.from_urdf(urdf), contacts)
+    return DelassusSolver(problem, algorithm).solve(q, active=active).matrix
+
+
+def relative_error(matrix: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(matrix - expected) / np.linalg.norm(expected))
+
+
+def state_of(node: DelassusNode) -> str:
+    return str(node._state_machine.current_state[1])

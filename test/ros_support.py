@@ -1,0 +1,271 @@
+"""Helpers for tests with ROS: a graph of their own, waiting with a limit, child processes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import rclpy  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
+from rclpy.experimental import EventsExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 30.0
+"""How long to wait for what has to come [s]; generous, for busy machines."""
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+_LOG_LINE = re.compile(r"\[[A-Z]+\] \[[0-9.]+\] \[[^]]*\]: (.*)")
+_domains = itertools.count(os.getpid())
+
+
+def new_domain() -> int:
+    """Return a ROS domain id that no other test of this process has, and others hardly."""
+    # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
+    return 1 + next(_domains) % 101
+
+
+def overrides(parameters: Mapping[str, Any]) -> list[Parameter]:
+    """Return parameters as a node wants them at its start."""
+    return [Parameter(name, value=value) for name, value in parameters.items()]
+
+
+class Graph:
+    """A ROS context in a domain of its own, with an executor and a peer of the tested node.
+
+    Attributes
+    ----------
+    peer : publishes joint states, contacts and descriptions, and receives what the node says.
+    matrices, layouts : what was received so far, oldest first.
+    log : lines that nodes logged so far, without severity and time.
+
+    Parameters
+    ----------
+    capture : captures the output of this process, where the log goes as well.
+    domain : ROS domain; one of its own by default.
+    """
+
+    def __init__(self, capture: pytest.CaptureFixture[str], domain: int | None = None) -> None:
+        self.context = rclpy.Context()
+        self.domain = new_domain() if domain is None else domain
+        rclpy.init(args=[], context=self.context, domain_id=self.domain)
+        self.executor = EventsExecutor(context=self.context)
+        self.nodes: list[Any] = []
+        self.matrices: list[DelassusMatrix] = []
+        self.layouts: list[Layout] = []
+        self._capture = capture
+        self._log: list[str] = []
+        self.peer = rclpy.create_node("peer", context=self.context, enable_rosout=False)
+        self.add(self.peer)
+        self._stamp = 0
+        self._joints = self.peer.create_publisher(JointState, "joint_states", 100)
+        self._contacts = self.peer.create_publisher(ActiveContacts, "active_contacts", LATCHED)
+        self._descriptions = self.peer.create_publisher(String, "robot_description", LATCHED)
+        self.peer.create_subscription(
+            DelassusMatrix, "delassus_node/delassus", self.matrices.append, 100
+        )
+        self.peer.create_subscription(
+            Layout, "delassus_node/layout", self.layouts.append, LATCHED
+        )
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for node in self.nodes:
+            self.executor.remove_node(node)
+            node.destroy_node()
+        self.executor.shutdown()
+        rclpy.try_shutdown(context=self.context)
+
+    def add(self, node: Any) -> Any:
+        """Run a node with the others; destroyed with them."""
+        self.nodes.append(node)
+        self.executor.add_node(node)
+        return node
+
+    def until(self, condition: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
+        """Spin until a condition holds and return its value; fail the test after the limit."""
+        deadline = time.monotonic() + limit
+        while not (value := condition()):
+            if time.monotonic() > deadline:
+                log = "\n".join(self.log)
+                pytest.fail(f"no {what} within {limit:g} s; log of the node:\n{log}")
+            self.executor.spin_once(timeout_sec=0.02)
+        return value
+
+    def describe(self, urdf: str) -> None:
+        """Publish a robot description."""
+        self._descriptions.publish(String(data=urdf))
+
+    def touch(self, names: Sequence[str], status: Sequence[int] | None = None) -> int:
+        """Publish a set of contacts, ACTIVE unless said otherwise; return its stamp [ns]."""
+        message = ActiveContacts(names=list(names))
+        message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
+        self._stamp_next(message)
+        self._contacts.publish(message)
+        return self._stamp
+
+    def move(self, names: Sequence[str], positions: Sequence[float], **others: Any) -> int:
+        """Publish one joint state and return its stamp [ns]."""
+        message = JointState(name=list(names), position=list(positions), **others)
+        self._stamp_next(message)
+        self._joints.publish(message)
+        return self._stamp
+
+    def ask(self, names: Sequence[str], positions: Sequence[float], **others: Any) -> Any:
+        """Publish a joint state and return the answer to it.
+
+        Best effort may lose one, above all before discovery is complete: it is sent again.
+        """
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline:
+            stamp = self.move(names, positions, **others)
+            again = time.monotonic() + 0.5
+            while time.monotonic() < again:
+                for message in reversed(self.matrices):
+                    if stamp_of(message) == stamp:
+                        return message
+                self.executor.spin_once(timeout_sec=0.02)
+        log = "\n".join(self.log)
+        return pytest.fail(f"no answer to a joint state within {LIMIT:g} s; log:\n{log}")
+
+    def ask_until(
+        self, condition: Callable[[Any], bool], names: Sequence[str], positions: Sequence[float]
+    ) -> Any:
+        """Ask again and again until a condition holds for the answer; return it."""
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline:
+            answer = self.ask(names, positions)
+            if condition(answer):
+                return answer
+        return pytest.fail(f"not the expected answer within {LIMIT:g} s; the last one: {answer}")
+
+    def wait_for_log(self, words: str) -> str:
+        """Return the first log line with these words, once it has come."""
+
+        def found() -> str | None:
+            return next((line for line in self.log if words in line), None)
+
+        return str(self.until(found, f"log line with {words!r}"))
+
+    def _stamp_next(self, message: Any) -> None:
+        self._stamp = max(time.time_ns(), self._stamp + 1)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._stamp, 10**9)
+
+    @property
+    def log(self) -> list[str]:
+        for line in self._capture.readouterr().err.splitlines():
+            match = _LOG_LINE.fullmatch(line)
+            self._log.append(match.group(1) if match else line)
+        return self._log
+
+
+def stamp_of(message: Any) -> int:
+    """Return the stamp of a message with a header [ns]."""
+    stamp = message.header.stamp
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def children() -> set[int]:
+    """Return the ids of the child processes of this process (Linux)."""
+    tasks = Path("/proc/self/task")
+    return {
+        int(child)
+        for task in tasks.iterdir()
+        for child in (task / "children").read_text().split()
+    }
+
+
+class Child:
+    """delassus_node in a process of its own; ended, by its id, with the block.
+
+    Parameters
+    ----------
+    arguments : after ``--ros-args``.
+    domain : ROS domain.
+    environment : variables besides those of this process.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], domain: int, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._file = tempfile.TemporaryFile()
+        command = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", *arguments]
+        path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+        self.process = subprocess.Popen(
+            command,
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "ROS_DOMAIN_ID": str(domain),
+                **(environment or {}),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+        )
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._file.close()
+
+    @property
+    def output(self) -> str:
+        """What it has written so far, both streams together."""
+        size = self._file.seek(0, os.SEEK_END)
+        self._file.seek(0)
+        return self._file.read(size).decode(errors="replace")
+
+    def wait_for(self, words: str) -> None:
+        """Wait until the output has these words; fail the test if they do not come."""
+        deadline = time.monotonic() + LIMIT
+        while words not in self.output:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"no {words!r} in the output of the node:\n{self.output}")
+            time.sleep(0.01)
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """Send a signal and return the exit status; fail the test if the process stays."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return the exit status once it has ended; fail the test if it does not."""
+        try:
+            return self.process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            return int(pytest.fail(f"the node did not end; its output:\n{self.output}"))

@@ -1,0 +1,255 @@
+"""delassus_node: change of algorithm, lifecycle, parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from lifecycle_msgs.msg import State, Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
+from node_support import (  # noqa: E402, F401
+    FEET,
+    OK,
+    # Fixtures work by being here.
+    make_graph,
+    make_q,
+    make_robot,
+    make_start,
+    make_urdf,
+    own_surroundings,
+    solve,
+)
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import Graph, children, stamp_of  # noqa: E402
+
+from delassus_ros import algorithms  # noqa: E402
+from delassus_ros.algorithms import registry  # noqa: E402
+from delassus_ros.algorithms.dense import Dense  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+
+# --- algorithm --------------------------------------------------------------------------------
+
+
+def test_algorithm_changes_while_running(graph, start, urdf, robot, q) -> None:
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already = len(graph.matrices)
+    others = [name for name in ("dense", "pinocchio", "pv_osimr") if name in algorithms.names()]
+    for name in others:
+        result = node.set_parameters([Parameter("algorithm", value=name)])[0]
+        assert result.successful, result.reason
+        answer = graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
+        expected = solve(urdf, q, algorithm=name)
+        np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0, atol=1e-14)
+        graph.until(lambda: node._configuration.algorithm._timer is None, "end of the change")
+    # No joint state was left without a matrix meanwhile.
+    assert {m.validity for m in graph.matrices[already:]} == {OK}
+    assert children() == set()
+
+
+def test_algorithm_set_while_inactive_is_followed_when_active(graph, start, robot, q) -> None:
+    node = start(rows="all")
+    node.trigger_deactivate()
+    node.set_parameters([Parameter("algorithm", value="dense")])
+    node.trigger_activate()
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+
+
+def test_algorithm_refusals_give_the_reason(graph, start, monkeypatch) -> None:
+    node = start()
+    result = node.set_parameters([Parameter("algorithm", value="denze")])[0]
+    assert not result.successful
+    assert "unknown algorithm 'denze'; did you mean 'dense'?" in result.reason
+    assert ", ".join(algorithms.names()) in result.reason
+    monkeypatch.setattr(Dense, "supports", lambda self, problem: "it has feet")
+    result = node.set_parameters([Parameter("algorithm", value="dense")])[0]
+    assert not result.successful
+    assert result.reason == "algorithm 'dense' cannot solve this problem: it has feet"
+    assert node.get_parameter("algorithm").value == "pv_osimr"
+
+
+def test_algorithm_choices_are_in_the_descriptor(graph, start) -> None:
+    constraints = start().describe_parameter("algorithm").additional_constraints
+    assert constraints == f"one of: {', '.join(algorithms.names())}"
+
+
+def test_a_failed_build_keeps_the_old_algorithm(graph, start, robot, q, monkeypatch) -> None:
+    # Registered here but not in the process that builds, where it is unknown.
+    stranger = Dense()
+    stranger.name = "stranger"
+    monkeypatch.setitem(registry._registry, "stranger", stranger)
+    node = start(rows="all")
+    assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
+    line = graph.wait_for_log("cannot change the algorithm to 'stranger'")
+    assert "'pv_osimr' goes on" in line
+    assert "unknown algorithm 'stranger'" in line
+    assert node.get_parameter("algorithm").value == "pv_osimr"
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+    assert children() == set()
+
+
+# --- lifecycle and parameters -----------------------------------------------------------------
+
+
+class Manager:
+    """Drives the node through its services, as a lifecycle manager does."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._change = graph.peer.create_client(ChangeState, "delassus_node/change_state")
+        self._get = graph.peer.create_client(GetState, "delassus_node/get_state")
+
+    def change(self, transition: int) -> bool:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return bool(self._call(self._change, request).success)
+
+    def state(self) -> int:
+        return int(self._call(self._get, GetState.Request()).current_state.id)
+
+    def _call(self, client: Any, request: Any) -> Any:
+        self._graph.until(client.service_is_ready, "service")
+        future = client.call_async(request)
+        self._graph.until(future.done, "answer of the service")
+        return future.result()
+
+
+def entities(node: DelassusNode) -> tuple[list[str], ...]:
+    """Return the topics and timers of a node, to compare."""
+    return (
+        sorted(publisher.topic_name for publisher in node.publishers),
+        sorted(subscription.topic_name for subscription in node.subscriptions),
+        [str(timer) for timer in node.timers],
+    )
+
+
+def test_lifecycle_walk_leaves_nothing_behind(graph, start, robot, q) -> None:
+    node = start(autostart=False, rows="all")
+    manager = Manager(graph)
+    unconfigured = entities(node)
+    assert manager.state() == State.PRIMARY_STATE_UNCONFIGURED
+    layouts = 0
+    for _ in range(2):
+        assert manager.change(Transition.TRANSITION_CONFIGURE)
+        assert manager.state() == State.PRIMARY_STATE_INACTIVE
+        inactive = entities(node)
+        graph.move(robot.joint_names, q)
+        for _ in range(2):
+            assert manager.change(Transition.TRANSITION_ACTIVATE)
+            assert manager.state() == State.PRIMARY_STATE_ACTIVE
+            assert graph.ask(robot.joint_names, q).validity == OK
+            layouts += 1
+            graph.until(lambda n=layouts: len(graph.layouts) >= n, "layout")
+            # Deactivated while a kernel is being built.
+            node.set_parameters([Parameter("algorithm", value="dense")])
+            assert children() != set()
+            assert manager.change(Transition.TRANSITION_DEACTIVATE)
+            assert children() == set()
+            assert entities(node) == inactive
+            node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+        assert manager.change(Transition.TRANSITION_CLEANUP)
+        assert manager.state() == State.PRIMARY_STATE_UNCONFIGURED
+        assert entities(node) == unconfigured
+    assert len({layout.layout_id for layout in graph.layouts}) == 1
+    assert manager.change(Transition.TRANSITION_CONFIGURE)
+    assert manager.change(Transition.TRANSITION_ACTIVATE)
+    assert manager.change(Transition.TRANSITION_ACTIVE_SHUTDOWN)
+    assert manager.state() == State.PRIMARY_STATE_FINALIZED
+    publishers, subscriptions, timers = entities(node)
+    assert publishers == unconfigured[0]
+    assert subscriptions == [name for name in unconfigured[1] if name != "/robot_description"]
+    assert timers == []
+
+
+def test_an_inactive_node_is_silent(graph, start, robot, q) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    node.trigger_deactivate()
+    graph.wait_for_log("inactive: published ")
+    already = len(graph.matrices)
+    for _ in range(5):
+        graph.move(robot.joint_names, q)
+    node.trigger_activate()
+    # What was said while it was inactive stays unanswered.
+    stamp = stamp_of(graph.ask(robot.joint_names, q))
+    assert [stamp_of(m) for m in graph.matrices[already:]][-1] == stamp
+    assert node._configuration.pipeline.superseded == 0
+
+
+def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q) -> None:
+    node = start(rows="all")
+    for name, value in (
+        ("rows", "active"),
+        ("base", "fixed"),
+        ("contacts.LF.kind", "surface"),
+        ("contacts.names", ["LF"]),
+        ("robot_description", ""),
+    ):
+        result = node.set_parameters_atomically(
+            [Parameter("algorithm", value="dense"), Parameter(name, value=value)]
+        )
+        assert not result.successful
+        assert f"{name!r} can be set only while the node is unconfigured" in result.reason
+        assert "clean up" in result.reason
+    # Refused as a whole: the algorithm did not change either.
+    assert node.get_parameter("algorithm").value == "pv_osimr"
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    assert node.set_parameters([Parameter("contacts.names", value=["LH", "NEW"])])[0].successful
+    assert node.set_parameters([Parameter("contacts.NEW.frame", value="RF_FOOT")])[0].successful
+    assert node.set_parameters([Parameter("contacts.NEW.kind", value="surface")])[0].successful
+    node.trigger_configure()
+    node.trigger_activate()
+    answer = graph.ask_until(lambda m: len(m.contacts) == 2, robot.joint_names, q)
+    assert list(answer.contacts) == ["LH", "NEW"]
+    assert list(answer.row_offsets) == [0, 3, 9]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("base", "flying", "unknown base 'flying'"),
+        ("rows", "some", "unknown rows 'some'; rows: active, all"),
+        ("contacts.LF.kind", "flat", "unknown kind 'flat'"),
+        ("algorithm", "magic", "unknown algorithm 'magic'"),
+        ("base", 3, "Wrong parameter type"),
+        ("autostart", True, "read-only"),
+    ],
+)
+def test_bad_values_are_refused_while_unconfigured(start, name, value, words) -> None:
+    node = start(autostart=False)
+    result = node.set_parameters([Parameter(name, value=value)])[0]
+    assert not result.successful
+    assert words in result.reason
+
+
+def test_every_parameter_is_described(start) -> None:
+    node = start(autostart=False)
+    names = node.list_parameters([], 0).names
+    own = [name for name in names if not name.startswith(("qos_overrides", "use_sim", "start_"))]
+    assert len(own) == 9 + 5 * len(FEET)
+    for name in own:
+        assert node.describe_parameter(name).description, name
+
+
+def test_misspelt_parameters_are_named(graph, start) -> None:
+    start(contacts__LF__fram="LF_FOOT", algoritm="dense")
+    line = graph.wait_for_log("unknown parameter 'algoritm'")
+    assert "did you mean 'algorithm'?" in line
+    assert "it is ignored" in line
+    assert "did you mean 'contacts.LF.frame'?" in graph.wait_for_log("'contacts.LF.fram'")
+
+
+def test_log_lines_of_configuring_and_activating(graph, start) -> None:
+    start()
+    line = graph.wait_for_log("delassus_quadruped: ")
+    assert "12 joints, 4 contacts (12 rows), pv_osimr, " in line
+    assert " operations, ready in " in line
+    line = graph.wait_for_log("active: from ")
+    assert line == "active: from /active_contacts and /joint_states to /delassus_node/delassus"

@@ -1,0 +1,278 @@
+"""Messages: reasons, layout, and what a pipeline answers to joint states, without a node."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import robots
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is not installed")
+
+from builtin_interfaces.msg import Time  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
+from delassus_msgs_py import compute_layout_id, matrix_to_numpy  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
+from delassus_ros.algorithms.base import Status  # noqa: E402
+from delassus_ros.node.matrix_output import make_layout  # noqa: E402
+from delassus_ros.node.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+NOW = 12_000_000_000
+
+
+def make_problem(axes: str = "contact", base: str = "floating") -> Problem:
+    robot = Robot.from_urdf(robots.quadruped(), base=base)
+    kinds = ("point", "surface", "point", np.eye(2, 6))
+    contacts = [Contact(f, frame=f"{f}_FOOT", kind=k) for f, k in zip(FEET, kinds, strict=True)]
+    return Problem(robot, contacts, axes=axes)
+
+
+@pytest.fixture(name="solver", scope="module")
+def make_solver() -> DelassusSolver:
+    return DelassusSolver(make_problem(), cache=False)
+
+
+class Bench:
+    """A pipeline with its warnings."""
+
+    def __init__(self, solver: DelassusSolver, all_rows: bool = False) -> None:
+        self.warnings: list[tuple[str, str]] = []
+        self.robot = solver.problem.robot
+        self.layout = make_layout(solver.problem, Time(sec=3))
+        self.pipeline = Pipeline(
+            solver,
+            self.layout,
+            all_rows,
+            lambda: NOW,
+            lambda kind, text: self.warnings.append((kind, text)),
+        )
+
+    def touch(self, *names: str, sec: int = 7) -> None:
+        message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
+        message.header.stamp.sec = sec
+        self.pipeline.set_contacts(message)
+
+    def compute(self, q: np.ndarray) -> DelassusMatrix:
+        state = JointState(name=list(self.robot.joint_names), position=q.tolist())
+        state.header.stamp.sec = 11
+        return self.pipeline.compute(state)
+
+
+@pytest.fixture(name="bench")
+def make_bench(solver: DelassusSolver) -> Bench:
+    return Bench(solver)
+
+
+@pytest.fixture(name="q")
+def make_q(solver: DelassusSolver) -> np.ndarray:
+    return np.random.default_rng(3).uniform(-1, 1, solver.problem.robot.nq)
+
+
+def test_reasons_are_those_of_the_message() -> None:
+    for reason in Reason:
+        if reason is not Reason.NONE:
+            assert getattr(DelassusMatrix, f"REASON_{reason.name}") == reason.value
+
+
+def test_layout_says_what_the_rows_mean(solver) -> None:
+    layout = make_layout(solver.problem, Time(sec=3))
+    assert layout.header.stamp.sec == 3
+    assert layout.header.frame_id == ""
+    assert layout.robot == "delassus_quadruped"
+    assert layout.base == "floating"
+    assert list(layout.contacts) == list(FEET)
+    assert list(layout.frames) == [f"{foot}_FOOT" for foot in FEET]
+    assert list(layout.kinds) == ["point", "surface", "point", "selection"]
+    assert list(layout.row_offsets) == [0, 3, 9, 12, 14]
+    assert list(layout.joints) == list(solver.problem.robot.joint_names)
+    assert layout.axes == layout.AXES_CONTACT
+    assert layout.layout_id == compute_layout_id(layout)
+
+
+def test_layout_with_world_axes_names_the_root_link() -> None:
+    layout = make_layout(make_problem(axes="world", base="fixed"), Time())
+    assert layout.axes == layout.AXES_WORLD
+    assert layout.header.frame_id == "base"
+
+
+def test_layout_id_is_of_the_rows_and_not_of_the_time(solver) -> None:
+    first = make_layout(solver.problem, Time(sec=1)).layout_id
+    assert make_layout(solver.problem, Time(sec=2)).layout_id == first
+    other = Problem(solver.problem.robot, solver.problem.contacts[:3])
+    assert make_layout(other, Time(sec=1)).layout_id != first
+
+
+def test_every_field_of_a_matrix(bench, solver, q) -> None:
+    bench.touch("RH", "LF", sec=7)
+    message = bench.compute(q)
+    expected = solver.solve(q, active=("LF", "RH"))
+    np.testing.assert_array_equal(matrix_to_numpy(message), expected.matrix)
+    assert list(message.contacts) == ["LF", "RH"]
+    assert list(message.kinds) == ["point", "selection"]
+    assert list(message.row_offsets) == [0, 3, 5]
+    assert message.header.stamp.sec == 11
+    assert message.header.frame_id == ""
+    assert message.contacts_stamp.sec == 7
+    assert message.layout_id == bench.layout.layout_id
+    assert message.axes == DelassusMatrix.AXES_CONTACT
+    assert message.validity == DelassusMatrix.VALIDITY_OK
+    assert message.reasons == 0
+    assert message.conditioning == DelassusMatrix.CONDITIONING_UNKNOWN
+    assert (message.rank, message.structural_rank) == (-1, -1)
+    assert math.isnan(message.condition)
+    assert (message.damping_mode, message.damping) == (DelassusMatrix.DAMPING_NONE, 0.0)
+    assert message.algorithm == "pv_osimr"
+    assert 0.0 < message.compute_time < 1.0
+    assert message.input_age == pytest.approx(1.0)
+    assert bench.warnings == []
+
+
+def test_sequence_counts_matrices_invalid_and_superseded(bench, q) -> None:
+    assert bench.compute(q).sequence == 1
+    bench.touch("LF")
+    assert bench.compute(q).sequence == 2
+    bench.pipeline.supersede(3)
+    assert bench.compute(q).sequence == 6
+    pipeline = bench.pipeline
+    assert (pipeline.published, pipeline.refused, pipeline.superseded) == (2, 1, 3)
+
+
+def test_contacts_may_change_at_every_tick(bench, solver, q) -> None:
+    for active in (("LF",), FEET, ("RF", "LH"), (), ("RH",), FEET):
+        bench.touch(*active)
+        message = bench.compute(q)
+        expected = solver.solve(q, active=active)
+        assert list(message.contacts) == list(active)
+        np.testing.assert_array_equal(matrix_to_numpy(message), expected.matrix)
+
+
+def test_no_active_contact_is_a_valid_empty_matrix(bench, q) -> None:
+    bench.touch()
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_OK
+    assert (len(message.matrix), list(message.row_offsets)) == (0, [0])
+
+
+def test_invalid_before_the_first_contacts(bench, q) -> None:
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_INVALID
+    assert message.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
+    assert len(message.matrix) == 0
+    assert message.algorithm == ""
+    assert message.header.stamp.sec == 11
+    assert message.layout_id == bench.layout.layout_id
+    assert message.contacts_stamp == Time()
+    assert bench.warnings == [("contacts", "no set of active contacts has arrived yet")]
+
+
+def test_a_refused_joint_state_never_shows_the_last_matrix(bench, q) -> None:
+    bench.touch("LF")
+    assert len(bench.compute(q).matrix) == 9
+    q[4] = math.nan
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_INVALID
+    assert message.reasons == DelassusMatrix.REASON_JOINT_NOT_FINITE
+    assert len(message.matrix) == 0
+    assert message.contacts_stamp.sec == 7
+    ((kind, text),) = bench.warnings
+    assert kind == "JOINT_NOT_FINITE"
+    assert "'RF_HFE' is nan" in text
+    q[4] = 0.1
+    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
+
+
+def test_reasons_add_up(bench, q) -> None:
+    q[0] = math.inf
+    message = bench.compute(q)
+    assert message.reasons == (
+        DelassusMatrix.REASON_NO_CONTACTS_RECEIVED | DelassusMatrix.REASON_JOINT_NOT_FINITE
+    )
+
+
+def test_unknown_contact_degrades_and_is_named(bench, q) -> None:
+    bench.touch("LF", "XX")
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
+    assert message.reasons == DelassusMatrix.REASON_UNKNOWN_CONTACT
+    assert list(message.contacts) == ["LF"]
+    assert len(message.matrix) == 9
+    assert "unknown contact 'XX'" in bench.warnings[0][1]
+    bench.touch("LF")
+    message = bench.compute(q)
+    assert (message.validity, message.reasons) == (DelassusMatrix.VALIDITY_OK, 0)
+
+
+def test_contradictory_contacts_are_invalid_until_a_good_set(bench, q) -> None:
+    bench.touch("LF")
+    bench.touch("LF", "LF")
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_INVALID
+    assert message.reasons == DelassusMatrix.REASON_DUPLICATE_CONTACT
+    bench.touch("LF")
+    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
+
+
+def test_all_rows_come_before_any_contacts_and_tell_which_are_active(solver, q) -> None:
+    bench = Bench(solver, all_rows=True)
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_OK
+    assert message.reasons == Reason.NO_CONTACTS_RECEIVED
+    assert list(message.contacts) == list(FEET)
+    assert list(message.active) == [False] * 4
+    bench.touch("RF", "LH")
+    message = bench.compute(q)
+    assert message.reasons == 0
+    assert list(message.contacts) == list(FEET)
+    assert list(message.active) == [False, True, True, False]
+    np.testing.assert_array_equal(matrix_to_numpy(message), solver.solve(q).matrix)
+
+
+def test_a_layout_says_where_contacts_are_and_what_selections_select() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    turned = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.0, 0.0, np.pi / 2))
+    rows = np.eye(2, 6)
+    contacts = [Contact("a", "LF_FOOT", "point", turned), Contact("b", "RF_FOOT", rows)]
+    layout = make_layout(Problem(robot, contacts), Time())
+    pose = layout.placements[0]
+    assert (pose.position.x, pose.position.y, pose.position.z) == (0.1, 0.2, 0.3)
+    quaternion = pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w
+    np.testing.assert_allclose(quaternion, (0, 0, np.sqrt(0.5), np.sqrt(0.5)), atol=1e-15)
+    np.testing.assert_array_equal(layout.selections, rows.ravel())
+    moved = [Contact("a", "LF_FOOT"), Contact("b", "RF_FOOT", rows)]
+    assert make_layout(Problem(robot, moved), Time()).layout_id != layout.layout_id
+
+
+def test_solvers_change_between_two_ticks(bench, solver, q) -> None:
+    bench.touch("RF", "RH")
+    before = matrix_to_numpy(bench.compute(q)).copy()
+    bench.pipeline.set_solver(DelassusSolver(solver.problem, "dense", cache=False))
+    message = bench.compute(q)
+    assert message.algorithm == bench.pipeline.algorithm == "dense"
+    assert list(message.contacts) == ["RF", "RH"]
+    np.testing.assert_allclose(matrix_to_numpy(message), before, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (Status.NOT_POSITIVE_DEFINITE, DelassusMatrix.REASON_SOLVER_FAILED),
+        (Status.NOT_FINITE, DelassusMatrix.REASON_RESULT_NOT_FINITE),
+    ],
+)
+def test_a_failing_kernel_is_invalid(bench, q, monkeypatch, status, reason) -> None:
+    bench.touch("LF")
+    bound = bench.pipeline._solver
+    with monkeypatch.context() as patch:
+        patch.setattr(bound, "_run", lambda: int(status))
+        message = bench.compute(q)
+        assert message.validity == DelassusMatrix.VALIDITY_INVALID
+        assert message.reasons == reason
+        assert len(message.matrix) == 0
+        assert f"pv_osimr failed: {status.name}" in bench.warnings[0][1]
+    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
