@@ -21,7 +21,8 @@ export AMENT_PREFIX_PATH := $(abspath $(VENV))
 ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 export ROS_AUTOMATIC_DISCOVERY_RANGE
 
-REQUIREMENTS := $(wildcard requirements/*.txt)
+# Those of the benchmarks are large and only `make bench` needs them.
+REQUIREMENTS := $(filter-out requirements/bench.txt,$(wildcard requirements/*.txt))
 MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')
 PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
   $(shell find delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
@@ -31,6 +32,7 @@ help:
 	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well'
+	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
 	@echo 'make clean      removes all that these commands made'
@@ -47,6 +49,10 @@ test: setup
 .PHONY: test-all
 test-all: setup
 	@$(BIN)/pytest -m '' $(ARGS)
+
+.PHONY: bench
+bench: $(STAMPS)/bench
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 .PHONY: lint
 lint: setup
@@ -77,6 +83,11 @@ $(STAMPS)/package: $(STAMPS)/messages $(PACKAGE)
 	@echo 'Installing delassus_ros ...'
 	@rm -rf build/lib build/bdist.*
 	@$(INSTALL) --no-build-isolation .
+	@touch $@
+
+$(STAMPS)/bench: $(STAMPS)/package requirements/bench.txt
+	@echo 'Installing what the benchmarks need (once) ...'
+	@$(INSTALL) -r requirements/bench.txt
 	@touch $@
 
 .PHONY: clean

@@ -16,7 +16,7 @@ from delassus_ros.batch import BatchSolution, BatchSolver
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for, kernel_from
 from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel
-from delassus_ros.compiler.trace import OperationCount
+from delassus_ros.compiler.trace import OperationCount, trace
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError
 from delassus_ros.model.robot import JointKind
 from delassus_ros.problem import Problem
@@ -173,6 +173,17 @@ class DelassusSolver:
     def operations(self) -> OperationCount | None:
         """Operation count of the kernel; None for back ends that cannot be counted."""
         return self._kernel.operations
+
+    @property
+    def generic_operations(self) -> OperationCount | None:
+        """The same with the robot's constants unknown, the papers' measure; traced when asked.
+
+        Counted is what depends on the inputs: what depends on the constants alone is computed
+        once. None for back ends that cannot be counted.
+        """
+        if not isinstance(self._algorithm, TracedAlgorithm):
+            return None
+        return trace(self._problem, self._algorithm, generic=True).operations
 
     def bind(self) -> BoundSolver:
         """Return a solver with buffers of its own, all contacts active."""

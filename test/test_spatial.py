@@ -135,3 +135,17 @@ def test_bytes_tell_apart_what_differs() -> None:
     assert Transform().to_bytes() == Transform.from_xyz_rpy().to_bytes()
     assert Transform().to_bytes() != Transform.from_xyz_rpy(xyz=(0, 0, 1e-12)).to_bytes()
     assert Inertia(1.0).to_bytes() != Inertia(2.0).to_bytes()
+
+
+def test_quaternion_is_that_of_the_rotation():
+    rng = np.random.default_rng(5)
+    for angle in (0.0, 1e-9, 0.7, np.pi - 1e-9, np.pi):
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        w = skew(axis)
+        rotation = np.eye(3) + np.sin(angle) * w + (1 - np.cos(angle)) * w @ w
+        q = Transform(rotation, np.zeros(3)).quaternion()
+        expected = np.append(np.sin(angle / 2) * axis, np.cos(angle / 2))
+        assert q[3] >= 0
+        # At half a turn the sign of the axis is free.
+        assert min(np.abs(q - expected).max(), np.abs(q + expected).max()) < 1e-8

@@ -3,6 +3,9 @@
 A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest Order Complexity Algorithm for
 Computing the Delassus Matrix", IEEE Robotics and Automation Letters, 2024: Algorithm 3.
 Everything is in local link frames: what moves to the parent is also transformed to it.
+
+The paper's choice of nodes is one of many that give the same matrix: :func:`delassus` takes any
+:class:`Decision`.
 """
 
 from __future__ import annotations
@@ -11,23 +14,64 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import (
-    Matrix,
-    Vector,
-    dot,
-    forward_substitute,
-    identity,
-    ldl,
-    matmul,
-    positive,
-    transpose,
-    zeros,
+from delassus_ros.algorithms.propagation import (
+    FreeBody,
+    add_outer,
+    add_products,
+    articulated_bodies,
+    block_diagonal,
+    fill,
 )
-from delassus_ros.algorithms.spatial import JointTransform, SpatialInertia, contact_rows
+from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.scalars import Matrix, identity, matmul, transpose, zeros
+from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes a node, and how the rows below a node meet the rest of the robot.
+
+    Attributes
+    ----------
+    opens : links that become nodes.
+    couples : nodes of which the six rows of P, not the contacts' rows, meet what else arrives
+        at the node above; the contacts' rows follow after. None: those with more contacts'
+        rows than the rest of what arrives there.
+    spreads : nodes through which the result goes down branch by branch instead of by the
+        contacts' rows K of the whole node.
+    """
+
+    opens: frozenset[int] = frozenset()
+    couples: frozenset[int] | None = None
+    spreads: frozenset[int] = frozenset()
+
+
+@dataclass
+class Part:
+    """Rows of P that come from one place: from contacts as they are, or from a node.
+
+    Attributes
+    ----------
+    index : the rows of G that belong to it; those of the whole node past a node.
+    first, size : its rows in P: as many as in `index`, or six past a node.
+    node : the node that the rows come from, if any.
+    """
+
+    index: list[int]
+    first: int
+    size: int
+    node: Node | None = None
+
+    def lift(self, rows: Matrix) -> Matrix:
+        """Return `rows`, one per row of this part, for the contacts' rows; line 16."""
+        return rows if self.node is None else self.node.lift(rows)
+
+    def of(self, rows: Matrix) -> Matrix:
+        """Return the rows of this part."""
+        return rows[self.first : self.first + self.size]
 
 
 @dataclass
@@ -37,18 +81,23 @@ class Propagated:
     Attributes
     ----------
     P : (r, 6) the rows of ⁱP_dᵀ: the rows K of contacts, propagated, or, past a node, the
-        node's extended motion propagator (r = 6).
+        node's extended motion propagator.
     Omega : (r, r) ⁱΩ_d, the apparent inverse inertia due to the joints passed so far.
-    index : the rows of G that belong to P; those of the whole node past a node.
-    node : the node that P comes from, if any.
-    K : (len(index), 6) the contacts' rows where P ends: P itself, or the node's K times P.
+    parts : where the rows come from.
     """
 
     P: Matrix
     Omega: Matrix
-    index: list[int]
-    node: Node | None = None
-    K: Matrix = field(default_factory=list)
+    parts: list[Part]
+
+    @property
+    def index(self) -> list[int]:
+        """The rows of G of all contacts below."""
+        return [row for part in self.parts for row in part.index]
+
+    def lift(self, rows: Matrix) -> Matrix:
+        """Return `rows`, one per row of P, for the contacts' rows."""
+        return [row for part in self.parts for row in part.lift(part.of(rows))]
 
 
 @dataclass
@@ -58,22 +107,62 @@ class Node:
     Attributes
     ----------
     branches : what arrives from its children and its own contacts.
+    decision : what is decided for it.
+    link : index of its link.
     Omega : (6, 6) ⁰Ω_i; known once the nodes above are done; zero at a fixed base.
-    root : for a free body the factors L and D⁻¹ of its articulated inertia H = L D Lᵀ, in
-        place of ⁰Ω_i = H⁻¹.
+    root : for a free body, that body, in place of ⁰Ω_i = H⁻¹.
+    K : the rows of all contacts below, at this node.
     """
 
     branches: list[Propagated]
+    decision: Decision
+    link: int = WORLD
     Omega: Matrix = field(default_factory=lambda: zeros(6, 6))
-    root: tuple[Matrix, Vector] | None = None
+    root: FreeBody | None = None
+    K: Matrix = field(default_factory=list)
 
-    def halves(self, K: Matrix) -> tuple[Matrix, Matrix]:
-        """Return Z, Y with Z_i Y_jᵀ = K_i ⁰Ω K_jᵀ, equation (17)."""
-        if self.root is None:
-            return matmul(K, self.Omega), K
-        L, D_inverse = self.root
-        Y = [forward_substitute(L, row) for row in K]
-        return [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y], Y
+    def halves(self, P: Matrix) -> tuple[Matrix, Matrix]:
+        """Return Z, Y with Z_i Y_jᵀ = P_i ⁰Ω P_jᵀ, equation (17)."""
+        if self.root is not None:
+            return self.root.halves(P)
+        return matmul(P, self.Omega), P
+
+    def couples(self, branch: Propagated) -> bool:
+        """Return whether P of a branch meets the other ones here, before its contacts' rows."""
+        nodes = [part.node.link for part in branch.parts if part.node is not None]
+        if self.decision.couples is not None:
+            return not self.decision.couples.isdisjoint(nodes)
+        others = sum(len(other.P) for other in self.branches if other is not branch)
+        return bool(nodes) and len(branch.index) > others
+
+    def lifted(self) -> None:
+        """Compute K: lines 14–16, the rows of all contacts below, at this node."""
+        self.K = [row for branch in self.branches for row in branch.lift(branch.P)]
+
+    def lift(self, rows: Matrix) -> Matrix:
+        """Return K · rows, for `rows` (6, …) at this node."""
+        if self.link in self.decision.spreads:
+            return [row for branch in self.branches for row in branch.lift(matmul(branch.P, rows))]
+        return matmul(self.K, rows)
+
+
+def paper_nodes(tree: Tree) -> frozenset[int]:
+    """Return the paper's 𝒩 without the roots, section III-A: where more than six rows meet."""
+    opened = set()
+    arriving: list[list[int]] = [
+        [len(contact.selection) for contact in link.contacts] for link in tree.links
+    ]
+    for i in reversed(range(len(tree.links))):
+        link = tree.links[i]
+        if not arriving[i] or link.motion == "free":
+            continue
+        rows = sum(arriving[i])
+        if len(arriving[i]) > 1 and rows > 6:
+            opened.add(i)
+            rows = 6
+        if link.parent >= 0:
+            arriving[link.parent].append(rows)
+    return frozenset(opened)
 
 
 @register("pv_osimr")
@@ -83,27 +172,35 @@ class PvOsimr(TracedAlgorithm):
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
         tree = Tree.of(problem)
-        nodes = backward_sweep(tree, contact_rows(problem, x), x)
-        limited_backward_sweep(nodes)
-        return {"G": assemble(tree.rows, nodes)}
+        nodes = paper_nodes(tree)
+        return {"G": delassus(tree, contact_rows(problem, x), x, Decision(nodes))}
 
 
-def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, opens: Opens) -> list[Node]:
+def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, decision: Decision) -> Matrix:
+    """Return G; K are the contacts' rows."""
+    return assemble(tree.rows, backward_sweep(tree, K, x, decision))
+
+
+def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, decision: Decision) -> list[Node]:
     """Lines 1–11: propagate inertias, P and Ω to the roots; return 𝒩, roots first."""
     arriving = [
         [own_contact(K[contact.index], contact.first_row) for contact in link.contacts]
         for link in tree.links
     ]
-    ground = Node([])
+    ground = Node([], decision)
     nodes: list[Node] = []
     for joint in articulated_bodies(tree, x):
         branches = arriving[joint.i]
         if not branches:
             continue
         if isinstance(joint, FreeBody):
-            nodes.append(Node(branches, root=joint.factors()))
+            nodes.append(Node(branches, decision, joint.i, root=joint))
             continue
-        carried = join(branches, nodes, opens(joint.i, branches))
+        if joint.i in decision.opens:
+            nodes.append(Node(branches, decision, joint.i))
+            carried = past(nodes[-1])
+        else:
+            carried = joined(branches)
         P, PS, PSD = joint.to_parent(carried.P)  # line 9
         add_outer(carried.Omega, PSD, PS)  # line 10
         if joint.parent == WORLD:
@@ -118,50 +215,78 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, opens: Opens) ->
 
 def own_contact(K: Matrix, first_row: int) -> Propagated:
     """Line 4: P = K and Ω = 0 at the contact's own link."""
-    return Propagated(K, zeros(len(K), len(K)), list(range(first_row, first_row + len(K))))
+    k = len(K)
+    index = list(range(first_row, first_row + k))
+    return Propagated(K, zeros(k, k), [Part(index, 0, k)])
 
 
-def join(arriving: list[Propagated], nodes: list[Node], opens: bool) -> Propagated:
-    """Return what a link passes on: all rows together or, where it opens, a new node's (line 7)."""
-    index = [row for branch in arriving for row in branch.index]
-    if opens:
-        nodes.append(Node(arriving))
-        return Propagated(identity(6), zeros(6, 6), index, nodes[-1])
-    if len(arriving) == 1:
-        return arriving[0]
-    Omega = block_diagonal([branch.Omega for branch in arriving])
-    return Propagated([row for branch in arriving for row in branch.P], Omega, index)
+def past(node: Node) -> Propagated:
+    """Line 7: P = 1 and Ω = 0 at a node."""
+    index = [row for branch in node.branches for row in branch.index]
+    return Propagated(identity(6), zeros(6, 6), [Part(index, 0, 6, node)])
 
 
-def limited_backward_sweep(nodes: Sequence[Node]) -> None:
-    """Lines 14–16: the contacts' rows K at each node, through the nodes between."""
-    for node in reversed(nodes):
-        for branch in node.branches:
-            branch.K = branch.P
-            if branch.node is not None:
-                below = [row for inner in branch.node.branches for row in inner.K]
-                branch.K = matmul(below, branch.P)
+def joined(branches: list[Propagated]) -> Propagated:
+    """Return all rows together, as lines 6 and 7 of Algorithm 1 do."""
+    if len(branches) == 1:
+        return branches[0]
+    P: Matrix = []
+    parts = []
+    for branch in branches:
+        parts += [
+            Part(part.index, part.first + len(P), part.size, part.node) for part in branch.parts
+        ]
+        P = P + branch.P
+    return Propagated(P, block_diagonal([branch.Omega for branch in branches]), parts)
 
 
 def assemble(m: int, nodes: Sequence[Node]) -> Matrix:
-    """Lines 12, 13 and 17–20: ⁰Ω of every node and the blocks of G; `nodes` roots first."""
+    """Lines 12 to 20: ⁰Ω of every node and the blocks of G; `nodes` roots first.
+
+    Line 16 lifts the halves of P rather than P, which gives the halves of K at once.
+    """
+    limited_backward_sweep(nodes)
     G = zeros(m, m)
     for node in nodes:
-        done: list[tuple[list[int], Matrix]] = []
-        for branch in node.branches:
-            # Line 13, ⁰Ω_j = ⁱΩ_j + ⁱP_jᵀ ⁰Ω_i ⁱP_j; for contacts the same is their block.
+        done: list[tuple[Propagated, Matrix, bool]] = []
+        # Widest first: of two contacts the smaller one gets the side with Ω.
+        for branch in sorted(node.branches, key=lambda branch: -len(branch.index)):
             Z, Y = node.halves(branch.P)
-            for r in range(len(branch.P)):
-                for s in range(r, len(branch.P)):
-                    omega = branch.Omega[r][s] + dot(Z[r], Y[s])
-                    branch.Omega[r][s] = branch.Omega[s][r] = omega
-            if branch.node is None:
-                fill(G, branch.index, branch.index, branch.Omega)
-            else:
-                branch.node.Omega = branch.Omega
-                Z, Y = node.halves(branch.K)
-            for index, other in done:
+            # Line 13, ⁰Ω_j = ⁱΩ_j + ⁱP_jᵀ ⁰Ω_i ⁱP_j; for contacts the same is their block.
+            add_products(branch.Omega, Z, Y)
+            spread(G, branch)
+            if len(node.branches) == 1:
+                continue
+            late = node.couples(branch)
+            if not late:
+                Z, Y = branch.lift(Z), branch.lift(Y)
+            for other, Y_other, other_late in done:
                 # Line 18 for contacts whose closest common ancestor is this node.
-                fill(G, branch.index, index, matmul(Z, transpose(other)))
-            done.append((branch.index, Y))
+                block = matmul(Z, transpose(Y_other))
+                if other_late:
+                    block = transpose(other.lift(transpose(block)))
+                fill(G, branch.index, other.index, branch.lift(block) if late else block)
+            done.append((branch, Y, late))
     return G
+
+
+def limited_backward_sweep(nodes: Sequence[Node]) -> None:
+    """Lines 14–16 for the nodes that need it, from the leaves, so that no recursion is deep."""
+    for node in reversed(nodes):
+        is_root = node.root is not None or node.link == WORLD
+        if not is_root and node.link not in node.decision.spreads:
+            node.lifted()
+
+
+def spread(G: Matrix, branch: Propagated) -> None:
+    """Take a branch's final Ω apart: ⁰Ω of its nodes, and blocks of G within the branch."""
+    for a, part in enumerate(branch.parts):
+        rows = part.of(branch.Omega)
+        for other in branch.parts[a:]:
+            block = transpose(other.of(transpose(rows)))
+            if part is not other:
+                block = part.lift(transpose(other.lift(transpose(block))))
+            elif part.node is not None:
+                part.node.Omega = block
+                continue
+            fill(G, part.index, other.index, block)

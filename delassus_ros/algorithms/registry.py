@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import threading
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import TypeVar
@@ -12,7 +13,7 @@ from delassus_ros.algorithms.base import Algorithm
 from delassus_ros.errors import AlgorithmError, unknown
 
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
-_BUILT_IN = ("dense", "pv_osimr")
+_BUILT_IN = ("auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
 _BACK_ENDS = {"pinocchio": "pinocchio"}
 """Algorithm module → package it needs; absent where the package is."""
 
@@ -20,6 +21,7 @@ _log = logging.getLogger(__name__)
 _registry: dict[str, Algorithm] = {}
 _broken: dict[str, str] = {}
 _discovered = False
+_lock = threading.RLock()
 
 A = TypeVar("A", bound=type[Algorithm])
 
@@ -35,7 +37,7 @@ def register(name: str) -> Callable[[A], A]:
 
     def add(cls: A) -> A:
         taken = _registry.get(name)
-        if taken is not None and type(taken).__qualname__ != cls.__qualname__:
+        if taken is not None and _identity(type(taken)) != _identity(cls):
             raise AlgorithmError(
                 f"algorithm name {name!r} is taken by {type(taken).__module__}; "
                 f"{cls.__module__} must choose another"
@@ -48,12 +50,22 @@ def register(name: str) -> Callable[[A], A]:
     return add
 
 
+def _identity(cls: type) -> tuple[str, str]:
+    """Return what stays the same when a module is loaded again."""
+    return cls.__module__, cls.__qualname__
+
+
 def _discover() -> None:
     """Import built-in algorithms, available back ends and third parties' entry points, once."""
     global _discovered
-    if _discovered:
-        return
-    _discovered = True
+    # A plug-in may ask for names() while it is imported; other threads wait for all of them.
+    with _lock:
+        if not _discovered:
+            _discovered = True
+            _import_all()
+
+
+def _import_all() -> None:
     for name in _BUILT_IN:
         importlib.import_module(f"delassus_ros.algorithms.{name}")
     for name, package in _BACK_ENDS.items():

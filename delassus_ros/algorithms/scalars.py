@@ -150,3 +150,13 @@ def forward_substitute(lower: Matrix, b: Vector) -> Vector:
             value = value - lower[i][k] * y[k]
         y.append(value)
     return y
+
+
+def ldl_solve(lower: Matrix, inverse_pivots: Vector, b: Vector) -> Vector:
+    """Return (L D Lᵀ)⁻¹ b for the factors of :func:`ldl`."""
+    y = forward_substitute(lower, b)
+    x = [value * pivot for value, pivot in zip(y, inverse_pivots, strict=True)]
+    for i in reversed(range(len(x))):
+        for k in range(i + 1, len(x)):
+            x[i] = x[i] - lower[k][i] * x[k]
+    return x

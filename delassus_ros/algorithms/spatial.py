@@ -21,7 +21,7 @@ from delassus_ros.algorithms.scalars import (
     transpose,
     zeros,
 )
-from delassus_ros.algorithms.tree import NO_ENTRY, ContactRows, Link, Tree
+from delassus_ros.algorithms.tree import NO_ENTRY, ContactRows, Link, Tree, Turn
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
@@ -46,9 +46,7 @@ class SpatialInertia:
     @classmethod
     def of(cls, link: Link) -> SpatialInertia:
         """Return the rigid-body inertia H_i of a link."""
-        m = link.mass
-        mass = [[m if i == j else 0.0 for j in range(3)] for i in range(3)]
-        return cls([list(row) for row in link.rotational], cross_matrix(link.moment), mass)
+        return RigidInertia.of(link).spatial()
 
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         return SpatialInertia(
@@ -83,90 +81,108 @@ class SpatialInertia:
         return [self.A[i] + self.B[i] for i in range(3)] + [bt[i] + self.C[i] for i in range(3)]
 
 
+class RigidInertia:
+    """A rigid-body inertia by its ten parameters, which a transform keeps.
+
+    Attributes
+    ----------
+    mass : m.
+    moment : (3,) m·c.
+    rotational : (3, 3) symmetric, about the frame's origin.
+    """
+
+    __slots__ = ("mass", "moment", "rotational")
+
+    def __init__(self, mass: Scalar, moment: Vector, rotational: Matrix) -> None:
+        self.mass, self.moment, self.rotational = mass, moment, rotational
+
+    @classmethod
+    def of(cls, link: Link) -> RigidInertia:
+        """Return the inertia of a link."""
+        return cls(link.mass, list(link.moment), [list(row) for row in link.rotational])
+
+    def __add__(self, other: RigidInertia) -> RigidInertia:
+        return RigidInertia(
+            self.mass + other.mass,
+            [a + b for a, b in zip(self.moment, other.moment, strict=True)],
+            _symmetric(lambda i, j: self.rotational[i][j] + other.rotational[i][j]),
+        )
+
+    def spatial(self) -> SpatialInertia:
+        """Return the same inertia as a 6×6 matrix."""
+        mass = [[self.mass if i == j else 0.0 for j in range(3)] for i in range(3)]
+        return SpatialInertia(self.rotational, cross_matrix(self.moment), mass)
+
+
 class JointTransform:
     """The spatial transform between link i and its parent at the present q.
 
-    Rotation Rot(axis, q) about the joint axis, then the constant rotation, then the offset.
+    Rotation by the joint, then the offset, then the constant turns.
     """
 
-    __slots__ = ("_axis", "_cos", "_offset", "_rotation", "_sin")
+    __slots__ = ("_offset", "_turns")
 
     def __init__(self, link: Link, x: Inputs) -> None:
-        self._axis = link.axis
-        self._rotation = link.rotation
-        self._offset: Vector = list(link.translation)
-        self._sin: Scalar = 0.0
-        self._cos: Scalar = 1.0
+        self._offset: Vector = list(link.offset)
+        self._turns: tuple[Turn, ...] = link.turns
+        joint = Turn(link.axis, 0.0, 1.0)
         if link.motion == "revolute":
-            self._sin, self._cos = sincos(x["q"][link.q_index] * link.sign)
+            s, c = sincos(x["q"][link.q_index] + link.sign * link.angle)
+            joint = Turn(link.axis, s if link.sign > 0 else -s, c)
         elif link.motion == "prismatic":
-            displacement = x["q"][link.q_index] * link.sign
-            direction = [
-                float(i == link.axis) if link.rotation is None else link.rotation[i][link.axis]
-                for i in range(3)
-            ]
-            self._offset = [
-                p + d * displacement for p, d in zip(link.translation, direction, strict=True)
-            ]
+            self._offset[link.axis] = x["q"][link.q_index] * link.sign
+        self._turns = (joint, *link.turns)
 
     def force_to_parent(self, f: Vector) -> Vector:
         """Return a force of the child (or a row of K, which maps its twist) in the parent."""
-        moment, force = self.rotate(f[:3]), self.rotate(f[3:])
+        joint, *turns = self._turns
+        moment, force = _turned(joint, f[:3]), _turned(joint, f[3:])
         p = cross_matrix(self._offset)
-        return [moment[i] + dot(p[i], force) for i in range(3)] + force
+        moment = [_accumulate(c, row, force) for c, row in zip(moment, p, strict=True)]
+        for turn in turns:
+            moment, force = _turned(turn, moment), _turned(turn, force)
+        return moment + force
 
     def motion_to_child(self, a: Vector) -> Vector:
         """Return a twist or acceleration of the parent in the child."""
-        angular = a[:3]
-        p = cross_matrix(self._offset)
-        linear = [
-            _accumulate(v, [-entry for entry in row], angular)
-            for v, row in zip(a[3:], p, strict=True)
-        ]
-        return self.rotate_back(angular) + self.rotate_back(linear)
+        joint, *turns = (Turn(k, -s, c) for k, s, c in self._turns)
+        angular, linear = a[:3], a[3:]
+        for turn in reversed(turns):
+            angular, linear = _turned(turn, angular), _turned(turn, linear)
+        # v + ω × p; row i of (p×)ᵀ = −p×.
+        p = transpose(cross_matrix(self._offset))
+        linear = [_accumulate(v, row, angular) for v, row in zip(linear, p, strict=True)]
+        return _turned(joint, angular) + _turned(joint, linear)
 
     def inertia_to_parent(self, h: SpatialInertia) -> SpatialInertia:
         """Return a symmetric inertia of the child in the parent's frame."""
-        return _shifted(
-            SpatialInertia(
-                self._congruence(_rotated_symmetric(h.A, self._axis, self._sin, self._cos)),
-                self._congruence(_rotated(h.B, self._axis, self._sin, self._cos), False),
-                self._congruence(_rotated_symmetric(h.C, self._axis, self._sin, self._cos)),
-            ),
-            self._offset,
+        joint, *turns = self._turns
+        h = _shifted(_turned_inertia(joint, h), self._offset)
+        for turn in turns:
+            h = _turned_inertia(turn, h)
+        return h
+
+    def rigid_inertia_to_parent(self, h: RigidInertia) -> RigidInertia:
+        """Return a rigid-body inertia of the child in the parent's frame."""
+        joint, *turns = self._turns
+        moment = _turned(joint, h.moment)
+        shifted = [c + h.mass * o for c, o in zip(moment, self._offset, strict=True)]
+        # I' = I − p× h× − h'× p×, h' = h + m p: the parallel-axis theorem in these parameters.
+        p, before, after = (cross_matrix(v) for v in (self._offset, moment, shifted))
+        turned = _turned_symmetric(joint, h.rotational)
+        rotational = _symmetric(
+            lambda i, j: _accumulate(_accumulate(turned[i][j], p[i], before[j]), after[i], p[j])
         )
+        for turn in turns:
+            shifted, rotational = _turned(turn, shifted), _turned_symmetric(turn, rotational)
+        return RigidInertia(h.mass, shifted, rotational)
 
-    def rotate(self, v: Vector) -> Vector:
-        """Return a 3-vector of the child in the parent's axes."""
-        k = self._axis
-        a, b = (k + 1) % 3, (k + 2) % 3
-        turned = list(v)
-        turned[a] = self._cos * v[a] - self._sin * v[b]
-        turned[b] = self._sin * v[a] + self._cos * v[b]
-        if self._rotation is None:
-            return turned
-        return [dot(row, turned) for row in self._rotation]
-
-    def rotate_back(self, v: Vector) -> Vector:
-        """Return a 3-vector of the parent in the child's axes."""
-        if self._rotation is not None:
-            v = [dot(column, v) for column in transpose(self._rotation)]
-        k = self._axis
-        a, b = (k + 1) % 3, (k + 2) % 3
-        turned = list(v)
-        turned[a] = self._cos * v[a] + self._sin * v[b]
-        turned[b] = self._cos * v[b] - self._sin * v[a]
-        return turned
-
-    def _congruence(self, a: Matrix, symmetric: bool = True) -> Matrix:
-        """Return R a Rᵀ for the constant rotation R."""
-        r = self._rotation
-        if r is None:
-            return a
-        ra = matmul(r, a)
-        if not symmetric:
-            return matmul(ra, transpose(r))
-        return _symmetric(lambda i, j: dot(ra[i], r[j]))
+    def rotation(self) -> Matrix:
+        """Return the rotation matrix child → parent."""
+        columns = identity(3)
+        for turn in self._turns:
+            columns = [_turned(turn, column) for column in columns]
+        return transpose(columns)
 
 
 def _symmetric(entry: Callable[[int, int], Scalar]) -> Matrix:
@@ -178,12 +194,29 @@ def _symmetric(entry: Callable[[int, int], Scalar]) -> Matrix:
     return m
 
 
-def _rotated_symmetric(m: Matrix, k: int, s: Scalar, c: Scalar) -> Matrix:
-    """Return R m Rᵀ, m symmetric, R a rotation about coordinate axis k.
+def _turned(turn: Turn, v: Vector) -> Vector:
+    """Return the 3-vector R v."""
+    k, s, c = turn
+    a, b = (k + 1) % 3, (k + 2) % 3
+    out = list(v)
+    out[a], out[b] = c * v[a] - s * v[b], s * v[a] + c * v[b]
+    return out
+
+
+def _turned_inertia(turn: Turn, h: SpatialInertia) -> SpatialInertia:
+    """Return an inertia in turned axes."""
+    return SpatialInertia(
+        _turned_symmetric(turn, h.A), _turned_general(turn, h.B), _turned_symmetric(turn, h.C)
+    )
+
+
+def _turned_symmetric(turn: Turn, m: Matrix) -> Matrix:
+    """Return R m Rᵀ, m symmetric.
 
     With d = m_aa − m_bb and w = 2 m_ab, the turned block is m_aa − s·t, m_bb + s·t and
     m_ab + s·u for t = s·d + c·w and u = c·d − s·w: fewer products than two rotations.
     """
+    k, s, c = turn
     a, b = (k + 1) % 3, (k + 2) % 3
     d, w = m[a][a] - m[b][b], m[a][b] + m[a][b]
     t, u = s * d + c * w, c * d - s * w
@@ -196,8 +229,9 @@ def _rotated_symmetric(m: Matrix, k: int, s: Scalar, c: Scalar) -> Matrix:
     return out
 
 
-def _rotated(m: Matrix, k: int, s: Scalar, c: Scalar) -> Matrix:
+def _turned_general(turn: Turn, m: Matrix) -> Matrix:
     """Return R m Rᵀ for a general m; the same trick as for symmetric ones."""
+    k, s, c = turn
     a, b = (k + 1) % 3, (k + 2) % 3
     d, w = m[a][a] - m[b][b], m[a][b] + m[b][a]
     st, su = s * (s * d + c * w), s * (c * d - s * w)
@@ -242,7 +276,7 @@ def contact_rows(problem: Problem, x: Inputs) -> dict[int, Matrix]:
     for i, link in enumerate(tree.links):
         for contact in link.contacts:
             if problem.axes == "contact":
-                rows[contact.index] = (contact.selection @ contact.motion).tolist()
+                rows[contact.index] = contact.K
             else:
                 rows[contact.index] = _world_rows(contact, rotations[i])
     return rows
@@ -250,10 +284,9 @@ def contact_rows(problem: Problem, x: Inputs) -> dict[int, Matrix]:
 
 def _world_rows(contact: ContactRows, rotation: Matrix) -> Matrix:
     """Return the rows of a contact in world axes; `rotation` is link axes → world axes."""
-    turn = matmul(rotation, contact.to_link.tolist())
-    motion = contact.motion.tolist()
+    turn, motion = matmul(rotation, contact.to_link), contact.motion
     turned = matmul(turn, motion[:3]) + matmul(turn, motion[3:])
-    return matmul(contact.selection.tolist(), turned)
+    return matmul(contact.selection, turned)
 
 
 def _world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
@@ -273,11 +306,11 @@ def _world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
             turn = rotation_of_quaternion(
                 list(x["base_orientation"] if root else x["q"][first : first + 4])
             )
-            if link.rotation is not None:
-                turn = matmul(link.rotation, turn)
+            for constant, first_factor in ((link.placement, True), (link.axes, False)):
+                if constant is not None:
+                    turn = matmul(constant, turn) if first_factor else matmul(turn, constant)
         else:
-            joint = JointTransform(link, x)
-            turn = transpose([joint.rotate(unit) for unit in identity(3)])
+            turn = JointTransform(link, x).rotation()
         rotations[i] = matmul(rotations[link.parent], turn)
     return rotations
 

@@ -1,33 +1,37 @@
 """The tree as the recursive algorithms see it: axis-aligned one-freedom joints and free bodies.
 
 The body frames of a URDF are wherever its author put them. The cost of a recursion depends on
-them, its result does not, so each link gets a frame chosen for few operations: its joint
-axis along a coordinate axis, its axes those of its parent at q = 0 wherever that is possible
-(the constant rotation is then the identity), its origin slid along the joint axis to where the
-constant offset has no component along it. A planar joint becomes two prismatic joints and a
+them, its result does not, so each link gets a frame chosen for few operations, and inertia that
+a joint cannot feel is counted with its parent; see :mod:`delassus_ros.algorithms.frames` and
+:mod:`delassus_ros.algorithms.base_parameters`. A planar joint becomes two prismatic joints and a
 revolute one with massless links between; a floating joint makes its body *free*.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
 
-import numpy as np
-
-from delassus_ros.algorithms.scalars import Matrix, Vector
-from delassus_ros.model.robot import WORLD, Joint, JointKind
-from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_between
+from delassus_ros.algorithms.scalars import Matrix, Scalar, Vector
+from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
 Motion = Literal["revolute", "prismatic", "free"]
 
-_SNAP = 1e-14
-"""Rounding noise of composed rotations and offsets, relative; below it an entry is zero."""
-
 NO_ENTRY = -1
 """`q_index` of the free-flyer of a floating base, whose pose is not in q."""
+
+
+class Turn(NamedTuple):
+    """A constant rotation about coordinate axis 0, 1 or 2."""
+
+    axis: int
+    sin: Scalar
+    cos: Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class ContactRows:
     ----------
     index : position in the contact set.
     first_row : its first row in G.
+    K : (k, 6) link twist, angular first → the contact's rows in its own axes.
     motion : (6, 6) link twist (angular first) → twist of the contact frame in its own axes,
         linear first.
     selection : (k, 6), linear first.
@@ -46,28 +51,42 @@ class ContactRows:
 
     index: int
     first_row: int
-    motion: Array
-    selection: Array
-    to_link: Array
+    K: Matrix
+    motion: Matrix
+    selection: Matrix
+    to_link: Matrix
+
+
+def rows_of(contact: ContactRows) -> list[int]:
+    """Return the rows of G that a contact owns."""
+    return list(range(contact.first_row, contact.first_row + len(contact.K)))
 
 
 @dataclass(frozen=True, eq=False)
 class Link:
     """Link i of the tree, moved by joint i.
 
+    A vector of the link reaches its parent by Rot(axis, sign·q + angle), then the shift by
+    `offset`, then the `turns` in their order.
+
     Attributes
     ----------
     name : of the joint, as in the URDF.
     parent : index of the parent link, or WORLD.
     motion : how the joint moves; a free link feels no force from its parent.
-    axis : coordinate axis 0, 1 or 2 of the joint (0 for free links).
+    axis : coordinate axis 0, 1 or 2 of the joint; of a free link, the one about which most of
+        what arrives has no moment.
     sign : +1 or -1, direction of positive q along the axis.
-    rotation : (3, 3) child axes in the parent at q = 0, or None for the identity.
-    translation : (3,) child origin in the parent at q = 0 [m].
-    mass, moment, rotational : rigid-body inertia about the link's origin.
+    angle : constant part of the joint's angle [rad].
+    offset : (3,) the link's origin, from the parent's, in the axes between joint and turns [m].
+    turns : constant rotations.
+    mass, moment, rotational : rigid-body inertia about the link's origin, without what the
+        joint cannot feel: that part is in the parent's.
     armature : joint-side inertia [kg·m² or kg].
     q_index : index in q of the joint's first entry, or NO_ENTRY.
     contacts : contacts on this link.
+    placement, axes : of a free link, the rotations from its joint frame to the parent link and
+        from its own axes to its body frame.
     """
 
     name: str
@@ -75,14 +94,17 @@ class Link:
     motion: Motion
     axis: int
     sign: float
-    rotation: Matrix | None
-    translation: Vector
-    mass: float
+    angle: Scalar
+    offset: Vector
+    turns: tuple[Turn, ...]
+    mass: Scalar
     moment: Vector
     rotational: Matrix
-    armature: float
+    armature: Scalar
     q_index: int
     contacts: tuple[ContactRows, ...]
+    placement: Matrix | None = None
+    axes: Matrix | None = None
 
     @property
     def freedom(self) -> int:
@@ -100,141 +122,49 @@ class Tree:
     @staticmethod
     def of(problem: Problem) -> Tree:
         """Return the tree of a problem (the last few are kept)."""
-        return _tree(problem)
+        from delassus_ros.algorithms.frames import tree_of
+
+        return _in_place.get() or tree_of(problem)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Make :meth:`of` return this tree: algorithms then run on its constants."""
+        token = _in_place.set(self)
+        try:
+            yield
+        finally:
+            _in_place.reset(token)
+
+    def only(self, contacts: Container[int]) -> Tree:
+        """Return the tree with only these contacts, by index; the rows of G stay."""
+        kept = [
+            replace(link, contacts=tuple(c for c in link.contacts if c.index in contacts))
+            for link in self.links
+        ]
+        return Tree(tuple(kept), self.rows)
+
+    @cached_property
+    def link_of(self) -> dict[int, int]:
+        """Link of each contact, by the contact's index."""
+        return {c.index: i for i, link in enumerate(self.links) for c in link.contacts}
+
+    @cached_property
+    def supporting(self) -> frozenset[int]:
+        """Links that move a contact: those on the paths from contacts to their roots."""
+        return frozenset(i for link in self.link_of.values() for i in self.path(link))
+
+    def path(self, i: int) -> list[int]:
+        """Return link i and its ancestors up to its root: a free body or a world's child."""
+        path = []
+        while i != WORLD:
+            path.append(i)
+            i = WORLD if self.links[i].motion == "free" else self.links[i].parent
+        return path
+
+    def closest_common_ancestor(self, first: int, second: int) -> int:
+        """Return cca of two contacts' links, or WORLD if their roots differ."""
+        above = set(self.path(self.link_of[first]))
+        return next((i for i in self.path(self.link_of[second]) if i in above), WORLD)
 
 
-@lru_cache(maxsize=8)
-def _tree(problem: Problem) -> Tree:
-    builder = _Builder(problem)
-    for i in range(len(problem.robot.joints)):
-        builder.add(i)
-    return Tree(tuple(builder.links), problem.contacts.rows)
-
-
-class _Builder:
-    """Walks the robot's joints and chooses the links' frames."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self.links: list[Link] = []
-        # Per body: its link, and the pose of the link's frame in the body's frame.
-        self._placed: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
-
-    def add(self, i: int) -> None:
-        """Append the link of joint i, for a planar joint after two massless ones."""
-        joint = self._problem.robot.joints[i]
-        q_index = NO_ENTRY if joint.kind is JointKind.ROOT else self._problem.robot.q_offsets[i]
-        parent, parent_frame = self._placed[joint.parent]
-        placement = joint.placement
-        steps = _steps(joint)
-        for step, (motion, direction) in enumerate(steps):
-            axis, sign, frame = _choose_frame(direction, placement, parent_frame)
-            body = i if step == len(steps) - 1 else None
-            in_parent = parent_frame.inverse() @ placement @ frame
-            index = len(self.links)
-            q = q_index if motion == "free" else q_index + step
-            self._append(joint, motion, axis, sign, parent, in_parent, q, body, frame)
-            parent, parent_frame, placement = index, frame, Transform()
-        self._placed[i] = parent, parent_frame
-
-    def _append(
-        self,
-        joint: Joint,
-        motion: Motion,
-        axis: int,
-        sign: float,
-        parent: int,
-        in_parent: Transform,
-        q_index: int,
-        body: int | None,
-        frame: Transform,
-    ) -> None:
-        """Append a link; `body` None makes it massless and without contacts."""
-        inertia = Inertia()
-        contacts: tuple[ContactRows, ...] = ()
-        if body is not None:
-            inertia = self._problem.robot.bodies[body].inertia.in_parent(frame.inverse())
-            contacts = self._contacts_on(body, frame)
-        rotation = _snap(in_parent.rotation, 1.0)
-        moment_scale = max(inertia.mass, float(np.abs(inertia.moment).max()))
-        self.links.append(
-            Link(
-                name=joint.name,
-                parent=parent,
-                motion=motion,
-                axis=axis,
-                sign=sign,
-                rotation=None if np.array_equal(rotation, np.eye(3)) else rotation.tolist(),
-                translation=_snap(in_parent.translation, 1.0).tolist(),
-                mass=inertia.mass,
-                moment=_snap(inertia.moment, moment_scale).tolist(),
-                rotational=_snap(
-                    inertia.rotational, float(np.abs(inertia.rotational).max())
-                ).tolist(),
-                armature=joint.armature,
-                q_index=q_index,
-                contacts=contacts,
-            )
-        )
-
-    def _contacts_on(self, body: int, frame: Transform) -> tuple[ContactRows, ...]:
-        problem = self._problem
-        found = []
-        for index, contact in enumerate(problem.contacts):
-            robot_frame = problem.robot.frames[contact.frame]
-            if robot_frame.body != body:
-                continue
-            pose = frame.inverse() @ robot_frame.placement @ contact.placement
-            x = pose.motion_to_child()
-            found.append(
-                ContactRows(
-                    index=index,
-                    first_row=problem.contacts.row_offsets[index],
-                    motion=_snap(np.vstack([x[3:], x[:3]]), 1.0),
-                    selection=contact.selection,
-                    to_link=_snap(pose.rotation, 1.0),
-                )
-            )
-        return tuple(found)
-
-
-def _steps(joint: Joint) -> list[tuple[Motion, Array | None]]:
-    """Return the one-freedom motions (or the free motion) that make up a joint, in order."""
-    if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
-        return [("free", None)]
-    if joint.kind is JointKind.REVOLUTE:
-        return [("revolute", joint.axis)]
-    if joint.kind is JointKind.PRISMATIC:
-        return [("prismatic", joint.axis)]
-    plane = rotation_between((0.0, 0.0, 1.0), joint.axis)
-    return [
-        ("prismatic", plane[:, 0]),
-        ("prismatic", plane[:, 1]),
-        ("revolute", joint.axis),
-    ]
-
-
-def _choose_frame(
-    direction: Array | None, placement: Transform, parent: Transform
-) -> tuple[int, float, Transform]:
-    """Return (coordinate axis, sign, pose of the link's frame in the joint's frame)."""
-    if direction is None:
-        return 0, 1.0, Transform()
-    rotation = placement.rotation.T @ parent.rotation
-    along = rotation.T @ direction
-    k = int(np.argmax(np.abs(along)))
-    sign = float(np.sign(along[k]))
-    aligned = sign * np.eye(3)[k]
-    if np.abs(along - aligned).max() > 100 * _SNAP:
-        rotation = rotation @ rotation_between(aligned, along)
-    in_parent = parent.inverse() @ placement @ Transform(rotation)
-    slide = -(in_parent.rotation[:, k] @ in_parent.translation)
-    return k, sign, Transform(rotation, rotation @ (slide * np.eye(3)[k]))
-
-
-def _snap(values: Array, scale: float) -> Array:
-    """Return `values` with rounding noise around 0 and ±scale removed."""
-    result = np.array(values)
-    for exact in (0.0, scale, -scale):
-        result[np.abs(result - exact) <= _SNAP * scale] = exact
-    return result + 0.0
+_in_place: ContextVar[Tree | None] = ContextVar("tree in place", default=None)

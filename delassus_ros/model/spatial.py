@@ -109,15 +109,10 @@ class Transform:
         r = self.rotation
         # K of Bar-Itzhack (2000): its dominant eigenvector is the quaternion, also of a
         # rotation matrix that is orthogonal to rounding only.
-        k = np.array(
-            [
-                [r[0, 0] - r[1, 1] - r[2, 2], r[1, 0] + r[0, 1], r[2, 0] + r[0, 2], r[2, 1] - r[1, 2]],
-                [0.0, r[1, 1] - r[0, 0] - r[2, 2], r[2, 1] + r[1, 2], r[0, 2] - r[2, 0]],
-                [0.0, 0.0, r[2, 2] - r[0, 0] - r[1, 1], r[1, 0] - r[0, 1]],
-                [0.0, 0.0, 0.0, np.trace(r)],
-            ]
-        )
-        q = np.linalg.eigh(k, UPLO="U")[1][:, -1]
+        k = np.zeros((4, 4))
+        k[:3, :3] = r + r.T - np.trace(r) * np.eye(3)
+        k[3] = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1], np.trace(r)
+        q = np.linalg.eigh(k)[1][:, -1]  # reads the lower triangle
         return np.asarray(q if q[3] >= 0 else -q)
 
     def to_bytes(self) -> bytes:

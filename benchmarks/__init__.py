@@ -1,0 +1,1 @@
+"""Benchmarks: what runs beside its peers, and what is counted beside the papers."""

@@ -1,0 +1,148 @@
+"""Run all benchmarks and write the report: ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import compilers, ours, pinocchio_cpp
+from benchmarks.cases import CASES, AbsentError, Case, chosen
+from benchmarks.compilers import Compilation
+from benchmarks.contenders import Contenders, WrongResultError
+from benchmarks.measure import Effort, Result, measured
+from benchmarks.report import Report, markdown
+from benchmarks.scaling import SERIES, growth
+from benchmarks.startup import start_up
+
+FULL = Effort(seconds=0.1, algorithms=None, most_operations=40_000)
+QUICK = Effort(seconds=0.02, algorithms=("auto", "pv_osimr"), most_operations=40_000)
+QUICK_CASES = "panda,quadruped,talos"
+STARTED = ("quadruped", "anymal", "talos", "talos42")
+"""Cases whose start-up is measured, if they are among the chosen ones and present."""
+_LONGEST_BUILD = 10.0
+"""Kernels of a growing robot that are expected to take longer [s] are not built."""
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Time our kernels beside Pinocchio and CasADi, and write a report.",
+    )
+    parser.add_argument(
+        "--robots", metavar="NAME,...",
+        help="cases to run (default: all): " + ", ".join(case.name for case in CASES),
+    )  # fmt: skip
+    parser.add_argument(
+        "--quick", action="store_true", help="few cases and repetitions, to see that it works"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=_ROOT / "docs" / "benchmarks", metavar="FOLDER",
+        help="where the report goes (default: docs/benchmarks)",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+_started = time.perf_counter()
+
+
+def _say(text: str) -> None:
+    print(f"[{time.perf_counter() - _started:5.0f} s] {text}", flush=True)
+
+
+def _start_pinocchio(report: Report) -> Compilation | None:
+    try:
+        compilation = pinocchio_cpp.compilation()
+        report.is_clang = compilers.find().is_clang
+    except AbsentError as error:
+        report.remarks.append(f"Pinocchio in C++ is left out: {error}")
+        return None
+    if not report.is_clang:
+        report.remarks.append(
+            "Without clang, with which Pinocchio is faster, ratios to C++ are not claimed."
+        )
+    return compilation
+
+
+def _library(compilation: Compilation | None, report: Report) -> ctypes.CDLL | None:
+    if compilation is None:
+        return None
+    _say("waiting for Pinocchio in C++ to be compiled")
+    try:
+        return compilation.library()
+    except AbsentError as error:
+        report.remarks.append(f"Pinocchio in C++ is left out: {error}")
+        return None
+
+
+def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
+    """Compile everything, then measure everything."""
+    compilation = _start_pinocchio(report)
+    ready: list[Contenders] = []
+    for case in cases:
+        try:
+            problem = case.load()
+        except AbsentError as error:
+            _say(f"{case.label}: left out, {error}")
+            report.results.append(Result(case, reason=str(error)))
+            continue
+        _say(f"{case.label}: compiling")
+        names = effort.algorithms or ours.traced_names()
+        ready.append(Contenders(case, problem, names, effort.most_operations))
+    library = _library(compilation, report)
+    for contenders in ready:
+        contenders.finish(library)
+    for contenders in ready:
+        _say(f"{contenders.case.label}: measuring")
+        report.results.append(measured(contenders, effort))
+    present = {contenders.case.name: contenders.case for contenders in ready}
+    for name in STARTED[: 1 if report.quick else None]:
+        if name in present:
+            for algorithm in dict.fromkeys((ours.CHOSEN, "pv_osimr")):
+                _say(f"{present[name].label}: start-up, {algorithm}")
+                report.starts.append(start_up(present[name], algorithm))
+    for series in SERIES:
+        _say(f"growth with the {series.name}")
+        sizes = series.sizes[: 3 if report.quick else None]
+        report.growths.append(growth(series, sizes, library, _LONGEST_BUILD, effort.seconds))
+    report.results.sort(key=lambda result: cases.index(result.case))
+
+
+def main() -> int:
+    """Run; return the exit status."""
+    arguments = _arguments()
+    quick = arguments.quick
+    names = arguments.robots or (QUICK_CASES if quick else None)
+    try:
+        cases = chosen(names)
+    except ValueError as error:
+        print(f"--robots: {error}", file=sys.stderr)
+        return 2
+    report = Report(is_clang=None, quick=quick)
+    try:
+        _run(cases, QUICK if quick else FULL, report)
+    except WrongResultError as error:
+        print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
+        return 1
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "README.md").write_text(markdown(report), encoding="utf-8")
+    try:
+        from benchmarks import plots
+    except ImportError as error:
+        _say(f"no plots: {error}; pip install matplotlib")
+    else:
+        plots.write(report, arguments.out)
+    claims = report.claims()
+    for claim in claims:
+        if claim.holds is False:
+            _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
+    held = sum(claim.holds is True for claim in claims)
+    _say(f"{held} of {len(claims)} claims hold; {arguments.out / 'README.md'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

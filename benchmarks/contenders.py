@@ -1,0 +1,154 @@
+"""All that is timed on one case, each checked against the definition before."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks import casadi_peer, ours, pinocchio_cpp, pinocchio_python
+from benchmarks.cases import POOL, AbsentError, Case, pool
+from benchmarks.compilers import Compilation
+from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.timing import Routine
+from delassus_ros import Problem
+from delassus_ros.compiler.kernel import aligned_zeros
+from delassus_ros.errors import DelassusError
+from delassus_ros.model.spatial import Array
+from delassus_ros.testing.conformance import relative_error, textbook
+
+TOLERANCE = 1e-9
+CASADI = "CasADi"
+CPP = "C++ "
+"""What the names of Pinocchio's C++ routes begin with."""
+_CHECKED = (3, POOL - 1)
+"""Configurations of the pool at which every contender is checked."""
+_WORK = 1 << 20
+
+
+class WrongResultError(Exception):
+    """A contender computes another matrix than the definition."""
+
+
+@dataclass(frozen=True)
+class PythonCall:
+    """A function that takes a row of `inputs`."""
+
+    call: Callable[[Array], object]
+    inputs: Array
+
+
+class Contenders:
+    """Ours and the peers on one case.
+
+    Making it compiles; nothing may be timed meanwhile. :meth:`finish` waits for the compilers.
+
+    Parameters
+    ----------
+    case : the case, whose problem is `problem`.
+    algorithms : names of those of ours.
+    most_operations : those with more are not compiled, except the chosen one.
+
+    Attributes
+    ----------
+    operations : operation count per algorithm of ours.
+    routines : by name, all with the C ABI.
+    python : by name, calls from Python.
+    notes : what is missing, and why.
+    """
+
+    def __init__(
+        self, case: Case, problem: Problem, algorithms: tuple[str, ...], most_operations: int
+    ) -> None:
+        self.case, self.problem = case, problem
+        self.inputs = pool(problem)
+        self.rows = problem.contacts.rows
+        self.operations: dict[str, int] = {}
+        self.routines: dict[str, Routine] = {}
+        self.python: dict[str, PythonCall] = {}
+        self.notes: list[str] = []
+        self._expected = {i: textbook(problem, {"q": self.inputs[i]}) for i in _CHECKED}
+        self._casadi = self._start_casadi()
+        for name in algorithms:
+            self._add_ours(name, most_operations)
+        self.batch = ours.Batch(problem, ours.CHOSEN)
+
+    def finish(self, pinocchio_library: ctypes.CDLL | None) -> None:
+        """Add the peers and check everything.
+
+        Raises
+        ------
+        WrongResultError
+            If one differs from the definition.
+        """
+        self._finish_casadi()
+        self._add_pinocchio(pinocchio_library)
+        for name, routine in self.routines.items():
+            for i, expected in self._expected.items():
+                self._check(name, routine.matrix(i), expected)
+
+    def _add_ours(self, name: str, most_operations: int) -> None:
+        try:
+            if name != ours.CHOSEN:
+                count = ours.operations(self.problem, name).total
+                self.operations[name] = count
+                if count > most_operations:
+                    self.notes.append(f"{name}: not compiled, {count} operations")
+                    return
+            built = ours.build(self.problem, name, self.inputs)
+        except DelassusError as error:
+            self.notes.append(f"{name}: {error}")
+            return
+        self.operations[name] = built.kernel.operations.total
+        self.routines[name] = built.routine
+        if name != ours.CHOSEN:
+            return
+        for label, call in ours.python_calls(self.problem, built, name).items():
+            self.python[label] = PythonCall(call, self.inputs)
+            for i, expected in self._expected.items():
+                self._check(label, call(self.inputs[i]), expected)
+
+    def _start_casadi(self) -> Compilation | None:
+        try:
+            return casadi_peer.compilation(self.problem)
+        except AbsentError as error:
+            self.notes.append(f"{CASADI}: {error}")
+            return None
+
+    def _finish_casadi(self) -> None:
+        if self._casadi is None:
+            return
+        try:
+            library = self._casadi.library()
+        except AbsentError as error:
+            self.notes.append(f"{CASADI}: {error}")
+            return
+        work = aligned_zeros(_WORK)
+        self.routines[CASADI] = Routine(
+            casadi_peer.address(library), self.inputs, self.rows, work.ctypes.data,
+            keep=(library, work),
+        )  # fmt: skip
+
+    def _add_pinocchio(self, library: ctypes.CDLL | None) -> None:
+        try:
+            peer = PinocchioProblem(self.problem)
+        except AbsentError as error:
+            self.notes.append(f"Pinocchio: {error}")
+            return
+        inputs = peer.configurations(self.inputs)
+        for name, route in pinocchio_python.routes(peer).items():
+            self.python[name] = PythonCall(route.call, inputs)
+            for i, expected in self._expected.items():
+                self._check(name, route.read(route.call(inputs[i])), expected)
+        if library is not None:
+            for name, routine in pinocchio_cpp.routines(library, peer, self.rows, inputs).items():
+                self.routines[CPP + name] = routine
+
+    def _check(self, name: str, matrix: Array, expected: Array) -> None:
+        error = relative_error(self.problem, np.asarray(matrix), expected)
+        if not error <= TOLERANCE:
+            raise WrongResultError(
+                f"{self.case.label}: {name} differs from the definition by {error:.1e}"
+            )

@@ -1,0 +1,57 @@
+"""What the numbers were measured on and with; no date, so that a new run changes little."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from benchmarks import compilers
+from benchmarks.cases import AbsentError
+
+_PACKAGES = ("numpy", "llvmlite", "pin", "cmeel-eigen", "casadi", "example-robot-data")
+
+
+def processor() -> str:
+    """Return the processor's name and the number of cores that may be used."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return f"{name}, {len(os.sched_getaffinity(0))} cores"
+
+
+def caches() -> str:
+    """Return the sizes of the first core's caches."""
+    parts = []
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (
+            (folder / item).read_text(encoding="utf-8").strip()
+            for item in ("level", "type", "size")
+        )
+        parts.append(f"L{level} {kind.lower()} {size}")
+    return ", ".join(parts) or "unknown"
+
+
+def compiler() -> str:
+    """Return the compiler's version, or why there is none."""
+    try:
+        found = compilers.find()
+    except AbsentError as error:
+        return str(error)
+    return f"{found.version}, {' '.join(compilers.FLAGS)}"
+
+
+def versions() -> str:
+    """Return the versions of Python and of the packages that matter."""
+    found = [f"Python {platform.python_version()}"]
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"no {name}")
+    return ", ".join(found)

@@ -1,0 +1,165 @@
+"""The robots and mechanisms of the PV-OSIMr paper, as problems.
+
+A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024, section IV: Atlas with contacts
+on feet and hands, Shadow hands alone and on Atlas' wrists, stems with branches at both ends,
+chains. The paper does not give the rotations, inertias and axes of its synthetic mechanisms;
+here inertias are dense and links 1 m long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+
+SKEW = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
+FINGERS = ("ffdistal", "mfdistal", "rfdistal", "lfdistal", "thdistal")
+
+
+def rotation(axis: Sequence[float], angle: float) -> np.ndarray:
+    """Return the rotation about a unit axis [rad]."""
+    x, y, z = axis
+    a = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.asarray(np.eye(3) + np.sin(angle) * a + (1.0 - np.cos(angle)) * a @ a)
+
+
+def dense_inertia(seed: int) -> Inertia:
+    """Return a physical inertia without zeros."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    about_com = turn @ np.diag(rng.uniform(0.08, 0.12, 3)) @ turn.T
+    return Inertia.from_com(rng.uniform(0.8, 1.2), rng.uniform(0.1, 0.6, 3), about_com)
+
+
+class Links:
+    """A robot under construction: revolute joints about z, each 1 m from the last one."""
+
+    def __init__(self) -> None:
+        self.joints = [Joint("root", JointKind.ROOT, WORLD)]
+
+    def chain(self, parent: int, count: int, turn: np.ndarray, first: np.ndarray) -> int:
+        """Append `count` links below `parent`, the first at `first` [m]; return the last."""
+        for k in range(count):
+            place = Transform(turn, first if k == 0 else np.array([1.0, 0.0, 0.0]))
+            name = f"joint{len(self.joints)}"
+            self.joints.append(Joint(name, JointKind.REVOLUTE, parent, place))
+            parent = len(self.joints) - 1
+        return parent
+
+    def robot(self, name: str) -> Robot:
+        """Return the robot; frame ``link<i>`` is at the origin of body i."""
+        bodies = [Body(f"body{i}", dense_inertia(i)) for i in range(len(self.joints))]
+        frames = [Frame(f"link{i}", i, Transform()) for i in range(len(self.joints))]
+        return Robot(name, self.joints, bodies, frames)
+
+
+def surfaces(frames: Sequence[str]) -> list[Contact]:
+    """Return 6D contacts at the origins of frames: K is the identity."""
+    return [Contact(frame, frame, "surface") for frame in frames]
+
+
+def points(frames: Sequence[str]) -> list[Contact]:
+    """Return 3D contacts at the origins of frames: K is [0 I]."""
+    return [Contact(frame, frame, "point") for frame in frames]
+
+
+def stem(length: int, branches: int, rotated: bool) -> Problem:
+    """Return a stem of `length` links with `branches` of 7 links at both ends, 6D at the tips.
+
+    Parameters
+    ----------
+    rotated : turn every stem link by 1 rad about a skew axis and every branch link by π/3
+        about x; otherwise all joint axes are parallel.
+    """
+    links = Links()
+    turn = rotation(SKEW, 1.0) if rotated else np.eye(3)
+    tip_turn = rotation((1.0, 0.0, 0.0), np.pi / 3) if rotated else np.eye(3)
+    forward = np.array([1.0, 0.0, 0.0])
+    top = links.chain(0, length - 1, turn, forward)
+    tips = []
+    for end, direction in ((0, -forward), (top, forward)):
+        for k in range(branches):
+            side = direction if rotated or branches == 1 else np.array([direction[0], 0.1 * k, 0])
+            tips.append(links.chain(end, 7, tip_turn, side))
+    return Problem(links.robot(f"stem {length}"), surfaces([f"link{tip}" for tip in tips]))
+
+
+def chain(joints: int, where: str) -> Problem:
+    """Return a floating base with a rotated chain of `joints` links and 6D contacts.
+
+    Parameters
+    ----------
+    where : ``"every moving link"``, ``"tip"``, ``"both ends"``, ``"last half of links"`` or
+        ``"last <k> links"``.
+    """
+    links = Links()
+    links.chain(0, joints, rotation(SKEW, 1.0), np.array([1.0, 0.0, 0.0]))
+    last = {
+        "every moving link": joints,
+        "tip": 1,
+        "both ends": 1,
+        "last half of links": joints // 2,
+    }
+    count = last[where] if where in last else int(where.split()[1])
+    at = [*range(joints + 1 - count, joints + 1), *([0] if where == "both ends" else [])]
+    return Problem(links.robot(f"chain {joints}"), surfaces([f"link{i}" for i in at]))
+
+
+def mounted(arm: Robot, hand: Robot, frame: str, prefix: str) -> Robot:
+    """Return `arm` with `hand`, a fixed-base robot, welded to one of its frames.
+
+    Names of the hand's joints and frames get the prefix. Bodies of the hand that are fixed to
+    its base are not part of its model and add no inertia.
+    """
+    mount = arm.frames[frame]
+    first = len(arm.joints)
+    joints, frames = list(arm.joints), list(arm.frames.values())
+    for joint in hand.joints:
+        fixed = joint.parent == WORLD
+        joints.append(
+            replace(
+                joint,
+                name=prefix + joint.name,
+                parent=mount.body if fixed else first + joint.parent,
+                placement=mount.placement @ joint.placement if fixed else joint.placement,
+            )
+        )
+    for item in hand.frames.values():
+        fixed = item.body == WORLD
+        body = mount.body if fixed else first + item.body
+        placement = mount.placement @ item.placement if fixed else item.placement
+        frames.append(Frame(prefix + item.name, body, placement))
+    return Robot(f"{arm.name} + hand", joints, [*arm.bodies, *hand.bodies], frames)
+
+
+def fingertips(prefix: str = "rh_") -> list[Contact]:
+    """Return 3D contacts at the five distal links of a Shadow hand."""
+    return points([prefix + finger for finger in FINGERS])
+
+
+def corners(frame: str) -> list[Contact]:
+    """Return four 3D contacts at the corners of a foot: K is [−p× I]."""
+    return [
+        Contact(f"{frame} {k}", frame, "point", Transform(np.eye(3), np.array([x, y, -0.08])))
+        for k, (x, y) in enumerate(((0.17, 0.06), (0.17, -0.06), (-0.09, 0.06), (-0.09, -0.06)))
+    ]
+
+
+def dense(frame: str, count: int) -> list[Contact]:
+    """Return `count` contacts of six dense rows each, of no particular meaning."""
+    rng = np.random.default_rng(0)
+    return [Contact(f"{frame} {k}", frame, rng.normal(size=(6, 6))) for k in range(count)]
+
+
+def moved(problem: Problem) -> Problem:
+    """Return the problem with its point contacts off their frames' origins: K is [−p× I]."""
+    off = Transform(np.eye(3), np.array([0.011, -0.007, 0.023]))
+    contacts = [
+        Contact(c.name, c.frame, "point", off) if c.kind == "point" else c
+        for c in problem.contacts
+    ]
+    return Problem(problem.robot, contacts)

@@ -1,0 +1,145 @@
+"""Our kernels, as routines of the C ABI and as they are called from Python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.timing import BatchCall, Routine, Sampler, batch, once
+from delassus_ros import BoundSolver, DelassusSolver, Problem, algorithms
+from delassus_ros.compiler.batch import COLUMNS, ROWS
+from delassus_ros.compiler.batch_kernel import Layout
+from delassus_ros.compiler.build import batch_kernel_for, kernel_for
+from delassus_ros.compiler.emit import KERNEL
+from delassus_ros.compiler.jit import LoadedCode
+from delassus_ros.compiler.kernel import CompiledKernel, aligned_zeros
+from delassus_ros.compiler.trace import OperationCount, trace
+from delassus_ros.errors import CompilerError
+from delassus_ros.model.spatial import Array
+
+CHOSEN = "auto"
+"""The algorithm that is held against the peers."""
+
+
+def traced_names() -> tuple[str, ...]:
+    """Return the registered algorithms that are compiled."""
+    return tuple(
+        name
+        for name in algorithms.names()
+        if isinstance(algorithms.get(name), algorithms.TracedAlgorithm)
+    )
+
+
+def traced(name: str) -> algorithms.TracedAlgorithm:
+    """Return a registered algorithm that is compiled."""
+    algorithm = algorithms.get(name)
+    if not isinstance(algorithm, algorithms.TracedAlgorithm):
+        raise CompilerError(f"the algorithm {name!r} is a back end and is not compiled")
+    return algorithm
+
+
+def operations(problem: Problem, name: str) -> OperationCount:
+    """Return the operation count of an algorithm, without compiling it."""
+    return trace(problem, traced(name)).operations
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A compiled algorithm.
+
+    Attributes
+    ----------
+    kernel : its kernel.
+    routine : the same for C loops.
+    seconds : time to build it, or to load it from the cache.
+    """
+
+    kernel: CompiledKernel
+    routine: Routine
+    seconds: float
+
+
+def build(problem: Problem, name: str, inputs: Array, use_cache: bool = True) -> Ours:
+    """Compile an algorithm for a problem; `inputs` are (count, nq)."""
+    start = time.perf_counter()
+    kernel = kernel_for(problem, traced(name), use_cache)
+    seconds = time.perf_counter() - start
+    if not isinstance(kernel, CompiledKernel):
+        raise CompilerError(f"the kernel of {name!r} is not machine code")
+    code = LoadedCode(kernel.code)
+    routine = Routine(code.address(KERNEL), inputs, problem.contacts.rows, keep=code)
+    return Ours(kernel, routine, seconds)
+
+
+def python_calls(problem: Problem, ours: Ours, name: str) -> dict[str, Callable[[Array], Array]]:
+    """Return the ways to call a kernel from Python: each takes q and returns G."""
+    solver = BoundSolver(problem, ours.kernel, name)
+    solver_q = solver.inputs["q"]
+    bound = ours.kernel.bind()
+    bound_q, bound_G = bound.inputs["q"], bound.outputs["G"]
+    whole = DelassusSolver(problem, name)
+
+    def by_solver(q: Array) -> Array:
+        solver_q[:] = q
+        return solver.solve().matrix
+
+    def by_kernel(q: Array) -> Array:
+        bound_q[:] = q
+        bound.run()
+        return bound_G
+
+    def checked(q: Array) -> Array:
+        return whole.solve(q).matrix
+
+    return {
+        "BoundSolver.solve": by_solver,
+        "kernel.bind().run": by_kernel,
+        "DelassusSolver.solve": checked,
+    }
+
+
+class Batch:
+    """The batch kernel of an algorithm."""
+
+    def __init__(self, problem: Problem, name: str) -> None:
+        self._kernel = batch_kernel_for(problem, traced(name))
+        self._code = LoadedCode(self._kernel.code)
+        self._rows = problem.contacts.rows
+        self._pick = np.ascontiguousarray(self._kernel.unique[: self._rows**2])
+        self._solver = DelassusSolver(problem, name)
+
+    def resident(self, inputs: Array, layout: Layout) -> tuple[Array, Sampler]:
+        """Return the output array and a sampler: called in C, no Python in between.
+
+        Parameters
+        ----------
+        inputs : (count, nq), also for columns.
+        """
+        count, size = inputs.shape[0], self._rows**2
+        shape = (count, size) if layout == "rows" else (size, count)
+        call = BatchCall(
+            self._code.address(ROWS if layout == "rows" else COLUMNS),
+            np.ascontiguousarray(inputs if layout == "rows" else inputs.T),
+            aligned_zeros(count * size).reshape(shape),
+            np.zeros(count, dtype=np.int32),
+            self._pick,
+            aligned_zeros(self._kernel.work_size),
+            keep=self,
+        )
+        matrices = call.out if layout == "rows" else call.out.T
+        return matrices.reshape(count, self._rows, self._rows), batch(call)
+
+    def from_numpy(self, inputs: Array, layout: Layout, threads: int) -> tuple[Array, Sampler]:
+        """Return the output array, per configuration, and a sampler of ``solve_batch``."""
+        count, m = inputs.shape[0], self._rows
+        given = np.ascontiguousarray(inputs if layout == "rows" else inputs.T)
+        out = np.zeros((count, m, m) if layout == "rows" else (m, m, count))
+
+        def call() -> None:
+            self._solver.solve_batch(given, threads=threads, layout=layout, out=out)
+
+        matrices = out if layout == "rows" else np.moveaxis(out, 2, 0)
+        return matrices, once(call, count)

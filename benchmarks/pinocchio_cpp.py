@@ -1,0 +1,121 @@
+"""Pinocchio's C++ routes to G, compiled on the spot against the headers of the wheel ``pin``."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cases import AbsentError
+from benchmarks.compilers import Compilation
+from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.pinocchio_python import DAMPING, symmetric
+from benchmarks.timing import Routine
+from delassus_ros.model.spatial import Array
+
+ROUTES = {
+    "computeDelassusMatrix": "peer_efpa",
+    "computePvDelassusMatrix": "peer_pv",
+    "crba + constraint Cholesky": "peer_cholesky",
+    "crba + Jacobian + LLT": "peer_dense",
+}
+"""Routes, each with its function in pinocchio_peer.cpp."""
+
+# As the package's own CMake files have them.
+_DEFINITIONS = (
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+
+
+def _include(package: str, header: str, folder: str = "") -> tuple[str, str]:
+    """Return the include folder of a wheel that has `header`, and the wheel's version."""
+    try:
+        wheel = importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise AbsentError(f"no C++ headers: pip install {package}") from error
+    path = Path(str(wheel.locate_file("cmeel.prefix/include"))) / folder
+    if not (path / header).exists():
+        raise AbsentError(f"{package} {wheel.version} has no header {header}")
+    return str(path), f"{package} {wheel.version}"
+
+
+def compilation() -> Compilation:
+    """Start the compiler, which takes about a minute the first time.
+
+    Raises
+    ------
+    AbsentError
+        Without a compiler or without the headers of Pinocchio, Eigen or Boost.
+    """
+    found = [
+        _include("libpinocchio", "pinocchio/algorithm/constraint-cholesky.hpp"),
+        _include("cmeel-eigen", "Eigen/Core", "eigen3"),
+        _include("cmeel-boost", "boost/version.hpp"),
+    ]
+    paths = dict.fromkeys(path for path, _ in found)
+    flags = ["-std=c++17", "-fvisibility=hidden", "-w", *_DEFINITIONS]
+    flags += [item for path in paths for item in ("-isystem", path)]
+    source = Path(__file__).with_name("pinocchio_peer.cpp").read_text(encoding="utf-8")
+    versions = "; ".join(version for _, version in found)
+    return Compilation(source, cpp=True, flags=flags, depends=versions)
+
+
+class _Peer:
+    """A Peer of pinocchio_peer.cpp; freed with this object."""
+
+    def __init__(self, library: ctypes.CDLL, text: str) -> None:
+        self._library = library
+        library.peer_open.restype = ctypes.c_void_p
+        message = ctypes.create_string_buffer(200)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            self.address = library.peer_open(file.name.encode(), message, len(message))
+        if not self.address:
+            raise AbsentError(f"Pinocchio in C++: {message.value.decode()}")
+
+    def __del__(self) -> None:
+        self._library.peer_close(ctypes.c_void_p(self.address))
+
+
+def _from_upper(block: Array) -> Array:
+    """Return the matrix of a column-major block in which only the upper part is filled."""
+    return symmetric(block.T)
+
+
+def _damped(block: Array) -> Array:
+    return _from_upper(block) - DAMPING * np.eye(block.shape[0])
+
+
+def routines(
+    library: ctypes.CDLL,
+    problem: PinocchioProblem,
+    rows: int,
+    inputs: Array,
+    names: Sequence[str] = tuple(ROUTES),
+) -> dict[str, Routine]:
+    """Return routes.
+
+    Parameters
+    ----------
+    library : of :func:`compilation`.
+    inputs : (count, model.nq).
+    names : of :data:`ROUTES`. All share one state: its size is cubic in the joints.
+    """
+    peer = _Peer(library, problem.text())
+    result = {}
+    for name in names:
+        function = ROUTES[name]
+        address = ctypes.cast(getattr(library, function), ctypes.c_void_p).value
+        if address is None:
+            raise AbsentError(f"Pinocchio in C++: no function {function}")
+        read = _damped if function == "peer_cholesky" else _from_upper
+        result[name] = Routine(address, inputs, rows, peer.address, read, peer)
+    return result

@@ -1,0 +1,100 @@
+"""The plots of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402 (after the choice of the back end)
+import numpy as np  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+from benchmarks import ours  # noqa: E402
+from benchmarks.contenders import CASADI  # noqa: E402
+from benchmarks.measure import Result, best, is_cpp  # noqa: E402
+from benchmarks.report import Report  # noqa: E402
+from benchmarks.scaling import Growth, exponent  # noqa: E402
+
+_DPI = 90
+_COLOURS = {"ours": "tab:blue", "casadi": "tab:orange", "cpp": "tab:red"}
+
+
+def _warm_bars(results: Sequence[Result]) -> dict[str, tuple[str, list[float]]]:
+    """Return colour and medians [µs] per contender, NaN where there is none."""
+    wanted: dict[str, tuple[str, Callable[[str], bool]]] = {
+        f"ours, {ours.CHOSEN}": (_COLOURS["ours"], lambda name: name == ours.CHOSEN),
+        CASADI: (_COLOURS["casadi"], lambda name: name == CASADI),
+        "Pinocchio C++, best": (_COLOURS["cpp"], is_cpp),
+    }
+    bars = {}
+    for label, (colour, belongs) in wanted.items():
+        found = [best(result.warm, belongs) for result in results]
+        bars[label] = (colour, [t.median * 1e6 if t else np.nan for t in found])
+    return bars
+
+
+def robots(results: Sequence[Result]) -> Figure:
+    """Return bars per robot, ours beside the peers, on a log axis."""
+    figure, axes = plt.subplots(figsize=(10, 4.5))
+    bars = _warm_bars(results)
+    at = np.arange(len(results))
+    for k, (label, (colour, values)) in enumerate(bars.items()):
+        drawn = axes.bar(at + 0.27 * (k - 1), values, 0.26, label=label, color=colour)
+        axes.bar_label(drawn, fmt="%.2g", fontsize=6)
+    axes.set_yscale("log")
+    axes.set_ylabel("µs per matrix, warm, median")
+    axes.set_xticks(at, [r.case.label.replace(", ", "\n") for r in results], fontsize=6)
+    axes.legend()
+    return figure
+
+
+def rows(results: Sequence[Result]) -> Figure:
+    """Return time against m, one dot per case."""
+    figure, axes = plt.subplots(figsize=(6, 4))
+    m = [result.rows for result in results]
+    for label, (colour, values) in _warm_bars(results).items():
+        axes.loglog(m, values, "o", label=label, color=colour, alpha=0.7)
+    axes.set_xlabel("rows m of the matrix")
+    axes.set_ylabel("µs per matrix, warm, median")
+    ticks = sorted(set(m))
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.legend()
+    return figure
+
+
+def growths(found: Sequence[Growth]) -> Figure:
+    """Return counts above times against the size, on log axes with the fitted exponents."""
+    figure, grid = plt.subplots(2, len(found), figsize=(4.2 * len(found), 7), squeeze=False)
+    for column, growth in enumerate(found):
+        for row, what in enumerate(("operations", "µs, warm, minimum")):
+            axes = grid[row][column]
+            for name, curve in growth.curves.items():
+                points = curve.counts if row == 0 else curve.minima
+                if points:
+                    slope = exponent(points)
+                    label = name if slope is None else f"{name}: exponent {slope:.2f}"
+                    y = np.array(list(points.values())) * (1.0 if row == 0 else 1e6)
+                    axes.loglog(list(points), y, "o-", label=label)
+            axes.set_ylabel(what)
+            axes.set_xlabel(growth.series.axis, fontsize=7)
+            axes.legend(fontsize=7)
+    return figure
+
+
+def write(report: Report, folder: Path) -> None:
+    """Write all plots as PNG files."""
+    done = [result for result in report.results if result.reason is None]
+    figures: dict[str, Figure] = {}
+    if done:
+        figures |= {"robots": robots(done), "rows": rows(done)}
+    if report.growths:
+        figures["growth"] = growths(report.growths)
+    for name, figure in figures.items():
+        figure.tight_layout()
+        figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
+        plt.close(figure)

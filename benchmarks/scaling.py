@@ -1,0 +1,187 @@
+"""How operation counts and times grow with the chain, the stem and the number of contacts."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks import ours, pinocchio_cpp, timing
+from benchmarks.cases import pool, quadruped
+from benchmarks.contenders import TOLERANCE, WrongResultError
+from benchmarks.mechanisms import chain, stem
+from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.timing import Routine
+from delassus_ros import Contact, Problem, Transform
+from delassus_ros.errors import DelassusError
+from delassus_ros.model.spatial import Array
+
+ALGORITHMS = ("auto", "pv_osimr")
+PEER = "Pinocchio C++, best"
+PEERS = ("computeDelassusMatrix", "computePvDelassusMatrix")
+"""The routes that are not cubic in the size."""
+_POOL = 16
+
+
+@dataclass(frozen=True)
+class Series:
+    """A family of problems.
+
+    Attributes
+    ----------
+    name : what grows.
+    axis : label of x, with what stays fixed.
+    make : returns the problem of size x.
+    sizes : values of x.
+    expected : exponent that linear or quadratic cost has.
+    """
+
+    name: str
+    axis: str
+    make: Callable[[int], Problem]
+    sizes: tuple[int, ...]
+    expected: float
+
+
+def contacts_on_feet(rows: int) -> Problem:
+    """Return our quadruped with rows/3 points spread over its four feet."""
+    robot = quadruped().robot
+    rng = np.random.default_rng(0)
+    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+    points = [
+        Contact(f"c{k}", feet[k % 4], "point", Transform(np.eye(3), rng.uniform(-0.05, 0.05, 3)))
+        for k in range(rows // 3)
+    ]
+    return Problem(robot, points)
+
+
+SERIES = (
+    Series(
+        "chain", "joints of a chain on a floating base (6D at its tip, m=6)",
+        lambda n: chain(n, "tip"), (8, 16, 32, 64, 128, 256, 500), 1.0,
+    ),
+    Series(
+        "stem", "length of a stem with two branches of 7 links at each end (m=24)",
+        lambda n: stem(n, 2, rotated=True), (4, 8, 16, 32, 64, 128, 256), 1.0,
+    ),
+    Series(
+        "contacts", "rows m, points on the feet of our quadruped (12 joints)",
+        contacts_on_feet, (12, 24, 48, 96, 192, 300), 2.0,
+    ),
+)  # fmt: skip
+
+
+@dataclass
+class Curve:
+    """Sizes with counts and times [s] of one contender; times may end earlier."""
+
+    counts: dict[int, float] = field(default_factory=dict)
+    minima: dict[int, float] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A series with the curves of its contenders, by name."""
+
+    series: Series
+    curves: dict[str, Curve]
+
+
+def exponent(points: dict[int, float]) -> float | None:
+    """Return the slope on log axes of the larger half of the sizes; None below three points."""
+    sizes = sorted(points)
+    tail = sizes[-max(3, (len(sizes) + 1) // 2) :]
+    if len(tail) < 3:
+        return None
+    slope = np.polyfit(np.log(tail), np.log([points[x] for x in tail]), 1)[0]
+    return float(slope)
+
+
+def growth(
+    series: Series,
+    sizes: Sequence[int],
+    library: ctypes.CDLL | None,
+    limit: float,
+    seconds: float,
+) -> Growth:
+    """Trace, compile and time a series.
+
+    Parameters
+    ----------
+    sizes : values of x.
+    library : Pinocchio's routes; no peer if None.
+    limit : a kernel that is expected to take longer to trace or build [s] ends its curve.
+    seconds : per contender and size [s].
+    """
+    curves = {name: Curve() for name in (*ALGORITHMS, *([PEER] if library else []))}
+    spent: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for x in sizes:
+        problem = series.make(x)
+        inputs = pool(problem, _POOL)
+        routines: dict[str, Routine] = {}
+        for name in ALGORITHMS:
+            curve = curves[name]
+            if _expected(spent.get((name, "trace"), []), x) > limit:
+                continue
+            start = time.perf_counter()
+            curve.counts[x] = ours.operations(problem, name).total
+            spent.setdefault((name, "trace"), []).append((x, time.perf_counter() - start))
+            history = spent.setdefault((name, "build"), [])
+            if curve.note or _expected(history, x) > limit:
+                curve.note = curve.note or f"times end before {x}: compiling takes too long"
+                continue
+            try:
+                start = time.perf_counter()
+                routines[name] = ours.build(problem, name, inputs, use_cache=False).routine
+                history.append((x, time.perf_counter() - start))
+            except DelassusError as error:
+                curve.note = str(error)
+        peers = _peers(problem, inputs, library)
+        _check(series, x, routines, peers)
+        samplers = {name: timing.warm(r) for name, r in (routines | peers).items()}
+        times = timing.measure(samplers, seconds)
+        for name in routines:
+            curves[name].minima[x] = times[name].minimum
+        if peers:
+            curves[PEER].minima[x] = min(times[name].minimum for name in peers)
+    return Growth(series, curves)
+
+
+def _expected(history: Sequence[tuple[int, float]], x: int) -> float:
+    """Return how long size x is expected to take [s], a little worse than the last step."""
+    if not history:
+        return 0.0
+    last, seconds = history[-1]
+    return seconds * float((x / last) ** 1.5)
+
+
+def _peers(
+    problem: Problem, inputs: Array, library: ctypes.CDLL | None
+) -> dict[str, Routine]:
+    if library is None:
+        return {}
+    peer = PinocchioProblem(problem)
+    return pinocchio_cpp.routines(
+        library, peer, problem.contacts.rows, peer.configurations(inputs), PEERS
+    )
+
+
+def _check(
+    series: Series, x: int, routines: dict[str, Routine], peers: dict[str, Routine]
+) -> None:
+    """Compare all with one of them; small sizes are checked against the definition elsewhere."""
+    everything = routines | peers
+    if not everything:
+        return
+    first = next(iter(everything))
+    expected = everything[first].matrix(1)
+    for name, routine in everything.items():
+        error = np.linalg.norm(routine.matrix(1) - expected) / np.linalg.norm(expected)
+        if not error <= TOLERANCE:
+            raise WrongResultError(
+                f"{series.name} {x}: {name} and {first} differ by {error:.1e}"
+            )

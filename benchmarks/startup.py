@@ -1,0 +1,109 @@
+"""Start-up cost: from a ready robot to a solver, in fresh processes with a cache of their own.
+
+``python -m benchmarks.startup CASE ALGORITHM`` is one such process: it prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import ours
+from benchmarks.cases import CASES, AbsentError, Case
+from delassus_ros import DelassusSolver, Problem, algorithms
+from delassus_ros.compiler import emit
+from delassus_ros.compiler.build import checked_positions
+from delassus_ros.compiler.jit import compile_ir
+from delassus_ros.compiler.schedule import program_of
+from delassus_ros.compiler.trace import trace
+
+STAGES = ("trace", "schedule", "emit", "compile")
+_REPEATED = 3
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """Times [s] of one (case, algorithm).
+
+    Attributes
+    ----------
+    first : to a solver with an empty cache, checks and storing included.
+    cached : to a solver from the cache; the least of a few processes.
+    stages : by name, measured after `first` in the same process.
+    """
+
+    case: Case
+    algorithm: str
+    first: float
+    cached: float
+    stages: dict[str, float]
+
+
+def start_up(case: Case, algorithm: str) -> StartUp:
+    """Measure in fresh processes."""
+    with tempfile.TemporaryDirectory() as cache:
+        first = _process(case, algorithm, cache)
+        cached = [_process(case, algorithm, cache)["solver"] for _ in range(_REPEATED)]
+    stages = {name: first[name] for name in STAGES}
+    return StartUp(case, algorithm, first["solver"], min(cached), stages)
+
+
+def _process(case: Case, algorithm: str, cache: str) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.startup", case.name, algorithm],
+        cwd=Path(__file__).parents[1],
+        env=os.environ | {"XDG_CACHE_HOME": cache},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise AbsentError(f"start-up of {case.label} failed: {done.stderr[-1000:]}")
+    times: dict[str, float] = json.loads(done.stdout)
+    return times
+
+
+def stages(problem: Problem, name: str) -> dict[str, float]:
+    """Return the time of each stage [s]."""
+    times: dict[str, float] = {}
+    last = time.perf_counter()
+
+    def done(stage: str) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        times[stage] = now - last
+        last = now
+
+    traced = trace(problem, ours.traced(name))
+    done("trace")
+    program = program_of(problem, traced, checked_positions(problem))
+    done("schedule")
+    ir = emit.module(program)
+    done("emit")
+    compile_ir(ir)
+    done("compile")
+    return times
+
+
+def main() -> None:
+    """Time one start-up; the stages too if the cache was empty."""
+    case = next(case for case in CASES if case.name == sys.argv[1])
+    problem = case.load()
+    algorithms.get(sys.argv[2])  # imports
+    cached = any(Path(os.environ["XDG_CACHE_HOME"]).rglob("*.kernel"))
+    start = time.perf_counter()
+    DelassusSolver(problem, sys.argv[2])
+    times = {"solver": time.perf_counter() - start}
+    if not cached:
+        times |= stages(problem, sys.argv[2])
+    print(json.dumps(times))
+
+
+if __name__ == "__main__":
+    main()

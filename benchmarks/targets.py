@@ -1,0 +1,123 @@
+"""What is claimed: ratios to Pinocchio in the same run, start-up times, exponents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks import ours
+from benchmarks.measure import MANY, RESIDENT, Result, best, is_cpp, threaded
+from benchmarks.scaling import Growth, exponent
+from benchmarks.startup import StartUp
+from benchmarks.timing import Timing
+
+# By family; humanoids with few and with many rows apart.
+_WARM = {"quadruped": 20.0, "humanoid": 10.0, "humanoid 24": 8.0, "hands": 4.0, "arm": 6.0}
+_PYTHON = {"quadruped": 10.0, "humanoid": 8.0, "humanoid 24": 8.0, "hands": 5.0, "arm": 6.0}
+_COLD = 4.0
+_RESIDENT = 20.0
+_MANY = 10.0
+_THREADS = 1.7
+_START_UP = {"quadruped": 0.15, "humanoid": 0.5, "hands": 3.0, "arm": 0.15}
+_CACHED = 0.02
+_COUNT_SLACK = 0.05
+_TIME_SLACK = 0.15
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A target and what was measured.
+
+    Attributes
+    ----------
+    what : the claim.
+    where : the case or series.
+    target : in words.
+    found : in words.
+    holds : None if there is nothing to compare with, or no clang to compare by.
+    """
+
+    what: str
+    where: str
+    target: str
+    found: str
+    holds: bool | None
+
+
+def _ratio_claim(
+    what: str, where: str, target: float, one: Timing | None, peer: Timing | None, counts: bool
+) -> Claim:
+    if one is None or peer is None:
+        return Claim(what, where, f"≥ {target:g}", "no peer", None)
+    ratio = one.ratio(peer)
+    found = f"{ratio.minimum:.1f} / {ratio.median:.1f}"
+    holds = min(ratio.minimum, ratio.median) >= target
+    return Claim(what, where, f"≥ {target:g}", found, holds if counts else None)
+
+
+def case_claims(result: Result, is_clang: bool) -> list[Claim]:
+    """Return the claims about a case; ratios to C++ count only with clang."""
+    family, where = result.case.family, result.case.label
+    group = "humanoid 24" if family == "humanoid" and result.rows > 12 else family
+    chosen = ours.CHOSEN
+    claims = [
+        _ratio_claim(
+            "kernel / best C++, warm", where, _WARM[group],
+            result.warm.get(chosen), best(result.warm, is_cpp), is_clang,
+        ),
+        _ratio_claim(
+            "called from Python / best of pin", where, _PYTHON[group],
+            result.python.get("BoundSolver.solve"),
+            best(result.python, lambda name: name.startswith("pin.")), True,
+        ),
+    ]  # fmt: skip
+    for size, times in result.cold.items():
+        what = f"kernel / best C++, cold ({size >> 20} MB walked)"
+        pair = times.get(chosen), best(times, is_cpp)
+        claims.append(_ratio_claim(what, where, _COLD, *pair, is_clang))
+    for what, times, target, prefix in (
+        (f"batch of {RESIDENT} / C++ loop", result.resident, _RESIDENT, "batch, rows"),
+        (f"batch of {MANY} / C++ loop", result.many, _MANY, threaded("rows", 1)),
+    ):
+        claims.append(
+            _ratio_claim(what, where, target, times.get(prefix), best(times, is_cpp), is_clang)
+        )
+    pair = result.many.get(threaded("rows", 2)), result.many.get(threaded("rows", 1))
+    claims.append(_ratio_claim("two threads / one, 4096", where, _THREADS, *pair, True))
+    return claims
+
+
+def start_up_claims(start: StartUp) -> list[Claim]:
+    """Return the claims about a start-up."""
+    where = f"{start.case.label}, {start.algorithm}"
+    limit = _START_UP[start.case.family]
+    return [
+        Claim("start-up, empty cache", where, f"< {limit:g} s", f"{start.first:.2f} s",
+              start.first < limit),
+        Claim("start-up, from the cache", where, f"< {_CACHED * 1e3:g} ms",
+              f"{start.cached * 1e3:.0f} ms", start.cached < _CACHED),
+    ]  # fmt: skip
+
+
+def growth_claims(growth: Growth) -> list[Claim]:
+    """Return the claims about a series: exponents, at most those of the theory."""
+    claims = []
+    expected = growth.series.expected
+    for name, curve in growth.curves.items():
+        if not curve.counts:
+            continue
+        for what, points, slack in (
+            ("exponent of the count", curve.counts, _COUNT_SLACK),
+            ("exponent of the time", curve.minima, _TIME_SLACK),
+        ):
+            found = exponent(points)
+            limit = expected + slack
+            claims.append(
+                Claim(
+                    what,
+                    f"{growth.series.name}, {name}, up to {max(points, default=0)}",
+                    f"≤ {expected:g} + {slack:g}",
+                    "too few sizes" if found is None else f"{found:.2f}",
+                    None if found is None else found <= limit,
+                )
+            )
+    return claims

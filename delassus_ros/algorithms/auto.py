@@ -1,0 +1,214 @@
+"""Auto: the cheapest mixture of the published algorithms for each robot, by exact count.
+
+Two questions are open in every propagation algorithm: at which links contacts' rows stop
+travelling as they are (rank-1 updates per joint, PV-OSIM) and six rows of an extended propagator
+travel for them (PV-OSIMr), and in which order the products at such a node are taken. And for each
+independent tree (a free body, or a joint on the world, with what it carries) the propagation
+may cost more than the joint-space route (LTL), or than EFPA or KJR, which do not form products
+of propagators. Nothing of this changes the matrix. Every candidate is traced and counted, with
+the robot's constants, and the one with fewest operations is taken; a decision is made once per
+problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.efpa import efpa
+from delassus_ros.algorithms.frames import tree_of
+from delassus_ros.algorithms.kjr import kjr
+from delassus_ros.algorithms.ltl import ltl
+from delassus_ros.algorithms.pv_osimr import (
+    Decision,
+    delassus,
+    paper_nodes,
+)
+from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.scalars import Matrix, zeros
+from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.tree import Tree, rows_of
+from delassus_ros.compiler.trace import trace
+from delassus_ros.problem import Problem
+
+Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
+WHOLE: dict[str, Whole] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
+"""Routes that leave nothing to decide."""
+
+_BUDGET = 250_000
+"""Operations traced in search of a decision for one independent tree, roughly."""
+_FAR = 4
+"""Algorithms estimated at this many times the best count are not counted: the estimates are
+rough, within a factor of two."""
+_DEEPEST = 60
+"""Nodes up to which spreading through all of them, a recursion, is considered."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """How the matrix of one independent tree is computed.
+
+    Attributes
+    ----------
+    name : ``"propagation"`` or one of :data:`WHOLE`.
+    decision : the propagation's.
+    """
+
+    name: str = "propagation"
+    decision: Decision = Decision()
+
+    def __call__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+        """Return G of the tree's contacts."""
+        if self.name in WHOLE:
+            return WHOLE[self.name](tree, K, x)
+        return delassus(tree, K, x, self.decision)
+
+    def neighbours(self, meetings: frozenset[int]) -> Iterator[Route]:
+        """Yield the routes that differ in one decision; `meetings` may open."""
+        opens, couples, spreads = (
+            self.decision.opens, self.decision.couples, self.decision.spreads,
+        )  # fmt: skip
+        for i in sorted(meetings):
+            yield Route(decision=Decision(opens ^ {i}, couples, spreads - {i}))
+        for i in sorted(opens):
+            yield Route(decision=Decision(opens, couples, spreads ^ {i}))
+        if couples is None:
+            yield Route(decision=Decision(opens, frozenset(), spreads))
+            yield Route(decision=Decision(opens, opens, spreads))
+        else:
+            for i in sorted(opens):
+                yield Route(decision=Decision(opens, couples ^ {i}, spreads))
+
+
+@register("auto")
+class Auto(TracedAlgorithm):
+    """Chooses per independent tree, node and segment; see the module."""
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        tree = Tree.of(problem)
+        K = contact_rows(problem, x)
+        G = zeros(tree.rows, tree.rows)
+        for contacts, route in decide(problem, tree is not tree_of(problem)):
+            part = tree.only(contacts)
+            block = route(part, K, x)
+            rows = [r for link in part.links for c in link.contacts for r in rows_of(c)]
+            for r in rows:
+                for s in rows:
+                    G[r][s] = block[r][s]
+        return {"G": G}
+
+
+@lru_cache(maxsize=16)
+def decide(problem: Problem, generic: bool) -> tuple[tuple[frozenset[int], Route], ...]:
+    """Return the route of every independent tree, each named by its contacts' indices.
+
+    Parameters
+    ----------
+    generic : count with the robot's constants unknown.
+    """
+    tree = tree_of(problem)
+    groups: dict[int, set[int]] = {}
+    for contact, link in tree.link_of.items():
+        groups.setdefault(tree.path(link)[-1], set()).add(contact)
+    return tuple(
+        (frozenset(contacts), _cheapest(problem, tree.only(contacts), generic))
+        for contacts in groups.values()
+    )
+
+
+def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
+    """Return the best of the published routes, improved one decision at a time."""
+    meetings = places(tree)
+    counter = _Counter(problem, tree, generic)
+    nodes = paper_nodes(tree)
+    pv_osimr = Route(decision=Decision(nodes))
+    # Spreading downwards is a good start where there are many nodes.
+    spreading = Route(decision=Decision(nodes, nodes, nodes))
+    starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
+    best = min(starts, key=counter)
+    limit = _FAR * counter(best)
+    sizes = estimates(tree)
+    if sizes["pv_osim"] < limit:
+        best = min((best, Route()), key=counter)
+    wholes = [Route(name) for name in WHOLE if sizes[name] < limit]
+    improved = True
+    while improved:
+        improved = False
+        for route in best.neighbours(meetings):
+            if counter.spent > _BUDGET:
+                break
+            if counter(route) < counter(best):
+                best, improved = route, True
+                break
+    return min((best, *wholes), key=counter)
+
+
+def estimates(tree: Tree) -> dict[str, float]:
+    """Return roughly how many operations the published algorithms need."""
+    rows = [0] * len(tree.links)
+    depth = [len(tree.path(i)) for i in range(len(tree.links))]
+    sizes: list[tuple[int, int]] = []
+    for link, i in ((tree.links[i], i) for i in tree.link_of.values()):
+        # A link with several contacts comes several times: take each contact once.
+        k = sum(len(contact.selection) for contact in link.contacts) / len(link.contacts)
+        sizes.append((int(k), depth[i]))
+        for j in tree.path(i):
+            rows[j] += int(k)
+    m, links = sum(k for k, _ in sizes), len(tree.supporting)
+    return {
+        "pv_osim": sum(r * r + 30.0 * r for r in rows) + 6.0 * m * m,
+        "efpa": sum(60.0 * r for r in rows) + 6.0 * m * m,
+        "kjr": 15.0 * m * (links - max(depth)) + 6.0 * m * m,
+        "ltl": sum(d * d + 20.0 * d for d in depth)
+        + sum(k * d * (d + 20.0) for k, d in sizes)
+        + 0.5 * m * m * min(d for _, d in sizes),
+    }
+
+
+def places(tree: Tree) -> frozenset[int]:
+    """Return the links at which more than six rows of several branches meet."""
+    rows = [0] * len(tree.links)
+    branches = [0] * len(tree.links)
+    for i in reversed(range(len(tree.links))):
+        link = tree.links[i]
+        rows[i] += sum(len(contact.selection) for contact in link.contacts)
+        branches[i] += len(link.contacts)
+        if link.motion != "free" and link.parent >= 0 and rows[i]:
+            rows[link.parent] += rows[i]
+            branches[link.parent] += 1
+    return frozenset(
+        i
+        for i, link in enumerate(tree.links)
+        if rows[i] > 6 and branches[i] > 1 and link.motion != "free"
+    )
+
+
+class _Counter:
+    """Counts the operations of routes for one tree, each once."""
+
+    def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:
+        self._problem, self._tree, self._generic = problem, tree, generic
+        self._known: dict[Route, int] = {}
+        self.spent = 0
+
+    def __call__(self, route: Route) -> int:
+        if route not in self._known:
+            with self._tree.in_place():
+                count = trace(self._problem, _Candidate(route), self._generic).operations.total
+            self._known[route] = count
+            self.spent += count
+        return self._known[route]
+
+
+class _Candidate(TracedAlgorithm):
+    """An algorithm that follows a route."""
+
+    def __init__(self, route: Route) -> None:
+        self._route = route
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return {"G": self._route(Tree.of(problem), contact_rows(problem, x), x)}

@@ -1,0 +1,90 @@
+"""EFPA: the extended-force-propagator algorithm; O(n + m d + m²).
+
+P. Wensing, R. Featherstone, D. E. Orin, "A Reduced-Order Recursive Algorithm for the
+Computation of the Operational-Space Inertia Matrix", ICRA 2012; here in the notation of
+Algorithm 2 of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024.
+"""
+
+from __future__ import annotations
+
+from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.propagation import (
+    FreeBody,
+    Propagator,
+    add_products,
+    articulated_bodies,
+    fill,
+)
+from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.scalars import (
+    Matrix,
+    Vector,
+    matmul,
+    transpose,
+    zeros,
+)
+from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.tree import Tree, rows_of
+from delassus_ros.model.robot import WORLD
+from delassus_ros.problem import Problem
+
+
+@register("efpa")
+class Efpa(TracedAlgorithm):
+    """EFPA, Algorithm 2 of Sathya, Decré and Swevers (2024)."""
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return {"G": efpa(Tree.of(problem), contact_rows(problem, x), x)}
+
+
+def efpa(tree: Tree, K_own: dict[int, Matrix], x: Inputs) -> Matrix:
+    """Return G; K_own are the contacts' rows at their own links."""
+    contacts = [contact for link in tree.links for contact in link.contacts]
+    # K[i][j]: the rows of contact j at link i, on the path from j to its root (line 2).
+    K: list[dict[int, Matrix]] = [{} for _ in tree.links]
+    for i, link in enumerate(tree.links):
+        K[i] = {contact.index: K_own[contact.index] for contact in link.contacts}
+    joints: list[Propagator | FreeBody] = []
+    KSD: list[dict[int, Vector]] = [{} for _ in tree.links]
+    for joint in articulated_bodies(tree, x):  # lines 3 to 5
+        joints.append(joint)
+        if isinstance(joint, FreeBody):
+            continue
+        for j, rows in K[joint.i].items():  # lines 6 and 7
+            moved, _, KSD[joint.i][j] = joint.to_parent(rows)
+            if joint.parent != WORLD:
+                K[joint.parent][j] = moved
+    # OmegaK[i][j]: the columns of ⁰Ω_i ⁱK_jᵀ, accelerations of link i per force at j.
+    OmegaK: list[dict[int, Matrix]] = [{} for _ in tree.links]
+    for joint in reversed(joints):  # lines 8 to 10
+        i = joint.i
+        if not K[i]:
+            continue
+        if isinstance(joint, FreeBody):
+            OmegaK[i] = {j: [joint.solve(row) for row in rows] for j, rows in K[i].items()}
+            continue
+        for j in K[i]:
+            above = zeros(len(KSD[i][j]), 6)
+            if joint.parent != WORLD:
+                above = OmegaK[joint.parent][j]
+            OmegaK[i][j] = []
+            for a, ksd in zip(above, KSD[i][j], strict=True):
+                # ᵖΩ_i ⁱK_jᵀ = S D⁻¹ Sᵀ K_jᵀ has one entry.
+                b = joint.to_child(a)
+                b[joint.S] = b[joint.S] + ksd
+                OmegaK[i][j].append(b)
+    G = zeros(tree.rows, tree.rows)
+    for number, first in enumerate(contacts):  # lines 11 and 12
+        at = rows_of(first)
+        for second in contacts[number:]:
+            i = tree.closest_common_ancestor(first.index, second.index)
+            if i == WORLD:
+                continue
+            if first is second:
+                block = zeros(len(at), len(at))
+                add_products(block, K[i][first.index], OmegaK[i][first.index])
+            else:
+                block = matmul(K[i][first.index], transpose(OmegaK[i][second.index]))
+            fill(G, at, rows_of(second), block)
+    return G

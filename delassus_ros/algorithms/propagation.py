@@ -1,0 +1,165 @@
+"""The backward sweep that the propagation algorithms share: articulated bodies, local frames.
+
+Equation and line numbers are those of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest
+Order Complexity Algorithm for Computing the Delassus Matrix", IEEE RA-L, 2024, whose
+Algorithms 1 to 3 share lines 1 to 5. Quantities of the paper are in the frame of their own
+link: what moves to the parent is also transformed to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from delassus_ros.algorithms.base import Inputs
+from delassus_ros.algorithms.scalars import (
+    Matrix,
+    Scalar,
+    Vector,
+    dot,
+    forward_substitute,
+    ldl,
+    ldl_solve,
+    positive,
+)
+from delassus_ros.algorithms.spatial import JointTransform, SpatialInertia
+from delassus_ros.algorithms.tree import Link, Tree
+from delassus_ros.model.robot import WORLD
+
+
+class Propagator:
+    """The force propagator P_i = 1 − H_i S_i D_i⁻¹ S_iᵀ of a one-freedom joint, equation (8).
+
+    Attributes
+    ----------
+    i : index of the link.
+    parent : index of its parent, or WORLD.
+    S : index of the joint's unit direction in a spatial vector.
+    D_inverse : D_i⁻¹, equation (7) plus the joint's armature.
+    HSD : (6,) H_i S_i D_i⁻¹.
+    """
+
+    __slots__ = ("D_inverse", "HSD", "S", "_HS", "_armature", "_transform", "i", "parent")
+
+    def __init__(self, i: int, link: Link, H: SpatialInertia, x: Inputs) -> None:
+        self.i, self.parent, self.S = i, link.parent, link.freedom
+        self._armature = link.armature
+        self._HS = H.column(self.S)
+        D = self._HS[self.S] + link.armature
+        self.D_inverse: Scalar = 1.0 / positive(D, f"the inertia seen by joint {link.name!r}")
+        self.HSD: Vector = [h * self.D_inverse for h in self._HS]
+        self._transform = JointTransform(link, x)
+
+    def inertia_to_parent(self, H: SpatialInertia) -> SpatialInertia:
+        """Return P_i H_i at the parent (line 5)."""
+        # Direction S keeps armature · D⁻¹ of itself, 1 − HS D⁻¹ without the cancellation.
+        kept = [self._armature * h for h in self.HSD]
+        return self._transform.inertia_to_parent(H.minus_outer(self._HS, self.HSD, self.S, kept))
+
+    def to_parent(self, K: Matrix) -> tuple[Matrix, Vector, Vector]:
+        """Return rows K P_iᵀ at the parent (line 6), K S and K S D⁻¹."""
+        KS = [row[self.S] for row in K]
+        KSD = [ks * self.D_inverse for ks in KS]
+        if self.parent == WORLD:
+            return [], KS, KSD
+        moved = []
+        for row, ks, ksd in zip(K, KS, KSD, strict=True):
+            through = [row[k] - ks * h for k, h in enumerate(self.HSD)]
+            through[self.S] = self._armature * ksd
+            moved.append(self._transform.force_to_parent(through))
+        return moved, KS, KSD
+
+    def to_child(self, a: Vector) -> Vector:
+        """Return P_iᵀ a in this link for an acceleration `a` of the parent."""
+        moved = self._transform.motion_to_child(a)
+        total = self._armature * self.D_inverse * moved[self.S]
+        for k, h in enumerate(self.HSD):
+            if k != self.S:
+                total = total - h * moved[k]
+        moved[self.S] = total
+        return moved
+
+
+class FreeBody:
+    """A body that moves freely, a root of its own: its articulated inertia H = L D Lᵀ.
+
+    Factorised when it is first used. The order of elimination starts with the direction in
+    which most rows are structurally zero.
+
+    Attributes
+    ----------
+    i : index of the link.
+    """
+
+    def __init__(self, i: int, link: Link, H: SpatialInertia) -> None:
+        self.i, self._name, self._H = i, link.name, H
+        self._order = [link.axis, *(k for k in range(6) if k != link.axis)]
+
+    @cached_property
+    def _factors(self) -> tuple[Matrix, Vector]:
+        H = self._H.matrix()
+        ordered = [[H[r][c] for c in self._order] for r in self._order]
+        return ldl(ordered, f"the inertia of free body {self._name!r}")
+
+    def halves(self, K: Matrix) -> tuple[Matrix, Matrix]:
+        """Return Z, Y with Z_i Y_jᵀ = K_i H⁻¹ K_jᵀ."""
+        L, D_inverse = self._factors
+        Y = [forward_substitute(L, [row[k] for k in self._order]) for row in K]
+        return [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y], Y
+
+    def solve(self, f: Vector) -> Vector:
+        """Return the acceleration H⁻¹ f."""
+        L, D_inverse = self._factors
+        ordered = ldl_solve(L, D_inverse, [f[k] for k in self._order])
+        return [ordered[self._order.index(k)] for k in range(6)]
+
+
+def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:
+    """Lines 1 to 5: articulated-body inertias H_i, from the leaves to the roots.
+
+    Yields every link's propagator, children before parents, before its inertia moves on to
+    the parent.
+    """
+    H = [SpatialInertia.of(link) for link in tree.links]
+    for i in reversed(range(len(tree.links))):
+        link = tree.links[i]
+        if link.motion == "free":
+            yield FreeBody(i, link, H[i])
+            continue
+        joint = Propagator(i, link, H[i], x)
+        yield joint
+        if link.parent != WORLD:
+            H[link.parent] = H[link.parent] + joint.inertia_to_parent(H[i])
+
+
+def add_outer(a: Matrix, u: Vector, v: Vector) -> None:
+    """Add u vᵀ, which is symmetric, to the symmetric matrix `a` in place."""
+    for i in range(len(a)):
+        for j in range(i, len(a)):
+            a[i][j] = a[j][i] = a[i][j] + u[i] * v[j]
+
+
+def add_products(a: Matrix, Z: Matrix, Y: Matrix) -> None:
+    """Add Z Yᵀ, which is symmetric, to the symmetric matrix `a` in place."""
+    for i, z in enumerate(Z):
+        for j in range(i, len(a)):
+            a[i][j] = a[j][i] = a[i][j] + dot(z, Y[j])
+
+
+def block_diagonal(blocks: list[Matrix]) -> Matrix:
+    """Return the block-diagonal matrix of square blocks."""
+    size = sum(len(block) for block in blocks)
+    result = [[0.0] * size for _ in range(size)]
+    first = 0
+    for block in blocks:
+        for row, values in enumerate(block):
+            result[first + row][first : first + len(values)] = values
+        first += len(block)
+    return result
+
+
+def fill(G: Matrix, rows: list[int], columns: list[int], block: Matrix) -> None:
+    """Write a block of G and its mirror image."""
+    for i, values in zip(rows, block, strict=True):
+        for j, value in zip(columns, values, strict=True):
+            G[i][j] = G[j][i] = value

@@ -1,0 +1,68 @@
+"""PV-OSIM: the Delassus matrix in two sweeps, by rank-1 updates per joint; O(n + m² d).
+
+A. S. Sathya, H. Bruyninckx, W. Decré, G. Pipeleers, "An Efficient Constrained Dynamics
+Algorithm based on an Equivalent LQR Formulation using Gauss' Principle of Least Constraint",
+2022; here as Algorithm 1 of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024.
+"""
+
+from __future__ import annotations
+
+from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.propagation import (
+    FreeBody,
+    add_outer,
+    add_products,
+    articulated_bodies,
+    block_diagonal,
+    fill,
+)
+from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.scalars import Matrix, zeros
+from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.tree import Tree, rows_of
+from delassus_ros.model.robot import WORLD
+from delassus_ros.problem import Problem
+
+
+@register("pv_osim")
+class PvOsim(TracedAlgorithm):
+    """PV-OSIM, Algorithm 1 of Sathya, Decré and Swevers (2024)."""
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return {"G": pv_osim(Tree.of(problem), contact_rows(problem, x), x)}
+
+
+def pv_osim(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+    """Return G; K are the contacts' rows."""
+    G = zeros(tree.rows, tree.rows)
+    # Line 2. What links pass on is appended to their parents' lists: K_A stacks the rows
+    # of every contact supported, L_A their inverse inertia so far.
+    K_A: list[list[Matrix]] = [[] for _ in tree.links]
+    L_A: list[list[Matrix]] = [[] for _ in tree.links]
+    rows: list[list[int]] = [[] for _ in tree.links]
+    for i, link in enumerate(tree.links):
+        for contact in link.contacts:
+            k = len(K[contact.index])
+            K_A[i].append(K[contact.index])
+            L_A[i].append(zeros(k, k))
+            rows[i] += rows_of(contact)
+    for joint in articulated_bodies(tree, x):
+        i = joint.i
+        if not rows[i]:
+            continue
+        K_i, L_i = [row for block in K_A[i] for row in block], block_diagonal(L_A[i])
+        if isinstance(joint, FreeBody):
+            # The same lines for six freedoms, S = 1 and D = H: L += K H⁻¹ Kᵀ.
+            add_products(L_i, *joint.halves(K_i))
+            fill(G, rows[i], rows[i], L_i)
+            continue
+        K_parent, KS, KSD = joint.to_parent(K_i)  # line 6
+        add_outer(L_i, KSD, KS)  # line 7
+        if joint.parent == WORLD:
+            fill(G, rows[i], rows[i], L_i)  # line 8
+            continue
+        K_A[joint.parent].append(K_parent)
+        L_A[joint.parent].append(L_i)
+        rows[joint.parent] += rows[i]
+    return G

@@ -1,0 +1,1 @@
+"""The command `delassus`: look at a robot, compute its matrix, compare algorithms."""

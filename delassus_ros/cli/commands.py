@@ -1,0 +1,198 @@
+"""What each verb of the command `delassus` does; each returns the text to print."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import time
+
+import numpy as np
+
+from delassus_ros import algorithms
+from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.cli import text
+from delassus_ros.cli.options import configuration_of, orientation_of, problem_of, robot_of
+from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.solver import DelassusSolver
+
+_REFERENCE = "dense"
+_COMPARED = 10
+"""Configurations at which algorithms are compared with the reference."""
+
+
+def list_algorithms(_: argparse.Namespace) -> str:
+    """Return every registered algorithm with its line, then those that are not available."""
+    rows = []
+    for name in algorithms.names():
+        algorithm = algorithms.get(name)
+        kind = "compiled" if isinstance(algorithm, TracedAlgorithm) else "back end"
+        line = (inspect.getdoc(type(algorithm)) or "").partition("\n")[0]
+        rows.append((name, kind, line.replace("``", "")))
+    parts = [text.table(rows)]
+    absent = sorted(algorithms.unavailable().items())
+    if absent:
+        parts += ["", "Not available:", text.table(absent, indent="  ")]
+    return "\n".join(parts)
+
+
+def inspect_robot(options: argparse.Namespace) -> str:
+    """Return the joints in the order of q, the masses and the frames of a robot."""
+    robot = robot_of(options)
+    mass = sum(body.inertia.mass for body in robot.bodies)
+    parts = [
+        f"{robot.name}: {robot.base} base, {len(robot.joint_names)} joints, nq {robot.nq}, "
+        f"nv {robot.nv}, {mass:.6g} kg that moves"
+    ]
+    if robot.joints:
+        parts += ["", text.table(_joint_rows(robot), numeric=(0, 3, 4, 5))]
+    parts += ["", "Frames on each body:"]
+    names = ["the world", *(_moved_by(robot, i) for i in range(len(robot.bodies)))]
+    rows = []
+    for body, name in enumerate(names, start=WORLD):
+        frames = [frame.name for frame in robot.frames.values() if frame.body == body]
+        if frames:
+            rows.append((name, ", ".join(frames)))
+    parts.append(text.table(rows, indent="  "))
+    ends = _ends(robot)
+    if ends:
+        parts += ["", "At the ends of limbs, candidates for --contact:", "  " + ", ".join(ends)]
+    return "\n".join(parts)
+
+
+def compute(options: argparse.Namespace) -> str:
+    """Return the matrix at one configuration."""
+    problem = problem_of(options)
+    solver = DelassusSolver(problem, options.algorithm)
+    q, orientation = configuration_of(options, problem.robot), orientation_of(options)
+    solution = solver.solve(q, base_orientation=orientation)
+    labels = _row_labels(problem)
+    eigenvalues = np.linalg.eigvalsh(solution.matrix)
+    largest, smallest = float(eigenvalues[-1]), float(eigenvalues[0])
+    # Eigenvalues below rounding are zero: the contacts constrain each other.
+    singular = smallest <= len(labels) * np.finfo(float).eps * largest
+    facts = [
+        ("condition number", "infinite (G is singular)" if singular
+         else f"{largest / smallest:.6g}"),
+        ("eigenvalues", f"{0.0 if singular else smallest:.6g} to {largest:.6g}"),
+        ("algorithm", solver.algorithm),
+        ("kernel", solver.operations or "not counted for a back end"),
+    ]  # fmt: skip
+    return "\n".join(
+        [_headline(problem), "", text.matrix(solution.matrix, labels), "", text.table(facts)]
+    )
+
+
+def compare(options: argparse.Namespace) -> str:
+    """Return a table of all algorithms: operations, time per call, agreement."""
+    problem = problem_of(options)
+    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(_COMPARED)]
+    expected = _matrices(DelassusSolver(problem, _REFERENCE), samples)
+    rows: list[tuple[object, ...]] = [
+        ("algorithm", "operations", "sin/cos", "min µs", "median µs", f"error to {_REFERENCE}")
+    ]
+    refused = []
+    for name in algorithms.names():
+        reason = algorithms.get(name).supports(problem)
+        if reason is not None:
+            refused.append((name, reason))
+            continue
+        solver = DelassusSolver(problem, name)
+        errors = [
+            np.linalg.norm(G - reference) / np.linalg.norm(reference)
+            for G, reference in zip(_matrices(solver, samples), expected, strict=True)
+        ]
+        times = _times(solver, options.calls)
+        count = solver.operations
+        rows.append(
+            (
+                name,
+                "-" if count is None else count.total,
+                "-" if count is None else count.sines_cosines,
+                f"{times.min() * 1e6:.2f}",
+                f"{np.median(times) * 1e6:.2f}",
+                f"{np.max(errors):.1e}",
+            )
+        )
+    refused += sorted(algorithms.unavailable().items())
+    parts = [
+        _headline(problem),
+        "",
+        text.table(rows, numeric=range(1, 6)),
+        "",
+        f"Times are for one call from Python, over {options.calls} random configurations; the "
+        f"error is\nthe largest ‖ΔG‖/‖G‖ of {_COMPARED} configurations.",
+    ]
+    if refused:
+        parts += ["", "Not compared:", text.table(refused, indent="  ")]
+    return "\n".join(parts)
+
+
+def _joint_rows(robot: Robot) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [("q", "joint", "kind", "lower", "upper", "body kg")]
+    for joint, body, offset in zip(robot.joints, robot.bodies, robot.q_offsets, strict=True):
+        last = offset + joint.kind.nq - 1
+        place = "" if joint.kind.nq == 0 else offset if joint.kind.nq == 1 else f"{offset}-{last}"
+        unit = {JointKind.REVOLUTE: " rad", JointKind.PRISMATIC: " m"}.get(joint.kind, "")
+        limits = [f"{v:.4g}{unit}" if np.isfinite(v) else "-" for v in (joint.lower, joint.upper)]
+        mass = f"{body.inertia.mass:.4g}"
+        rows.append((place, joint.name, joint.kind.label, *limits, mass))
+    return rows
+
+
+def _moved_by(robot: Robot, body: int) -> str:
+    joint = robot.joints[body]
+    return "the floating base" if joint.kind is JointKind.ROOT else f"moved by {joint.name}"
+
+
+def _ends(robot: Robot) -> list[str]:
+    """Return the last frame on each body that carries no further joint."""
+    parents = {joint.parent for joint in robot.joints}
+    last = {frame.body: frame.name for frame in robot.frames.values()}
+    return [last[i] for i in range(len(robot.bodies)) if i not in parents and i in last]
+
+
+def _headline(problem: Problem) -> str:
+    contacts = ", ".join(f"{contact.name} ({contact.kind_name})" for contact in problem.contacts)
+    return (
+        f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
+        f"{problem.axes} axes: {contacts}"
+    )
+
+
+def _row_labels(problem: Problem) -> list[str]:
+    names = ("x", "y", "z", "about x", "about y", "about z")
+    return [
+        f"{contact.name} {names[row]}"
+        for contact in problem.contacts
+        for row in range(contact.rows)
+    ]
+
+
+def _matrices(solver: DelassusSolver, samples: list[dict[str, Array]]) -> list[Array]:
+    return [
+        solver.solve(values["q"], base_orientation=values.get("base_orientation")).matrix
+        for values in samples
+    ]
+
+
+def _times(solver: DelassusSolver, calls: int) -> Array:
+    """Return the duration of each call [s], each at another configuration."""
+    problem, bound = solver.problem, solver.bind()
+    for name, values in sample_inputs(problem.inputs, problem, 0).items():
+        bound.inputs[name][...] = values
+    # Quaternions inside q stay as they are: they must keep their unit norm.
+    robot = problem.robot
+    joints = zip(robot.joints, robot.q_offsets, strict=True)
+    turned = [offset for joint, offset in joints if joint.kind.nq == 1]
+    angles = np.random.default_rng(0).uniform(-np.pi, np.pi, (calls, len(turned)))
+    q = bound.inputs["q"]
+    times = np.empty(calls)
+    for k in range(calls):
+        q[turned] = angles[k]
+        start = time.perf_counter()
+        bound.solve()
+        times[k] = time.perf_counter() - start
+    return times

@@ -1,0 +1,125 @@
+"""The command `delassus`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+import delassus_ros
+from delassus_ros.cli import commands
+from delassus_ros.cli.options import add_configuration, add_problem, add_robot
+from delassus_ros.errors import DelassusError
+
+_DESCRIPTION = """\
+The Delassus matrix G = J M⁻¹ Jᵀ of a robot's contacts: the inverse inertia that
+forces at the contacts feel.
+"""
+
+_EXAMPLES = """\
+examples:
+  delassus list
+  delassus inspect quadruped.urdf
+  delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
+  delassus compute arm.urdf --base fixed --contact tool0:surface
+  delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
+
+`delassus VERB --help` explains a verb.
+"""
+
+USER_ERROR = 2
+"""Exit status for input that cannot be used; also that of argparse."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for an error of the user's."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal without the characters of "J M⁻¹ Jᵀ" shows question marks.
+        sys.stdout.reconfigure(errors="replace")
+    options = _parser().parse_args(argv)
+    try:
+        print(options.run(options), flush=True)
+    except DelassusError as error:
+        print(error, file=sys.stderr)
+        return USER_ERROR
+    except BrokenPipeError:
+        # The reader, head or less, has seen enough; nothing may be written any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="delassus",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"%(prog)s {delassus_ros.__version__}"
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    def verb(
+        name: str, run: Callable[[argparse.Namespace], str], summary: str, example: str
+    ) -> argparse.ArgumentParser:
+        added = verbs.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"example:\n  delassus {name} {example}".rstrip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(run=run)
+        return added
+
+    verb("list", commands.list_algorithms, "list the algorithms", "")
+    add_robot(
+        verb(
+            "inspect",
+            commands.inspect_robot,
+            "show a robot's joints in the order of q, and its frames",
+            "quadruped.urdf",
+        )
+    )
+    compute = verb(
+        "compute",
+        commands.compute,
+        "print the matrix at one configuration",
+        "arm.urdf --base fixed --contact tool0:surface --q elbow=1.2",
+    )
+    add_problem(compute)
+    add_configuration(compute)
+    compute.add_argument(
+        "--algorithm",
+        default="pv_osimr",
+        metavar="NAME",
+        help="one of `delassus list` (default: %(default)s)",
+    )
+    compare = verb(
+        "compare",
+        commands.compare,
+        "compare all algorithms: operations, time per call, agreement",
+        "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
+    )
+    add_problem(compare)
+    compare.add_argument(
+        "--calls",
+        type=_positive,
+        default=1000,
+        metavar="N",
+        help="calls that are timed (default: %(default)s)",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

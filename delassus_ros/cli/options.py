@@ -1,0 +1,124 @@
+"""From command-line options to a problem and its inputs."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from delassus_ros.contacts import Contact
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+
+NEUTRAL = "neutral"
+
+
+def add_robot(parser: argparse.ArgumentParser) -> None:
+    """Add the robot and its base."""
+    parser.add_argument("robot", metavar="ROBOT.urdf", help="the robot description")
+    parser.add_argument(
+        "--base",
+        choices=("floating", "fixed"),
+        default="floating",
+        help="floating: the root link moves freely; fixed: it is bolted to the world "
+        "(default: %(default)s)",
+    )
+
+
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Add the robot, its contacts and the axes."""
+    add_robot(parser)
+    parser.add_argument(
+        "--contact",
+        action="append",
+        required=True,
+        metavar="FRAME[:KIND]",
+        dest="contacts",
+        help="a contact on this frame, of kind point (default) or surface; may be repeated",
+    )
+    parser.add_argument(
+        "--axes",
+        choices=("contact", "world"),
+        default="contact",
+        help="axes of the rows (default: %(default)s)",
+    )
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Add the configuration."""
+    parser.add_argument(
+        "--q",
+        default=NEUTRAL,
+        metavar="VALUES",
+        help="'neutral'; all entries of q as 0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 "
+        "with the others neutral; rad and m (default: %(default)s). Values that begin with a "
+        "minus: --q=-0.1,…",
+    )
+    parser.add_argument(
+        "--orientation",
+        metavar="X,Y,Z,W",
+        help="unit quaternion of the root link; needed for world axes with a floating base",
+    )
+
+
+def robot_of(options: argparse.Namespace) -> Robot:
+    """Return the robot that the options name."""
+    return Robot.from_urdf(options.robot, base=options.base)
+
+
+def problem_of(options: argparse.Namespace) -> Problem:
+    """Return the problem that the options describe."""
+    robot = robot_of(options)
+    contacts = [_contact(text, robot) for text in options.contacts]
+    return Problem(robot, contacts, axes=options.axes)
+
+
+def orientation_of(options: argparse.Namespace) -> Array | None:
+    """Return the orientation of the base, None where it is not given."""
+    given = options.orientation
+    return None if given is None else _numbers("--orientation", given)
+
+
+def configuration_of(options: argparse.Namespace, robot: Robot) -> Array:
+    """Return q (nq,) of what --q says."""
+    text = options.q
+    if text == NEUTRAL:
+        return robot.neutral()
+    if "=" not in text:
+        return _numbers("--q", text)
+    q = robot.neutral()
+    offsets = {
+        joint.name: (offset, joint.kind.nq)
+        for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+        if joint.kind.nq
+    }
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"--q: {part!r} has no joint; write joint=value for every entry")
+        if name not in offsets:
+            raise InputError(f"--q: {unknown('joint', name, offsets)}")
+        first, size = offsets[name]
+        if size > 1:
+            raise InputError(
+                f"--q: joint {name!r} has {size} entries in q; give all of q, or leave it neutral"
+            )
+        q[first] = _numbers(f"--q: joint {name!r}", value)[0]
+    return q
+
+
+def _contact(text: str, robot: Robot) -> Contact:
+    """Return the contact of ``FRAME`` or ``FRAME:KIND``; a frame's name may hold a colon."""
+    if text in robot.frames or ":" not in text:
+        return Contact(text, frame=text)
+    frame, _, kind = text.rpartition(":")
+    return Contact(frame, frame=frame, kind=kind)
+
+
+def _numbers(what: str, text: str) -> Array:
+    try:
+        return np.array([float(part) for part in text.split(",")])
+    except ValueError as error:
+        raise InputError(f"{what}: {text!r} is not a list of numbers like 0.1,-0.2") from error

@@ -1,0 +1,34 @@
+"""For the tests of the cache: a kernel that works, and whether it had to be traced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from small import Counting, tiny
+
+from delassus_ros.compiler import kernel_for
+from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.kernel import Kernel
+
+
+def works(kernel: Kernel) -> bool:
+    """Return True if the kernel computes."""
+    bound = kernel.bind()
+    for name, values in sample_inputs(kernel.inputs, tiny(), 5).items():
+        bound.inputs[name][...] = values
+    return bound.run() == 0 and bool(np.isfinite(bound.outputs["G"]).all())
+
+
+def traced_again() -> bool:
+    """Return True if a kernel has to be traced; it has to work in any case."""
+    algorithm = Counting()
+    assert works(kernel_for(tiny(), algorithm))
+    return algorithm.calls > 0
+
+
+def stored(home: Path) -> Path:
+    """Fill the cache and return its one file."""
+    assert traced_again()
+    (file,) = home.iterdir()
+    return file

@@ -1,0 +1,164 @@
+"""The published algorithms and `auto` against the definition, and against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from delassus_ros import Contact, DelassusSolver, Problem, algorithms
+from delassus_ros.algorithms.auto import Route, decide
+from delassus_ros.algorithms.frames import tree_of
+from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
+from delassus_ros.algorithms.pv_osimr import Decision, paper_nodes
+from delassus_ros.algorithms.spatial import JointTransform, contact_rows
+from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
+from delassus_ros.testing import ALL, SIMPLE, random_problem
+from delassus_ros.testing.conformance import relative_error, textbook
+from delassus_ros.testing.random_trees import random_inertia
+
+NAMES = ("auto", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
+TOLERANCE = 1e-10
+COMPILED = ((3, SIMPLE, "contact"), (11, ALL, "world"))
+
+
+def sample(problem: Problem, seed: int) -> dict[str, list[float]]:
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    return {name: values.tolist() for name, values in inputs.items()}
+
+
+def trees() -> list[tuple[int, tuple[JointKind, ...], str]]:
+    plain = [(seed, SIMPLE, "contact") for seed in range(100)]
+    every = [(seed, ALL, "contact") for seed in range(100, 150)]
+    return plain + every + [(seed, ALL, "world") for seed in range(150, 200)]
+
+
+def test_200_random_trees_on_floats() -> None:
+    worst = {name: (0.0, -1) for name in NAMES}
+    for seed, kinds, axes in trees():
+        problem = random_problem(seed, kinds, axes)
+        x = sample(problem, seed)
+        expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
+        for name in NAMES:
+            G = np.array(algorithms.get(name).evaluate(problem, x)["G"], dtype=float)
+            worst[name] = max(worst[name], (relative_error(problem, G, expected), seed))
+            assert np.array_equal(G, G.T), (name, seed)
+    assert max(worst.values())[0] < TOLERANCE, worst
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("seed", "kinds", "axes"), COMPILED)
+def test_random_trees_compiled(name, seed, kinds, axes) -> None:
+    problem = random_problem(seed, kinds, axes)
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    solver = DelassusSolver(problem, name, cache=False)
+    G = solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation")).matrix
+    assert relative_error(problem, G, textbook(problem, inputs)) < TOLERANCE
+
+
+def many_contacts(seed: int) -> Problem:
+    """Two arms on a trunk of three links, contacts on every link, several on some."""
+    rng = np.random.default_rng(seed)
+    parents = [WORLD, 0, 1, 2, 3, 4, 2, 6, 7]
+    joints = [Joint("root", JointKind.ROOT, WORLD)]
+    for i, parent in enumerate(parents[1:], start=1):
+        place = Transform.from_xyz_rpy(rng.uniform(-0.3, 0.3, 3), rng.uniform(-3, 3, 3))
+        joints.append(Joint(f"j{i}", JointKind.REVOLUTE, parent, place))
+    bodies = [Body(f"b{i}", random_inertia(rng)) for i in range(len(joints))]
+    frames = [Frame(f"f{i}", i, Transform()) for i in range(len(joints))]
+    contacts = [Contact(f"s{i}", f"f{i}", "surface") for i in range(len(joints))]
+    contacts += [Contact(f"p{i}", f"f{i}", "point") for i in (2, 5, 5 + 3)]
+    return Problem(Robot("two arms", joints, bodies, frames), contacts)
+
+
+def decisions() -> list[Decision]:
+    """Random choices of nodes and orders of products, nested and merged."""
+    rng = np.random.default_rng(5)
+    links = np.arange(1, 9)
+
+    def some() -> frozenset[int]:
+        return frozenset(int(i) for i in links[rng.random(8) < 0.5])
+
+    chosen = [Decision(), Decision(frozenset(range(1, 9)))]
+    return chosen + [Decision(some(), some(), some()) for _ in range(30)]
+
+
+def test_every_decision_gives_the_same_matrix() -> None:
+    problem = many_contacts(0)
+    x = sample(problem, 0)
+    expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
+    tree = tree_of(problem)
+    for decision in decisions():
+        G = np.array(Route(decision=decision)(tree, contact_rows(problem, x), x))
+        assert relative_error(problem, G, expected) < TOLERANCE, decision
+        assert np.array_equal(G, G.T), decision
+
+
+def test_contacts_of_other_trees_do_not_couple() -> None:
+    """A fixed base carries independent trees; `auto` takes a route for each."""
+    rng = np.random.default_rng(1)
+    joints, frames = [], []
+    for limb, kind in enumerate((JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.FLOATING)):
+        joints.append(Joint(f"a{limb}", kind, WORLD))
+        joints.append(Joint(f"b{limb}", JointKind.REVOLUTE, 2 * limb))
+        frames.append(Frame(f"f{limb}", 2 * limb + 1, Transform()))
+    bodies = [Body(joint.name, random_inertia(rng)) for joint in joints]
+    robot = Robot("three", joints, bodies, frames)
+    problem = Problem(robot, [Contact(f"c{k}", f"f{k}", "point") for k in (2, 0, 1)])
+    x = sample(problem, 2)
+    expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
+    for name in NAMES:
+        G = np.array(algorithms.get(name).evaluate(problem, x)["G"])
+        assert np.abs(G - expected).max() < TOLERANCE * np.abs(expected).max(), name
+        assert not G[:3, 3:].any() and not G[3:6, 6:].any(), name
+    assert [sorted(contacts) for contacts, _ in decide(problem, False)] == [[1], [2], [0]]
+
+
+def test_paper_nodes_are_where_more_than_six_rows_meet() -> None:
+    problem = many_contacts(0)
+    # Every trunk and arm link but the tips carries six rows and passes on six more; one tip
+    # carries a surface and a point.
+    assert paper_nodes(tree_of(problem)) == {1, 2, 3, 4, 5, 6, 7, 8}
+    few = Problem(problem.robot, [Contact("a", "f5", "point"), Contact("b", "f8", "point")])
+    assert paper_nodes(tree_of(few)) == frozenset()
+
+
+def test_ltl_factors_keep_the_sparsity_of_branches() -> None:
+    problem = many_contacts(0)
+    tree = tree_of(problem)
+    x = sample(problem, 4)
+    freedoms = Freedoms.of(tree)
+    M = composite_rigid_bodies(tree, freedoms, [JointTransform(link, x) for link in tree.links])
+    L, D_inverse = factorise(M, freedoms)
+    unit = np.tril(np.array(L), -1) + np.eye(len(M))
+    full = np.array(M) + np.tril(np.array(M), -1).T
+    assert np.allclose(unit.T @ np.diag(1.0 / np.array(D_inverse)) @ unit, full, rtol=1e-12)
+    # Velocities 8 to 10 are the first arm's, 11 to 13 the second's.
+    assert not full[11:, 8:11].any()
+    assert not unit[11:, 8:11].any()
+    assert (unit[8:11, :6] != 0.0).all() and (unit[11:, :6] != 0.0).all()
+
+
+def test_a_body_that_no_contact_depends_on_costs_nothing() -> None:
+    problem = many_contacts(0)
+    loose = Problem(problem.robot, [Contact("trunk", "f0", "surface")])
+    for name in NAMES:
+        operations = DelassusSolver(loose, name, cache=False).operations
+        assert operations is not None and operations.square_roots == 0
+
+
+@pytest.mark.parametrize("name", ["kjr", "pv_osim", "pv_osimr"])
+def test_long_chains_need_no_deep_recursion(name: str) -> None:
+    joints = [Joint("root", JointKind.ROOT, WORLD)]
+    for i in range(1, 400):
+        place = Transform(np.eye(3), np.array([0.1, 0.0, 0.0]))
+        joints.append(Joint(f"j{i}", JointKind.REVOLUTE, i - 1, place, np.eye(3)[i % 3]))
+    inertia = random_inertia(np.random.default_rng(0))
+    bodies = [Body(f"b{i}", inertia) for i in range(len(joints))]
+    frames = [Frame(f"f{i}", i, Transform()) for i in range(len(joints))]
+    contacts = [Contact(f"c{i}", f"f{i}", "surface") for i in (*range(250, 264), 399)]
+    problem = Problem(Robot("chain", joints, bodies, frames), contacts)
+    x = sample(problem, 0)
+    G = np.array(algorithms.get(name).evaluate(problem, x)["G"])
+    efpa = np.array(algorithms.get("efpa").evaluate(problem, x)["G"])
+    assert relative_error(problem, G, efpa) < 1e-9

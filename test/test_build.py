@@ -1,0 +1,142 @@
+"""Building: every fresh kernel is compared with its algorithm, every stored one replayed."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from small import Counting, massless_problem, problem, tiny
+
+from delassus_ros import Contact, DelassusSolver, Problem
+from delassus_ros.algorithms import TracedAlgorithm
+from delassus_ros.algorithms.dense import Dense
+from delassus_ros.algorithms.scalars import positive
+from delassus_ros.compiler import cache, kernel_for
+from delassus_ros.compiler.build import kernel_from, sample_inputs, serialized_kernel
+from delassus_ros.errors import CompilerError
+from delassus_ros.model import JointKind
+from delassus_ros.testing import ALL, random_problem
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path, monkeypatch) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+class Fickle(TracedAlgorithm):
+    """Gives another result in the trace than on floats."""
+
+    name = "fickle"
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def evaluate(self, problem, x):
+        G = Dense().evaluate(problem, x)["G"]
+        factor = 1.0 if isinstance(x["q"][0], float) else self.factor
+        return {"G": [[factor * entry for entry in row] for row in G]}
+
+
+def test_a_kernel_that_differs_from_its_algorithm_is_refused() -> None:
+    with pytest.raises(CompilerError, match="'fickle' differs from the algorithm on floats: outp"):
+        kernel_for(tiny(), Fickle(1.0 + 1e-6), use_cache=False)
+    kernel_for(tiny(), Fickle(1.0 + 1e-12), use_cache=False)
+    with pytest.raises(CompilerError, match="differs"):
+        kernel_for(tiny(), Fickle(float("nan")), use_cache=False)
+
+
+class Guarded(TracedAlgorithm):
+    """Fails on floats; in the trace only if it is told to keep the check."""
+
+    name = "guarded"
+
+    def __init__(self, keep: bool) -> None:
+        self.keep = keep
+
+    def evaluate(self, problem, x):
+        G = Dense().evaluate(problem, x)["G"]
+        if self.keep or isinstance(x["q"][0], float):
+            G[0][0] = positive(-x["q"][0] * x["q"][0], "what is negative")
+        return {"G": G}
+
+
+def test_a_kernel_must_fail_where_its_algorithm_fails() -> None:
+    kernel_for(tiny(), Guarded(keep=True), use_cache=False)
+    with pytest.raises(CompilerError, match="'guarded' reports success where the algorithm fails"):
+        kernel_for(tiny(), Guarded(keep=False), use_cache=False)
+
+
+def test_building_is_logged_with_the_operations(caplog) -> None:
+    caplog.set_level(logging.INFO, logger="delassus_ros")
+    kernel = kernel_for(tiny(), Counting())
+    (message,) = [r.getMessage() for r in caplog.records if "compiled" in r.getMessage()]
+    assert message.startswith("compiled counting for walker in ")
+    assert message.endswith(f" s: {kernel.operations}")
+
+
+def test_a_serialized_kernel_gives_the_same_bits() -> None:
+    this = problem()
+    payload = serialized_kernel(this, Counting())
+    fresh, loaded = kernel_for(this, Counting(), use_cache=False), kernel_from(this, payload)
+    assert loaded.operations == fresh.operations
+    results = []
+    for kernel in (fresh, loaded):
+        bound = kernel.bind()
+        bound.inputs["q"][:] = 0.4, -0.1, 2.2
+        assert bound.run() == 0
+        results.append(bound.outputs["G"].copy())
+    assert np.array_equal(*results)
+    solver = DelassusSolver(this, "dense", prebuilt=payload)
+    assert np.array_equal(solver.solve([0.4, -0.1, 2.2]).matrix, results[0])
+
+
+@pytest.mark.parametrize("cut", [0, 3, 8, 100, -1])
+def test_a_damaged_payload_is_refused(cut: int) -> None:
+    payload = serialized_kernel(tiny(), Counting())
+    with pytest.raises(CompilerError, match="damaged"):
+        kernel_from(tiny(), payload[:cut])
+
+
+def test_a_payload_of_another_problem_is_refused() -> None:
+    payload = serialized_kernel(tiny(), Counting())
+    moved = Problem(tiny().robot, [Contact("c0", "base")])
+    with pytest.raises(CompilerError, match="is that of another problem"):
+        kernel_from(moved, payload)
+
+
+def test_code_that_is_no_object_file_is_refused() -> None:
+    digest, operations, _, *pairs = cache.unpack(serialized_kernel(tiny(), Counting()))
+    with pytest.raises(CompilerError, match="not an object file"):
+        kernel_from(tiny(), cache.pack(digest, operations, b"\x7fnonsense", *pairs))
+
+
+def test_sample_inputs_make_sense() -> None:
+    for seed in range(10):
+        this = random_problem(seed, ALL, "world")
+        inputs = sample_inputs(this.inputs, this, seed)
+        assert {name: values.shape for name, values in inputs.items()} == {
+            port.name: port.shape for port in this.inputs
+        }
+        q = inputs["q"]
+        assert (np.abs(q) <= np.pi).all() and np.isfinite(q).all()
+        robot = this.robot
+        for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+            if joint.kind is JointKind.FLOATING:
+                assert np.linalg.norm(q[offset + 3 : offset + 7]) == pytest.approx(1.0)
+        if "base_orientation" in inputs:
+            assert np.linalg.norm(inputs["base_orientation"]) == pytest.approx(1.0)
+        again = sample_inputs(this.inputs, this, seed)
+        assert all(np.array_equal(inputs[name], again[name]) for name in inputs)
+        other = sample_inputs(this.inputs, this, seed + 100)
+        assert not np.array_equal(q, other["q"])
+
+
+def test_the_stored_results_may_be_failures() -> None:
+    """A kernel that fails at a sample keeps that outcome, and its replay must give it again."""
+    payload = serialized_kernel(tiny(), Guarded(keep=True))
+    bound = kernel_from(tiny(), payload).bind()
+    bound.inputs["q"][:] = 0.3
+    assert bound.run() != 0
+    kernel_for(massless_problem(), Counting())

@@ -1,0 +1,201 @@
+"""The disk cache of machine code: when it is used, where it is, several writers at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cache_support import stored, traced_again, works
+from small import Counting, contacts, problem, tiny, walker
+
+from delassus_ros import Problem
+from delassus_ros.compiler import build, cache, kernel_for
+from delassus_ros.compiler.build import sample_inputs
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set the cache up in a private folder and return the folder of the kernels."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "delassus_ros"
+
+
+def test_a_hit_needs_no_trace_and_gives_the_same_kernel(home: Path) -> None:
+    first = kernel_for(tiny(), Counting())
+    again = Counting()
+    second = kernel_for(tiny(), again)
+    assert again.calls == 0
+    assert second.operations == first.operations
+    inputs = sample_inputs(first.inputs, tiny(), 11)
+    results = []
+    for kernel in (first, second):
+        bound = kernel.bind()
+        bound.inputs["q"][...] = inputs["q"]
+        assert bound.run() == 0
+        results.append(bound.outputs["G"].copy())
+    assert np.array_equal(*results)
+
+
+def test_without_the_cache_nothing_is_read_or_written(home: Path) -> None:
+    kernel_for(tiny(), Counting(), use_cache=False)
+    assert not home.parent.exists()
+    stored(home)
+    algorithm = Counting()
+    kernel_for(tiny(), algorithm, use_cache=False)
+    assert algorithm.calls > 0
+
+
+def test_folder_and_file_are_private_whatever_the_umask(home: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        file = stored(home)
+        assert not traced_again()
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (home.parent, home, file)]
+    assert modes == [0o700, 0o700, 0o600]
+
+
+def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) -> None:
+    class Other(Counting):
+        """Same module, so the same source."""
+
+    def newer() -> Counting:
+        algorithm = Counting()
+        algorithm.version = 2
+        return algorithm
+
+    plain = problem()
+    keys = {
+        build._key(this, algorithm)
+        for this, algorithm in (
+            (plain, Counting()),
+            (Problem(walker(mass=1.1), contacts()), Counting()),
+            (Problem(walker(floating=False), contacts()), Counting()),
+            (Problem(walker(), contacts(("point", "point"))), Counting()),
+            (problem(axes="world"), Counting()),
+            (plain, newer()),
+            (plain, Counting("other")),
+        )
+    }
+    assert len(keys) == 7
+    assert build._key(problem(), Counting()) in keys
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "host_identity", lambda: "another processor")
+        assert build._key(plain, Counting()) not in keys
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "_package_source", lambda: b"another version of this package")
+        assert build._key(plain, Counting()) not in keys
+
+
+def algorithm_from(file: Path, source: str):
+    """Return an instance of the class Mine of a source file."""
+    import importlib.util
+
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location("mine", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mine"] = module
+    spec.loader.exec_module(module)
+    return module.Mine()
+
+
+SOURCE = """
+from delassus_ros.algorithms.dense import Dense
+class Mine(Dense):
+    name = "mine"
+"""
+
+
+def test_the_source_of_an_algorithm_is_in_its_key(tmp_path: Path, monkeypatch) -> None:
+    # Registered for the test only, and so that it is removed at its end.
+    monkeypatch.setitem(sys.modules, "mine", None)
+    one = build._key(problem(), algorithm_from(tmp_path / "one.py", SOURCE))
+    two = build._key(problem(), algorithm_from(tmp_path / "two.py", SOURCE + "# changed\n"))
+    assert one is not None and two is not None and one != two
+    assert build._key(problem(), algorithm_from(tmp_path / "three.py", SOURCE)) == one
+
+
+def test_an_algorithm_without_a_source_file_is_not_cached(home: Path, monkeypatch) -> None:
+    scope: dict[str, type] = {"__name__": "nowhere"}
+    exec(SOURCE, scope)
+    assert works(kernel_for(tiny(), scope["Mine"]()))
+    assert not home.exists()
+
+
+def test_where_the_folder_is(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given, expected in (
+        (str(tmp_path / "x"), tmp_path / "x/delassus_ros"),
+        ("relative", tmp_path / ".cache/delassus_ros"),
+        ("", tmp_path / ".cache/delassus_ros"),
+    ):
+        monkeypatch.setenv("XDG_CACHE_HOME", given)
+        assert cache.folder() == expected
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache.folder() == tmp_path / ".cache/delassus_ros"
+
+
+def test_pack_and_unpack() -> None:
+    parts = [b"", b"a", bytes(1000), b"\0\xff"]
+    assert cache.unpack(cache.pack(*parts)) == parts
+    assert cache.unpack(b"") == []
+    packed = cache.pack(b"abc", b"defg")
+    for cut in range(1, len(packed)):
+        if cut == 8 + 3:
+            continue
+        with pytest.raises(ValueError, match="truncated"):
+            cache.unpack(packed[:cut])
+
+
+def write_many(key: str, byte: int) -> None:
+    """Store large payloads of one byte value, and read what is there in between."""
+    for _ in range(20):
+        cache.store(key, bytes([byte]) * 300_000)
+        found = cache.load(key)
+        if found is None or len(set(found)) != 1 or len(found) != 300_000:
+            raise SystemExit(f"process {byte} read something that nobody wrote")
+
+
+def test_many_writers_leave_one_valid_file(home: Path, caplog) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_many, args=("k", byte)) for byte in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert [path.name for path in home.iterdir()] == ["k.kernel"]
+    found = cache.load("k")
+    assert found is not None and len(found) == 300_000
+    assert not caplog.records
+
+
+def test_many_threads_leave_one_valid_file(home: Path, caplog) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write_many, ["k"] * 4, range(4)))
+    assert [path.name for path in home.iterdir()] == ["k.kernel"]
+    assert not caplog.records
+
+
+def test_another_process_hits(home: Path) -> None:
+    stored(home)
+    code = (
+        "from small import Counting, tiny\n"
+        "from delassus_ros.compiler import kernel_for\n"
+        "algorithm = Counting()\n"
+        "kernel_for(tiny(), algorithm)\n"
+        "raise SystemExit(algorithm.calls)\n"
+    )
+    paths = [str(Path(__file__).parent), str(Path(cache.__file__).parents[2])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "7"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

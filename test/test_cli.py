@@ -1,0 +1,338 @@
+"""The command `delassus`: what it prints, and what it says to input that cannot be used."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from urdf_text import joint, link, robot_xml
+
+import delassus_ros
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms import TracedAlgorithm, registry
+from delassus_ros.cli import text
+from delassus_ros.cli.main import main
+
+QUADRUPED = str(robots.quadruped())
+LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def private_cache(tmp_path_factory: pytest.TempPathFactory):
+    """Keep the user's own cache out of this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def arm(tmp_path: Path) -> str:
+    """Return the file of an arm with every kind of joint and a colon in a frame's name."""
+    kinds = ("revolute", "continuous", "prismatic", "planar", "floating", "revolute")
+    limits = {
+        "revolute": '<axis xyz="0 0 1"/><limit lower="-1.5" upper="2" effort="1" velocity="1"/>',
+        "prismatic": '<axis xyz="1 0 0"/><limit lower="0" upper="0.25" effort="1" velocity="1"/>',
+        "floating": "",
+    }
+    links = [link(f"l{i}") for i in range(6)] + [link("hand:left")]
+    names = [f"l{i}" for i in range(6)] + ["hand:left"]
+    joints = [
+        joint(f"j{i}", names[i], names[i + 1], kind, limits.get(kind, '<axis xyz="0 1 0"/>'))
+        for i, kind in enumerate(kinds)
+    ]
+    path = tmp_path / "arm.urdf"
+    path.write_text(robot_xml(*links, *joints))
+    return str(path)
+
+
+def output(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Run the command, which must succeed and print no error."""
+    assert main(argv) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert all(line == line.rstrip() for line in captured.out.splitlines())
+    return captured.out
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Run the command, which must fail with the text of the error alone."""
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err and captured.err.count("\n") == 1
+    return captured.err
+
+
+def printed_matrix(out: str, rows: int) -> np.ndarray:
+    """Return the matrix in the output of `compute`."""
+    lines = out.split("\n\n")[1].splitlines()
+    assert len(lines) == rows
+    return np.array([[float(word) for word in line.split()[-rows:]] for line in lines])
+
+
+def test_list_names_every_algorithm(capsys, monkeypatch) -> None:
+    monkeypatch.setitem(registry._broken, "absent", "needs the package 'absent' (not found)")
+    out = output(capsys, "list")
+    listed = {line.split()[0]: line for line in out.partition("\n\n")[0].splitlines()}
+    assert tuple(listed) == algorithms.names()
+    assert listed["dense"].split(maxsplit=1)[1].startswith("compiled")
+    for name in algorithms.names():
+        assert len(listed[name].split()) > 3, "a line of explanation"
+    assert "`" not in out
+    assert re.search(r"Not available:\n  (.*\n  )*absent +needs the package 'absent'", out)
+
+
+def test_list_without_anything_absent(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(registry, "_broken", {})
+    assert "Not available" not in output(capsys, "list")
+
+
+def test_inspect_shows_joints_in_the_order_of_q(capsys, arm: str) -> None:
+    out = output(capsys, "inspect", arm, "--base", "fixed")
+    robot = Robot.from_urdf(arm, base="fixed")
+    mass = sum(body.inertia.mass for body in robot.bodies)
+    head, joints, frames, ends = out.rstrip("\n").split("\n\n")
+    assert head == f"test: fixed base, 6 joints, nq 14, nv 13, {mass:.6g} kg that moves"
+    cells = [line.split() for line in joints.splitlines()]
+    assert cells == [
+        ["q", "joint", "kind", "lower", "upper", "body", "kg"],
+        ["0", "j0", "revolute", "-1.5", "rad", "2", "rad", "1.5"],
+        ["1", "j1", "revolute", "-", "-", "1.5"],
+        ["2", "j2", "prismatic", "0", "m", "0.25", "m", "1.5"],
+        ["3-5", "j3", "planar", "-", "-", "1.5"],
+        ["6-12", "j4", "floating", "-", "-", "1.5"],
+        ["13", "j5", "revolute", "-1.5", "rad", "2", "rad", "1.5"],
+    ]
+    assert frames.splitlines()[0] == "Frames on each body:"
+    assert frames.splitlines()[1].split() == ["the", "world", "l0"]
+    assert frames.splitlines()[2].split() == ["moved", "by", "j0", "l1"]
+    assert ends.splitlines()[1] == "  hand:left"
+
+
+def test_inspect_a_floating_base(capsys) -> None:
+    out = output(capsys, "inspect", QUADRUPED)
+    robot = Robot.from_urdf(QUADRUPED)
+    assert "floating base, 12 joints, nq 12, nv 18" in out
+    order = [line.split()[1] for line in out.split("\n\n")[1].splitlines()[2:]]
+    assert tuple(order) == robot.joint_names
+    assert re.search(r"the floating base +base, ", out)
+    assert out.splitlines()[-1] == "  LF_FOOT, RF_FOOT, LH_FOOT, RH_FOOT"
+
+
+def test_inspect_a_robot_without_joints(capsys, tmp_path: Path) -> None:
+    (tmp_path / "box.urdf").write_text(robot_xml(link("box")))
+    out = output(capsys, "inspect", str(tmp_path / "box.urdf"), "--base", "fixed")
+    assert out.startswith("test: fixed base, 0 joints, nq 0, nv 0, 0 kg that moves")
+    assert "candidates" not in out
+
+
+def test_compute_prints_the_matrix(capsys) -> None:
+    out = output(capsys, "compute", QUADRUPED, *LEGS, "--q", "LF_KFE=-1.4,RH_HAA=0.2")
+    robot = Robot.from_urdf(QUADRUPED)
+    problem = Problem(robot, [Contact("LF_FOOT", "LF_FOOT"),
+                              Contact("RH_FOOT", "RH_FOOT", "surface")])  # fmt: skip
+    q = robot.neutral()
+    q[robot.joint_names.index("LF_KFE")] = -1.4
+    q[robot.joint_names.index("RH_HAA")] = 0.2
+    solver = DelassusSolver(problem)
+    G = solver.solve(q).matrix
+    assert np.allclose(printed_matrix(out, 9), G, rtol=1e-5, atol=1e-9)
+    assert out.startswith(
+        "delassus_quadruped: floating base, 9 rows in contact axes: LF_FOOT (point), "
+        "RH_FOOT (surface)\n"
+    )
+    assert "  LF_FOOT z " in out and "  RH_FOOT about x " in out
+    condition = re.search(r"^condition number +(\S+)$", out, re.MULTILINE)
+    assert condition is not None
+    assert float(condition[1]) == pytest.approx(np.linalg.cond(G), rel=1e-4)
+    assert re.search(rf"^kernel +{solver.operations.total} operations \(", out, re.MULTILINE)
+
+
+def test_compute_takes_all_of_q_or_none(capsys) -> None:
+    robot = Robot.from_urdf(QUADRUPED)
+    neutral = output(capsys, "compute", QUADRUPED, *LEGS)
+    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", "neutral") == neutral
+    zeros = ",".join(["0"] * robot.nq)
+    assert output(capsys, "compute", QUADRUPED, *LEGS, "--q", zeros) == neutral
+    turned = ",".join(["-0.5"] * robot.nq)
+    assert output(capsys, "compute", QUADRUPED, *LEGS, f"--q={turned}") != neutral
+
+
+def test_compute_with_another_algorithm_gives_the_same_matrix(capsys) -> None:
+    one = output(capsys, "compute", QUADRUPED, *LEGS)
+    other = output(capsys, "compute", QUADRUPED, *LEGS, "--algorithm", "dense")
+    assert re.search(r"^algorithm +dense$", other, re.MULTILINE)
+    assert np.allclose(printed_matrix(one, 9), printed_matrix(other, 9), rtol=1e-5, atol=1e-9)
+
+
+def test_compute_in_world_axes(capsys) -> None:
+    arguments = ("compute", QUADRUPED, "--contact", "LF_FOOT", "--axes", "world")
+    half = "0,0,0.7071067811865476,0.7071067811865476"
+    out = output(capsys, *arguments, "--orientation", half)
+    G = printed_matrix(out, 3)
+    upright = printed_matrix(output(capsys, *arguments, "--orientation", "0,0,0,1"), 3)
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    assert np.allclose(G, turn @ upright @ turn.T, rtol=1e-4, atol=1e-5)
+    assert "'base_orientation' is missing" in refusal(capsys, *arguments)
+
+
+def test_compute_says_when_the_matrix_is_singular(capsys, tmp_path: Path) -> None:
+    path = tmp_path / "pendulum.urdf"
+    path.write_text(robot_xml(link("a"), link("b"), joint("j", "a", "b")))
+    out = output(capsys, "compute", str(path), "--base", "fixed", "--contact", "b")
+    assert re.search(r"^condition number +infinite \(G is singular\)$", out, re.MULTILINE)
+    assert re.search(r"^eigenvalues +0 to ", out, re.MULTILINE)
+
+
+def test_a_frame_whose_name_holds_a_colon(capsys, arm: str) -> None:
+    base = ("compute", arm, "--base", "fixed", "--contact")
+    assert "3 rows in contact axes: hand:left (point)" in output(capsys, *base, "hand:left")
+    assert "hand:left (surface)" in output(capsys, *base, "hand:left:surface")
+
+
+def test_compare_covers_every_algorithm(capsys, monkeypatch) -> None:
+    @algorithms.register("picky")
+    class Picky(TracedAlgorithm):
+        """Refuses everything."""
+
+        def supports(self, problem):
+            return "it is picky"
+
+        def evaluate(self, problem, x):
+            return {}
+
+    monkeypatch.setitem(registry._broken, "absent", "needs the package 'absent'")
+    try:
+        out = output(capsys, "compare", QUADRUPED, "--contact", "LF_FOOT", "--calls", "20")
+    finally:
+        del registry._registry["picky"]
+    rows = {line.split()[0]: line.split()[1:] for line in out.split("\n\n")[1].splitlines()[1:]}
+    assert tuple(rows) == algorithms.names()
+    problem = Problem(Robot.from_urdf(QUADRUPED), [Contact("LF_FOOT", "LF_FOOT")])
+    for name, (operations, turns, least, median, error) in rows.items():
+        counted = DelassusSolver(problem, name).operations
+        assert operations == ("-" if counted is None else str(counted.total))
+        assert turns == ("-" if counted is None else str(counted.sines_cosines))
+        assert 0.0 < float(least) <= float(median) < 1e5
+        assert float(error) < 1e-12
+    assert float(rows["dense"][-1]) == 0.0
+    refused = out.split("Not compared:\n")[1]
+    assert re.search(r"^  picky +it is picky$", refused, re.MULTILINE)
+    assert re.search(r"^  absent +needs the package 'absent'$", refused, re.MULTILINE)
+
+
+def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> None:
+    out = output(capsys, "compare", arm, "--contact", "l5", "--axes", "world", "--calls", "5")
+    assert all(float(line.split()[-1]) < 1e-10 for line in out.split("\n\n")[1].splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("inspect", "/no/such.urdf"), "/no/such.urdf"),
+        (
+            ("compute", QUADRUPED, "--contact", "LF_FOT"),
+            "unknown frame 'LF_FOT'; did you mean 'LF",
+        ),
+        (("compute", QUADRUPED, "--contact", "LF_FOOT:line"), "unknown kind 'line'; kinds: point"),
+        (("compute", QUADRUPED, *LEGS, *LEGS[:2]), "contact 'LF_FOOT' appears twice"),
+        (("compute", QUADRUPED, *LEGS, "--q", "1,2"), "'q' has shape (2,), expected (12,)"),
+        (("compute", QUADRUPED, *LEGS, "--q", "1,b"), "--q: '1,b' is not a list of numbers"),
+        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFF=1"), "unknown joint 'LF_KFF'; did you mean"),
+        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=x"), "--q: joint 'LF_KFE': 'x' is not a"),
+        (
+            ("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1,2"),
+            "--q: '2' has no joint; write joint=",
+        ),
+        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=nan"), "(joint 'LF_KFE') is nan"),
+        (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1"), "'base_orientation' is not"),
+        (("compute", QUADRUPED, *LEGS, "--algorithm", "rnea"), "unknown algorithm 'rnea'"),
+        (("compare", QUADRUPED, "--base", "fixed", "--contact", "base"), "is fixed to the world"),
+    ],
+)
+def test_errors_of_the_user(capsys, argv, words: str) -> None:
+    assert words in refusal(capsys, *argv)
+
+
+def test_a_joint_with_several_entries_is_not_set_by_name(capsys, arm: str) -> None:
+    said = refusal(capsys, "compute", arm, "--contact", "l5", "--q", "j3=1")
+    assert "joint 'j3' has 3 entries in q; give all of q" in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ((), "required: VERB"),
+        (("walk",), "invalid choice: 'walk'"),
+        (("compute", QUADRUPED), "required: --contact"),
+        (("compute", QUADRUPED, *LEGS, "--axes", "body"), "invalid choice: 'body'"),
+        (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a positive number"),
+        (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a positive number"),
+    ],
+)
+def test_errors_of_the_command_line(capsys, argv, words: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["", "list", "inspect", "compute", "compare"])
+def test_help_has_an_example(capsys, verb: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([verb, "--help"] if verb else ["--help"])
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert f"delassus {verb}" in out.partition("example")[2]
+    assert all(len(line) <= 90 for line in out.splitlines())
+
+
+def test_version(capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"delassus {delassus_ros.__version__}\n"
+
+
+def run(*argv: str, **options) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "delassus_ros.cli.main", *argv]
+    folder = Path(delassus_ros.__file__).parents[1]
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=60, **options)
+
+
+def test_in_a_process_of_its_own() -> None:
+    done = run("inspect", QUADRUPED)
+    assert (done.returncode, done.stderr) == (0, b"")
+    failed = run("inspect", "/no/such.urdf")
+    assert failed.returncode == 2
+    assert failed.stdout == b"" and b"Traceback" not in failed.stderr
+
+
+def test_a_terminal_without_unicode_and_a_reader_that_has_seen_enough() -> None:
+    import os
+
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert run("list", env=environment).returncode == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "delassus_ros.cli.main", "list"]
+    folder = Path(delassus_ros.__file__).parents[1]
+    try:
+        closed = subprocess.run(
+            command, cwd=folder, stdout=writer, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(writer)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_tables_are_aligned() -> None:
+    assert text.table([("a", 1), ("bcd", 20)], numeric=[1]) == "a     1\nbcd  20"
+    assert text.table([("a", "b")], indent="  ") == "  a  b"
+    shown = text.matrix(np.array([[1.0, 1e-17], [-2.5, 1e-3]]), ["x", "long"])
+    assert shown == "  x        1      0\n  long  -2.5  0.001"

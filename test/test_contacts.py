@@ -1,0 +1,132 @@
+"""Contacts: kinds and their rows, what is refused, order of the set, active subsets."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from delassus_ros import Contact, ContactSet, Transform
+from delassus_ros.errors import ContactError, InputError
+
+K = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.5, 0.5, 0.0]]
+
+
+def four() -> ContactSet:
+    """Return contacts of 3, 6, 2 and 3 rows."""
+    kinds = {"LF": "point", "RF": "surface", "LH": K, "RH": "point"}
+    return ContactSet(Contact(name, f"{name}_FOOT", kind) for name, kind in kinds.items())
+
+
+def test_kinds_select_rows_linear_first() -> None:
+    point, surface, own = (Contact("c", "f", kind) for kind in ("point", "surface", K))
+    assert point.selection.tolist() == np.eye(6)[:3].tolist()
+    assert surface.selection.tolist() == np.eye(6).tolist()
+    assert own.selection.tolist() == K
+    assert [c.rows for c in (point, surface, own)] == [3, 6, 2]
+    assert [c.kind_name for c in (point, surface, own)] == ["point", "surface", "selection"]
+    assert Contact("c", "f").kind_name == "point"
+
+
+def test_selection_is_a_read_only_copy() -> None:
+    given = np.array(K)
+    contact = Contact("c", "f", given)
+    given[:] = 7.0
+    assert contact.selection.tolist() == K
+    with pytest.raises(ValueError, match="read-only"):
+        contact.selection[0, 0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("sphere", "contact 'c': unknown kind 'sphere'; kinds: point, surface, or a"),
+        ("surfaces", r"unknown kind 'surfaces'; did you mean 'surface'\?"),
+        (["a"] * 6, r"kind must be 'point', 'surface' or a \(k, 6\) array of numbers"),
+        (None, "contact 'c': "),
+        (np.eye(6)[0], r"a selection has shape \(k, 6\) with 1 <= k <= 6, this one has \(6,\)"),
+        (np.eye(3), r"this one has \(3, 3\)"),
+        (np.ones((0, 6)), r"this one has \(0, 6\)"),
+        (np.vstack([np.eye(6)] * 2), r"this one has \(12, 6\)"),
+        ([[np.nan] * 6], "the selection has non-finite entries"),
+        ([[1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]], "selection's 2 rows have rank 1; G would be"),
+        ([[0] * 6], "selection's 1 rows have rank 0"),
+    ],
+)
+def test_refused_kinds(kind: object, words: str) -> None:
+    with pytest.raises(ContactError, match=words):
+        Contact("c", "f", kind)  # type: ignore[arg-type]
+
+
+def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(ContactError, match="contact on frame 'foot': its name is empty"):
+        Contact("", "foot")
+
+
+def test_set_keeps_order_and_offsets() -> None:
+    contacts = four()
+    assert contacts.names == ("LF", "RF", "LH", "RH")
+    assert contacts.row_offsets == (0, 3, 9, 11, 14)
+    assert contacts.rows == 14
+    assert len(contacts) == 4
+    assert [c.name for c in contacts] == list(contacts.names)
+    assert contacts[1].frame == "RF_FOOT"
+    assert [c.name for c in contacts[1:3]] == ["RF", "LH"]
+    assert repr(contacts) == "ContactSet(LF, RF, LH, RH; 14 rows)"
+
+
+def test_set_refusals() -> None:
+    with pytest.raises(ContactError, match="needs at least one contact"):
+        ContactSet([])
+    with pytest.raises(ContactError, match="'a' appears twice; contacts: a, b, a"):
+        ContactSet([Contact("a", "f"), Contact("b", "f"), Contact("a", "g")])
+    with pytest.raises(ContactError, match=r"Contact objects, got 'LF'; write Contact\("):
+        ContactSet(["LF"])  # type: ignore[list-item]
+
+
+def test_active_names_in_any_order_give_ascending_indices() -> None:
+    contacts = four()
+    assert contacts.indices(["RH", "LF"]) == (0, 3)
+    assert contacts.indices(iter(["LH", "RF", "RH", "LF"])) == (0, 1, 2, 3)
+    assert contacts.indices([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("active", "words"),
+    [
+        (["LF", "RFF"], r"unknown contact 'RFF'; did you mean 'RF'\? contacts: LF, RF, LH, RH"),
+        (["tail"], "unknown contact 'tail'; contacts: LF, RF, LH, RH"),
+        ([3], "unknown contact 3; contacts: LF"),
+        (["LF", "RF", "LF"], "contact 'LF' is given twice among the active ones"),
+        ("LF", r"a list of names: write \['LF'\]"),
+    ],
+)
+def test_refused_active_sets(active: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        four().indices(active)  # type: ignore[arg-type]
+
+
+def test_bytes_change_with_everything_that_the_matrix_depends_on() -> None:
+    plain = Contact("c", "f")
+    others = [
+        Contact("d", "f"),
+        Contact("c", "g"),
+        Contact("c", "f", "surface"),
+        Contact("c", "f", K),
+        Contact("c", "f", K[:1]),
+        Contact("c", "f", np.eye(3, 6)),
+        Contact("c", "f", "point", Transform.from_xyz_rpy((0.1, 0, 0))),
+        Contact("c", "f", "point", Transform.from_xyz_rpy(rpy=(0, 0.1, 0))),
+    ]
+    assert len({plain.to_bytes(), *(other.to_bytes() for other in others)}) == 1 + len(others)
+    assert Contact("c", "f").to_bytes() == plain.to_bytes()
+    one, two = ContactSet([plain, others[0]]), ContactSet([others[0], plain])
+    assert one.to_bytes() != two.to_bytes()
+
+
+def test_pickles() -> None:
+    contacts = four()
+    again = pickle.loads(pickle.dumps(contacts))
+    assert again.to_bytes() == contacts.to_bytes()
+    assert again.indices(["RH"]) == (3,)

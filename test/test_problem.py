@@ -1,0 +1,126 @@
+"""The problem: ports, equality by content, refusals that name the contact."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from delassus_ros import Contact, ContactSet, Problem, Robot
+from delassus_ros.errors import ContactError, ProblemError
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
+from delassus_ros.problem import Port
+
+UNIT = Inertia(1.0, np.zeros(3), np.eye(3))
+
+
+def robot(floating: bool = True, upper: float = np.inf) -> Robot:
+    """Return a base with one revolute and one planar joint."""
+    root = [Joint("root", JointKind.ROOT, WORLD)] if floating else []
+    first = len(root)
+    joints = [
+        *root,
+        Joint("hip", JointKind.REVOLUTE, first - 1, upper=upper),
+        Joint("slide", JointKind.PLANAR, first),
+    ]
+    bodies = [Body(f"b{i}", UNIT) for i in range(len(joints))]
+    frames = [Frame(f"f{i}", i, Transform()) for i in range(len(joints))]
+    world = [] if floating else [Frame("ground", WORLD, Transform())]
+    return Robot("small", joints, bodies, [*world, *frames])
+
+
+CONTACTS = (Contact("tip", "f1"), Contact("foot", "f0", "surface"))
+
+
+def test_ports() -> None:
+    for axes, floating, names in (
+        ("contact", True, ["q"]),
+        ("contact", False, ["q"]),
+        ("world", False, ["q"]),
+        ("world", True, ["q", "base_orientation"]),
+    ):
+        problem = Problem(robot(floating), CONTACTS, axes=axes)  # type: ignore[arg-type]
+        assert [port.name for port in problem.inputs] == names
+        assert problem.inputs[0] == Port("q", (4,))
+        assert problem.outputs == (Port("G", (9, 9)),)
+        assert problem.axes == axes
+    assert problem.inputs[1].size == 4
+    assert Port("x", (3, 5)).size == 15
+    assert Port("x", ()).size == 1
+
+
+def test_contacts_may_be_any_iterable() -> None:
+    problem = Problem(robot(), iter(CONTACTS))
+    assert problem == Problem(robot(), ContactSet(CONTACTS))
+    assert problem.contacts.names == ("tip", "foot")
+
+
+def test_equal_content_is_equal_and_hashes_alike() -> None:
+    one, two = Problem(robot(), CONTACTS), Problem(robot(), list(CONTACTS), outputs=("G", "G"))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one.digest == two.digest
+    assert len(one.digest) == 64
+    # Limits and names of bodies do not move the matrix.
+    assert one == Problem(robot(upper=1.0), CONTACTS)
+
+
+def test_everything_else_makes_another_problem() -> None:
+    plain = robot()
+    problem = Problem(plain, CONTACTS)
+    heavier = [replace(plain.bodies[0], inertia=Inertia(2.0)), *plain.bodies[1:]]
+    others = [
+        Problem(plain, CONTACTS[::-1]),
+        Problem(plain, CONTACTS[:1]),
+        Problem(plain, CONTACTS, axes="world"),
+        Problem(robot(floating=False), CONTACTS),
+        Problem(plain.with_armature({"hip": 0.1}), CONTACTS),
+        Problem(Robot("small", plain.joints, heavier, list(plain.frames.values())), CONTACTS),
+    ]
+    assert len({problem, *others}) == 1 + len(others)
+    assert all(problem != other for other in others)
+    assert problem != "problem"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"axes": "body"}, "unknown axes 'body'; axes: contact, world"),
+        ({"axes": "worlds"}, r"did you mean 'world'\?"),
+        ({"outputs": {"L"}}, "unknown output 'L'; outputs: G"),
+        ({"outputs": ()}, "no output is asked for; outputs: G"),
+    ],
+)
+def test_refused_axes_and_outputs(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(ProblemError, match=words):
+        Problem(robot(), CONTACTS, **arguments)  # type: ignore[arg-type]
+
+
+def test_an_unknown_frame_is_named_with_the_closest_one() -> None:
+    with pytest.raises(ContactError) as caught:
+        Problem(robot(), [Contact("tip", "f11")])
+    assert str(caught.value) == (
+        "contact 'tip': unknown frame 'f11'; did you mean 'f1'? frames: f0, f1, f2"
+    )
+
+
+def test_a_frame_that_cannot_move_is_refused() -> None:
+    with pytest.raises(ContactError, match="contact 'x': frame 'ground' is fixed to the world"):
+        Problem(robot(floating=False), [Contact("x", "ground")])
+
+
+def test_pickles_with_its_identity() -> None:
+    problem = Problem(robot(), CONTACTS, axes="world")
+    again = pickle.loads(pickle.dumps(problem))
+    assert again == problem
+    assert again.digest == problem.digest
+    assert again.robot.to_bytes() == problem.robot.to_bytes()
+    assert again.inputs == problem.inputs
+
+
+def test_repr_names_robot_contacts_and_axes() -> None:
+    text = repr(Problem(robot(), CONTACTS))
+    for part in ("'small'", "tip, foot", "9 rows", "axes='contact'", "{'G'}"):
+        assert part in text

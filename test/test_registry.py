@@ -1,0 +1,198 @@
+"""The registry: built-in algorithms, back ends that may be absent, third parties' entry points."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from small import problem
+
+import delassus_ros
+from delassus_ros import DelassusSolver, algorithms
+from delassus_ros.algorithms import Algorithm, TracedAlgorithm, registry
+from delassus_ros.errors import AlgorithmError
+
+PLUG_IN = """
+from delassus_ros.algorithms import register
+from delassus_ros.algorithms.dense import Dense
+print("plug-ins may print")
+
+@register("theirs")
+class Theirs(Dense):
+    '''Third party.'''
+"""
+
+
+@pytest.fixture
+def clean():
+    """Forget what the test registers."""
+    before, broken = dict(registry._registry), dict(registry._broken)
+    yield
+    registry._registry.clear()
+    registry._registry.update(before)
+    registry._broken.clear()
+    registry._broken.update(broken)
+
+
+def test_built_in_algorithms_are_there() -> None:
+    names = algorithms.names()
+    assert {"dense", "pv_osimr"} <= set(names)
+    assert list(names) == sorted(names)
+    for name in names:
+        algorithm = algorithms.get(name)
+        assert algorithm.name == name
+        assert isinstance(algorithm, Algorithm)
+        assert algorithm.version >= 1
+        assert (type(algorithm).__doc__ or "").strip(), "the CLI shows this line"
+    assert not set(names) & set(algorithms.unavailable())
+
+
+def test_an_unknown_name_lists_what_there_is() -> None:
+    with pytest.raises(AlgorithmError) as caught:
+        algorithms.get("pv_osimrr")
+    said = str(caught.value)
+    assert said.startswith("unknown algorithm 'pv_osimrr'; did you mean 'pv_osimr'? algorithms: ")
+    assert all(name in said for name in algorithms.names())
+
+
+def test_a_taken_name_is_refused_even_to_a_class_of_the_same_name(clean) -> None:
+    source = "from delassus_ros.algorithms import TracedAlgorithm\n"
+    source += "class Dense(TracedAlgorithm):\n    def evaluate(self, problem, x): return {}\n"
+    scope = {"__name__": "theirs"}
+    exec(source, scope)
+    with pytest.raises(AlgorithmError, match="'dense' is taken by delassus_ros.algorithms.dense"):
+        algorithms.register("dense")(scope["Dense"])
+    assert type(algorithms.get("dense")).__module__ == "delassus_ros.algorithms.dense"
+
+
+def test_a_module_may_be_loaded_again(clean) -> None:
+    again = type(algorithms.get("dense"))
+    assert algorithms.register("dense")(again) is again
+    assert algorithms.get("dense").name == "dense"
+
+
+def test_an_algorithm_that_refuses_gives_its_reason(clean) -> None:
+    @algorithms.register("picky")
+    class Picky(TracedAlgorithm):
+        """Refuses everything."""
+
+        def supports(self, problem):
+            return f"robot {problem.robot.name!r} is not to its taste"
+
+        def evaluate(self, problem, x):
+            return {}
+
+    with pytest.raises(AlgorithmError, match="'picky' cannot solve .* 'walker' is not to its ta"):
+        DelassusSolver(problem(), "picky")
+
+
+def test_an_algorithm_must_be_of_one_of_the_two_kinds(clean) -> None:
+    @algorithms.register("neither")
+    class Neither(Algorithm):
+        """Is neither traced nor numeric."""
+
+    with pytest.raises(AlgorithmError, match="'neither' must be a TracedAlgorithm or a Numeric"):
+        DelassusSolver(problem(), "neither")
+
+
+# Discovery happens once per process, so these run in processes of their own.
+
+
+def plug_in(folder: Path, name: str, entry_points: dict[str, str], **modules: str) -> None:
+    """Lay out an installed distribution with entry points."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"{key} = {value}" for key, value in entry_points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[delassus_ros.algorithms]", *lines, ""]))
+    for module, source in modules.items():
+        (folder / f"{module}.py").write_text(textwrap.dedent(source))
+
+
+def run(folder: Path, code: str, block: str = "") -> str:
+    """Run code in a Python that finds the distributions of a folder; return what it prints."""
+    paths = [str(folder), str(Path(delassus_ros.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    blocked = f"import sys; sys.modules[{block!r}] = None\n" if block else ""
+    result = subprocess.run(
+        [sys.executable, "-c", blocked + textwrap.dedent(code)],
+        env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
+def test_third_parties_join_by_entry_point_and_broken_ones_do_no_harm(tmp_path: Path) -> None:
+    plug_in(tmp_path, "good", {"theirs": "good_module"}, good_module=PLUG_IN)
+    plug_in(
+        tmp_path, "bad", {"crashing": "bad_module", "absent": "no_such_module:Name"},
+        bad_module="raise ValueError('not today')",
+    )  # fmt: skip
+    plug_in(
+        tmp_path, "greedy", {"greedy": "greedy_module"},
+        greedy_module=PLUG_IN.replace("theirs", "pv_osimr"),
+    )  # fmt: skip
+    said = run(
+        tmp_path,
+        """
+        from delassus_ros import algorithms
+        print(algorithms.names())
+        print(algorithms.unavailable())
+        print(type(algorithms.get("pv_osimr")).__module__)
+        for name in ("crashing", "absent"):
+            try:
+                algorithms.get(name)
+            except algorithms.registry.AlgorithmError as error:
+                print(error)
+        """,
+    )
+    assert "'dense', " in said and "'theirs'" in said
+    assert "algorithm 'crashing' of bad_module cannot be loaded: not today" in said
+    assert "'crashing' is not available: ValueError in bad_module: not today" in said
+    assert "'absent' is not available: ModuleNotFoundError in no_such_module:Name" in said
+    assert "algorithm name 'pv_osimr' is taken by delassus_ros.algorithms.pv_osimr" in said
+    assert "\ndelassus_ros.algorithms.pv_osimr\n" in said
+
+
+def test_a_third_party_algorithm_passes_the_conformance_suite(tmp_path: Path) -> None:
+    plug_in(tmp_path, "good", {"theirs": "good_module"}, good_module=PLUG_IN)
+    code = """
+        from delassus_ros.testing import CHECKS
+        for check in (CHECKS[0], CHECKS[3]):
+            check("theirs")
+        print("conforms")
+        """
+    assert "conforms" in run(tmp_path, code)
+
+
+def test_a_back_end_without_its_package_is_absent_with_the_reason(tmp_path: Path) -> None:
+    code = """
+        from delassus_ros import algorithms
+        assert "pinocchio" not in algorithms.names()
+        print(algorithms.unavailable()["pinocchio"])
+        try:
+            algorithms.get("pinocchio")
+        except algorithms.registry.AlgorithmError as error:
+            print(error)
+        """
+    said = run(tmp_path, code, block="pinocchio")
+    assert "algorithm 'pinocchio' is not available: needs the package 'pinocchio'" in said
+
+
+def test_a_plug_in_may_look_around_and_threads_find_everything(tmp_path: Path) -> None:
+    curious = "from delassus_ros import algorithms\nprint('saw', algorithms.names())\n"
+    plug_in(tmp_path, "curious", {"curious": "curious"}, curious=curious + PLUG_IN)
+    code = """
+        from concurrent.futures import ThreadPoolExecutor
+        from delassus_ros import algorithms
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: algorithms.names(), range(8)))
+        assert len(set(found)) == 1 and "theirs" in found[0], found
+        print("same for all")
+        """
+    said = run(tmp_path, code)
+    assert "saw (" in said and "same for all" in said

@@ -1,0 +1,285 @@
+"""The solver: results, active contacts, refusals, failures, threads, and no allocation."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from rigid_body import body_jacobians, body_poses, mass_matrix, random_q
+from small import BOX, contacts, massless_problem, problem, tiny, walker
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.algorithms import NumericAlgorithm, Status, registry
+from delassus_ros.errors import AlgorithmError, InputError, NumericalError
+from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
+
+Q = np.array([0.3, -1.1, 0.7])
+TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
+
+
+@pytest.fixture(scope="module")
+def solver() -> DelassusSolver:
+    return DelassusSolver(problem(), cache=False)
+
+
+def definition(this: Problem, q: np.ndarray, base: Transform | None = None) -> np.ndarray:
+    """Return J M⁻¹ Jᵀ in numpy."""
+    jacobians = body_jacobians(this.robot, q)
+    poses = body_poses(this.robot, q, base)
+    rows = []
+    for contact in this.contacts:
+        frame = this.robot.frames[contact.frame]
+        place = frame.placement @ contact.placement
+        twist = place.motion_to_child() @ jacobians[frame.body]
+        twist = np.vstack([twist[3:], twist[:3]])
+        if this.axes == "world":
+            turn = (poses[frame.body] @ place).rotation
+            twist = np.kron(np.eye(2), turn) @ twist
+        rows.append(contact.selection @ twist)
+    J = np.vstack(rows)
+    return J @ np.linalg.solve(mass_matrix(this.robot, q), J.T)
+
+
+def close(G: np.ndarray, expected: np.ndarray) -> bool:
+    return bool(np.linalg.norm(G - expected) <= 1e-12 * np.linalg.norm(expected))
+
+
+def test_solution_of_all_contacts(solver) -> None:
+    solution = solver.solve(Q)
+    assert close(solution.matrix, definition(solver.problem, Q))
+    assert solution.status is Status.OK
+    assert solution.contacts == ("c0", "c1", "c2")
+    assert solution.row_offsets == (0, 3, 9, 10)
+    assert solution.algorithm == solver.algorithm == "pv_osimr"
+    assert 0.0 < solution.compute_time < 1.0
+    assert solver.operations is not None and solver.operations.total > 100
+
+
+@pytest.mark.parametrize(
+    ("active", "rows"),
+    [
+        (("c0",), [0, 1, 2]),
+        (("c2", "c0"), [0, 1, 2, 9]),
+        (("c2",), [9]),
+        (("c1", "c2"), [3, 4, 5, 6, 7, 8, 9]),
+        (("c2", "c1", "c0"), list(range(10))),
+        ((), []),
+    ],
+)
+def test_active_contacts_in_any_order_are_blocks_in_the_order_of_the_set(solver, active, rows):
+    full = solver.solve(Q).matrix
+    solution = solver.solve(Q, active=active)
+    assert np.array_equal(solution.matrix, full[np.ix_(rows, rows)])
+    assert solution.matrix.shape == (len(rows), len(rows))
+    assert solution.contacts == tuple(sorted(active))
+    sizes = {"c0": 3, "c1": 6, "c2": 1}
+    ends = np.cumsum([sizes[name] for name in sorted(active)]).tolist()
+    assert solution.row_offsets == (0, *ends)
+
+
+def test_any_iterable_of_names_will_do(solver) -> None:
+    for active in (["c1"], {"c1"}, iter(["c1"]), {"c1": True}):
+        assert solver.solve(Q, active=active).contacts == ("c1",)
+
+
+def test_blocks_by_name(solver) -> None:
+    full = solver.solve(Q)
+    assert np.array_equal(full.block("c0", "c1"), full.matrix[0:3, 3:9])
+    assert np.array_equal(full.block("c2", "c2"), full.matrix[9:, 9:])
+    some = solver.solve(Q, active=["c2", "c0"])
+    assert np.array_equal(some.block("c2", "c0"), full.block("c2", "c0"))
+    with pytest.raises(InputError, match="contact 'c1' is not active; active contacts: c0, c2"):
+        some.block("c0", "c1")
+    with pytest.raises(InputError, match="active contacts: none"):
+        solver.solve(Q, active=()).block("c0", "c0")
+
+
+def test_solutions_are_independent(solver) -> None:
+    first = solver.solve(Q)
+    copy = first.matrix.copy()
+    second = solver.solve(-Q, active=["c0"])
+    assert np.array_equal(first.matrix, copy)
+    second.matrix[:] = 7.0
+    assert np.array_equal(solver.solve(Q).matrix, copy)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"q": Q[:2]}, r"'q' has shape \(2,\), expected \(3,\); joints: hip0, hip1, hip2"),
+        ({"q": [Q]}, r"'q' has shape \(1, 3\), expected \(3,\)"),
+        ({"q": 1.0}, r"'q' has shape \(\), expected"),
+        ({"q": None}, r"input 'q' is missing; it has shape \(3,\)"),
+        ({"q": ["a", "b", "c"]}, r"input 'q' must be numbers of shape \(3,\)"),
+        ({"q": [0, np.nan, np.inf]}, r"q\[1\] \(joint 'hip1'\) is nan, expected a finite number"),
+        ({"q": [0, 0, -np.inf]}, r"q\[2\] \(joint 'hip2'\) is -inf"),
+        ({"q": Q, "active": ["c0", "c7"]}, "unknown contact 'c7'; contacts: c0, c1, c2"),
+        ({"q": Q, "active": ["c0", "c0"]}, "contact 'c0' is given twice"),
+        ({"q": Q, "active": "c0"}, r"write \['c0'\]"),
+        ({"q": Q, "base_orientation": TURN}, "'base_orientation' is not used by this problem; in"),
+    ],
+)
+def test_refused_inputs(solver, arguments, words) -> None:
+    before = solver.solve(Q).matrix
+    with pytest.raises(InputError, match=words):
+        solver.solve(**arguments)
+    assert np.array_equal(solver.solve(Q).matrix, before)
+
+
+def test_world_axes_need_the_base_orientation() -> None:
+    this = problem(axes="world")
+    solver = DelassusSolver(this, cache=False)
+    q = TURN
+    x, y, z, w = q
+    rotation = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    solution = solver.solve(Q, base_orientation=TURN)
+    assert close(solution.matrix, definition(this, Q, Transform(rotation)))
+    # Both signs of a quaternion are the same orientation; a little off the unit norm is rounding.
+    assert close(solver.solve(Q, base_orientation=-TURN * (1 + 1e-5)).matrix, solution.matrix)
+    for given, words in (
+        (None, r"input 'base_orientation' is missing; it has shape \(4,\)"),
+        (TURN[:3], r"'base_orientation' has shape \(3,\), expected \(4,\)"),
+        (2 * TURN, "base_orientation has norm 2, expected a unit quaternion x, y, z, w"),
+        (np.zeros(4), "base_orientation has norm 0"),
+        ([0, 0, np.nan, 1], r"base_orientation\[2\] is nan"),
+    ):
+        with pytest.raises(InputError, match=words):
+            solver.solve(Q, base_orientation=given)
+
+
+def test_world_axes_of_a_fixed_base_need_no_orientation() -> None:
+    this = Problem(walker(floating=False), contacts(), axes="world")
+    solver = DelassusSolver(this, cache=False)
+    q = np.array([0.2, *Q])
+    assert close(solver.solve(q).matrix, definition(this, q))
+    with pytest.raises(InputError, match="'base_orientation' is not used"):
+        solver.solve(q, base_orientation=TURN)
+
+
+def mixed_robot() -> Robot:
+    """Return a chain with a planar joint, then a floating one, then a revolute one."""
+    kinds = (JointKind.REVOLUTE, JointKind.PLANAR, JointKind.FLOATING, JointKind.REVOLUTE)
+    shift = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.2, 0.1, 0.4))
+    joints = [Joint(f"j{i}", kind, i - 1, shift) for i, kind in enumerate(kinds)]
+    bodies = [Body(f"b{i}", BOX) for i in range(4)]
+    return Robot("mixed", joints, bodies, [Frame(f"f{i}", i, shift) for i in range(4)])
+
+
+def test_errors_name_joints_with_several_entries() -> None:
+    this = Problem(mixed_robot(), [Contact("c", "f3"), Contact("d", "f1")])
+    solver = DelassusSolver(this, cache=False)
+    q = random_q(this.robot, np.random.default_rng(1))
+    assert close(solver.solve(q).matrix, definition(this, q))
+    for entry, joint in ((0, "j0"), (1, "j1"), (3, "j1"), (4, "j2"), (10, "j2"), (11, "j3")):
+        bad = q.copy()
+        bad[entry] = np.nan
+        with pytest.raises(InputError, match=rf"q\[{entry}\] \(joint '{joint}'\) is nan"):
+            solver.solve(bad)
+    bad = q.copy()
+    bad[7:11] = 0.0
+    with pytest.raises(InputError, match=r"q\[7:11\] \(joint 'j2'\) has norm 0, expected a unit"):
+        solver.solve(bad)
+
+
+def test_a_single_body_has_no_joint_at_all() -> None:
+    robot = Robot("box", [Joint("root", JointKind.ROOT, WORLD)], [Body("box", BOX)],
+                  [Frame("corner", 0, Transform.from_xyz_rpy((0.1, 0.2, 0.3)))])  # fmt: skip
+    this = Problem(robot, [Contact("corner", "corner", "surface")])
+    for name in ("dense", "pv_osimr"):
+        solver = DelassusSolver(this, name, cache=False)
+        assert close(solver.solve([]).matrix, definition(this, np.zeros(0)))
+        assert close(solver.solve(robot.neutral()).matrix, definition(this, np.zeros(0)))
+
+
+def test_a_singular_mass_matrix_is_an_error_that_names_the_joint() -> None:
+    for name, words in (("pv_osimr", "joint 'yaw' is 0.0, expected > 0"), ("dense", "pivot 1")):
+        solver = DelassusSolver(massless_problem(), name, cache=False)
+        assert close(solver.solve([0.3, 0.5]).matrix, definition(massless_problem(), [0.3, 0.5]))
+        with pytest.raises(NumericalError, match=words):
+            solver.solve([0.3, 0.0])
+        assert solver.solve([0.3, 0.5]).status is Status.OK
+
+
+# Threads.
+
+
+def test_threads_do_not_disturb_each_other(solver) -> None:
+    rng = np.random.default_rng(2)
+    names = solver.problem.contacts.names
+    cases = [(rng.uniform(-3, 3, 3), names[: k % 4]) for k in range(64)]
+    expected = [solver.solve(q, active).matrix for q, active in cases]
+    barrier = threading.Barrier(4)
+
+    def work(offset: int) -> bool:
+        barrier.wait(10)
+        order = [(k + 16 * offset) % 64 for k in range(64)] * 5
+        return all(np.array_equal(solver.solve(*cases[k]).matrix, expected[k]) for k in order)
+
+    before = sys.getswitchinterval()
+    # As often as possible: a call takes far less than the usual 5 ms.
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+
+
+# Back ends that compute on arrays.
+
+
+@pytest.fixture
+def numeric():
+    """Register a numeric back end for one test, and return the list of statuses it gives."""
+    statuses: list[Status] = []
+
+    @algorithms.register("numeric")
+    class Numeric(NumericAlgorithm):
+        """The definition in numpy."""
+
+        def prepare(self, problem):
+            def compute(inputs, outputs):
+                outputs["G"][...] = definition(problem, inputs["q"])
+                return statuses.pop() if statuses else Status.OK
+
+            return compute
+
+    yield statuses
+    del registry._registry["numeric"]
+
+
+def test_a_numeric_back_end_behaves_like_a_compiled_one(numeric, solver) -> None:
+    other = DelassusSolver(problem(), "numeric", cache=False)
+    assert other.operations is None
+    for active in (None, ["c0", "c2"], ()):
+        a, b = solver.solve(Q, active), other.solve(Q, active)
+        assert (a.contacts, a.row_offsets) == (b.contacts, b.row_offsets)
+        assert np.allclose(a.matrix, b.matrix, rtol=1e-11, atol=1e-13)
+    numeric.append(Status.NOT_POSITIVE_DEFINITE)
+    with pytest.raises(NumericalError, match="numeric: NOT_POSITIVE_DEFINITE at q = "):
+        other.solve(Q)
+    bound = other.bind()
+    bound.inputs["q"][:] = np.nan
+    assert bound.solve().status is Status.NOT_FINITE
+    assert np.isnan(bound.solve().matrix).all()
+
+
+def test_unknown_algorithms_are_refused() -> None:
+    with pytest.raises(AlgorithmError, match="unknown algorithm 'pv'"):
+        DelassusSolver(tiny(), "pv")
+
+
+def test_a_pickled_problem_gives_the_same_matrix(solver) -> None:
+    again = pickle.loads(pickle.dumps(solver.problem))
+    matrix = DelassusSolver(again, cache=False).solve(Q).matrix
+    assert np.array_equal(matrix, solver.solve(Q).matrix)

@@ -1,0 +1,149 @@
+"""Building in a child process: the same kernel, its errors, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+from small import contacts, problem, walker
+
+from delassus_ros import Contact, DelassusSolver, Problem
+from delassus_ros.algorithms import registry
+from delassus_ros.compiler import cache
+from delassus_ros.compiler.worker import BackgroundBuild
+from delassus_ros.errors import CompilerError
+
+Q = [0.3, -1.1, 0.7]
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path, monkeypatch) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def finished(build: BackgroundBuild, limit: float = 60.0) -> bytes:
+    """Wait for a build, with a limit."""
+    build._process.wait(limit)
+    payload = build.poll()
+    assert payload is not None
+    return payload
+
+
+def gone(pid: int) -> bool:
+    """Return True if there is neither a process nor a zombie of this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_the_child_delivers_the_same_kernel_and_fills_the_cache() -> None:
+    build = BackgroundBuild(problem(), "pv_osimr")
+    pid = build._process.pid
+    payload = finished(build)
+    assert build.poll() == payload, "it stays there until cancel()"
+    build.cancel()
+    assert gone(pid)
+    here = DelassusSolver(problem(), cache=False)
+    there = DelassusSolver(problem(), prebuilt=payload)
+    assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
+    assert here.operations == there.operations
+    assert len(list(cache.folder().iterdir())) == 1
+
+
+def test_a_hit_of_the_cache_is_delivered_as_well() -> None:
+    here = DelassusSolver(problem())
+    build = BackgroundBuild(problem(), "pv_osimr")
+    payload = finished(build)
+    build.cancel()
+    there = DelassusSolver(problem(), prebuilt=payload)
+    assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
+
+
+def failure(algorithm: str) -> str:
+    build = BackgroundBuild(problem(), algorithm)
+    try:
+        with pytest.raises(CompilerError) as caught:
+            finished(build)
+    finally:
+        build.cancel()
+    return str(caught.value)
+
+
+def test_an_error_of_the_child_reaches_the_parent() -> None:
+    assert failure("pv_osimrr").startswith(
+        "building 'pv_osimrr' failed: unknown algorithm 'pv_osimrr'; did you mean 'pv_osimr'?"
+    )
+
+
+def test_a_numeric_back_end_is_nothing_to_build() -> None:
+    if "pinocchio" not in registry.names():
+        pytest.skip("Pinocchio is not installed")
+    assert "'pinocchio' is a numeric back end: nothing to build" in failure("pinocchio")
+
+
+def test_a_child_that_dies_is_reported_with_its_exit_status() -> None:
+    build = BackgroundBuild(problem(), "pv_osimr")
+    build._process.kill()
+    build._process.wait()
+    with pytest.raises(CompilerError, match="building 'pv_osimr' ended with exit status -9"):
+        build.poll()
+    build.cancel()
+
+
+@pytest.mark.parametrize("moment", ["at once", "when it is done", "twice"])
+def test_cancel_leaves_no_process_and_no_zombie(moment: str) -> None:
+    build = BackgroundBuild(problem(), "pv_osimr")
+    pid = build._process.pid
+    if moment == "when it is done":
+        finished(build)
+    build.cancel()
+    if moment == "twice":
+        build.cancel()
+    assert gone(pid)
+
+
+def test_beginning_a_build_does_not_wait_for_the_child() -> None:
+    """A problem larger than the 64 KiB that a pipe takes: nobody reads while the child imports."""
+    frames = [Contact(f"c{i:04d}-{'x' * 200}", "foot0") for i in range(400)]
+    build = BackgroundBuild(Problem(walker(), frames), "pv_osimr")
+    try:
+        # Were the child's reading waited for, it would have got as far as setting its niceness.
+        assert build.poll() is None
+        assert os.getpriority(os.PRIO_PROCESS, build._process.pid) < 10 + os.nice(0)
+    finally:
+        build.cancel()
+
+
+def test_what_plug_ins_print_does_not_disturb(tmp_path, monkeypatch) -> None:
+    info = tmp_path / "loud-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: loud\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[delassus_ros.algorithms]\nloud = loud_module\n")
+    (tmp_path / "loud_module.py").write_text("print('hello')\nimport os\nos.write(1, b'hello')\n")
+    before = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{before}")
+    build = BackgroundBuild(Problem(walker(), contacts()), "dense")
+    try:
+        payload = finished(build)
+    finally:
+        build.cancel()
+    assert DelassusSolver(problem(), "dense", prebuilt=payload).solve(Q).matrix.shape == (10, 10)
+
+
+def test_the_child_is_nice() -> None:
+    build = BackgroundBuild(problem(), "pv_osimr")
+    try:
+        expected = min(os.nice(0) + 10, 19)
+        end = time.monotonic() + 60
+        niceness = 0
+        while niceness != expected and build._process.poll() is None and time.monotonic() < end:
+            niceness = os.getpriority(os.PRIO_PROCESS, build._process.pid)
+            os.sched_yield()
+        assert niceness == expected
+    finally:
+        build.cancel()

@@ -1,0 +1,61 @@
+"""Kernels of small formulas: a problem and an algorithm with nothing of a robot in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.algorithms import TracedAlgorithm
+from delassus_ros.compiler import kernel_for, trace
+from delassus_ros.compiler.kernel import Kernel
+from delassus_ros.compiler.trace import Trace
+from delassus_ros.model import Robot
+from delassus_ros.problem import Port
+
+Formula = Callable[[list[Any]], list[Any]]
+
+
+class ToyProblem:
+    """What the compiler asks of a problem: `count` inputs q and one row of outputs.
+
+    The row begins with a 1: that is what a kernel checks to be finite.
+    """
+
+    def __init__(self, count: int, results: int) -> None:
+        self.robot = Robot("toy", [], [], [])
+        self.contacts = ()
+        self.inputs = (Port("q", (count,)),)
+        self.outputs = (Port("G", (1, 1 + results)),)
+        self.canonical_bytes = f"toy {count} {results}".encode()
+
+
+class ToyAlgorithm(TracedAlgorithm):
+    """Evaluates a formula."""
+
+    name = "toy"
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+
+    def evaluate(self, problem, x):
+        return {"G": [[1.0, *self.formula(list(x["q"]))]]}
+
+
+def traced(formula: Formula, count: int, results: int = 1) -> Trace:
+    """Return the trace of a formula of `count` scalars."""
+    return trace(ToyProblem(count, results), ToyAlgorithm(formula))
+
+
+def compiled(formula: Formula, count: int, results: int = 1) -> Kernel:
+    """Return the kernel of a formula."""
+    return kernel_for(ToyProblem(count, results), ToyAlgorithm(formula), use_cache=False)
+
+
+def call(kernel: Kernel, values: Sequence[float]) -> tuple[int, np.ndarray]:
+    """Return status and results of a kernel at `values`."""
+    bound = kernel.bind()
+    bound.inputs["q"][...] = values
+    status = bound.run()
+    return status, bound.outputs["G"][0, 1:].copy()
