@@ -13,8 +13,11 @@ from typing import Any
 
 from benchmarks.cases import AbsentError
 from benchmarks.compilers import Compilation
+from benchmarks.timing import Routine
 from delassus_ros import Problem, algorithms
 from delassus_ros.algorithms import scalars
+from delassus_ros.compiler.kernel import aligned_zeros
+from delassus_ros.model.spatial import Array
 
 ALGORITHM = "pv_osimr"
 FUNCTION = "casadi_kernel"
@@ -78,9 +81,12 @@ def compilation(problem: Problem) -> Compilation:
     return Compilation(source(problem))
 
 
-def address(library: ctypes.CDLL) -> int:
-    """Return the address of the function, which has the C ABI of our kernels."""
-    found = ctypes.cast(getattr(library, f"{FUNCTION}_call"), ctypes.c_void_p).value
-    if found is None:
+def routine(library: ctypes.CDLL, inputs: Array, rows: int) -> Routine:
+    """Return the compiled function with the work area that it asks for."""
+    sizes = [ctypes.c_longlong() for _ in range(4)]
+    getattr(library, f"{FUNCTION}_work")(*map(ctypes.byref, sizes))
+    work = aligned_zeros(max(1, sizes[3].value))
+    address = ctypes.cast(getattr(library, f"{FUNCTION}_call"), ctypes.c_void_p).value
+    if address is None:
         raise AbsentError(f"no function {FUNCTION}_call in the compiled code")
-    return found
+    return Routine(address, inputs, rows, work.ctypes.data, keep=(library, work))

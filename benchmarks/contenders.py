@@ -14,7 +14,6 @@ from benchmarks.compilers import Compilation
 from benchmarks.pinocchio_model import PinocchioProblem
 from benchmarks.timing import Routine
 from delassus_ros import Problem
-from delassus_ros.compiler.kernel import aligned_zeros
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.spatial import Array
 from delassus_ros.testing.conformance import relative_error, textbook
@@ -25,7 +24,6 @@ CPP = "C++ "
 """What the names of Pinocchio's C++ routes begin with."""
 _CHECKED = (3, POOL - 1)
 """Configurations of the pool at which every contender is checked."""
-_WORK = 1 << 20
 
 
 class WrongResultError(Exception):
@@ -125,11 +123,7 @@ class Contenders:
         except AbsentError as error:
             self.notes.append(f"{CASADI}: {error}")
             return
-        work = aligned_zeros(_WORK)
-        self.routines[CASADI] = Routine(
-            casadi_peer.address(library), self.inputs, self.rows, work.ctypes.data,
-            keep=(library, work),
-        )  # fmt: skip
+        self.routines[CASADI] = casadi_peer.routine(library, self.inputs, self.rows)
 
     def _add_pinocchio(self, library: ctypes.CDLL | None) -> None:
         try:

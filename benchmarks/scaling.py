@@ -118,28 +118,30 @@ def growth(
     seconds : per contender and size [s].
     """
     curves = {name: Curve() for name in (*ALGORITHMS, *([PEER] if library else []))}
-    spent: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    traced: dict[str, list[tuple[int, float]]] = {name: [] for name in ALGORITHMS}
+    built: dict[str, list[tuple[int, float]]] = {name: [] for name in ALGORITHMS}
     for x in sizes:
         problem = series.make(x)
         inputs = pool(problem, _POOL)
         routines: dict[str, Routine] = {}
         for name in ALGORITHMS:
             curve = curves[name]
-            if _expected(spent.get((name, "trace"), []), x) > limit:
+            if _expected(traced[name], x) > limit:
+                curve.note = curve.note or f"ends before {x}: tracing takes too long"
                 continue
             start = time.perf_counter()
             curve.counts[x] = ours.operations(problem, name).total
-            spent.setdefault((name, "trace"), []).append((x, time.perf_counter() - start))
-            history = spent.setdefault((name, "build"), [])
-            if curve.note or _expected(history, x) > limit:
+            traced[name].append((x, time.perf_counter() - start))
+            if curve.note or _expected(built[name], x) > limit:
                 curve.note = curve.note or f"times end before {x}: compiling takes too long"
                 continue
+            start = time.perf_counter()
             try:
-                start = time.perf_counter()
                 routines[name] = ours.build(problem, name, inputs, use_cache=False).routine
-                history.append((x, time.perf_counter() - start))
             except DelassusError as error:
-                curve.note = str(error)
+                curve.note = f"times end before {x}: {error}"
+                continue
+            built[name].append((x, time.perf_counter() - start))
         peers = _peers(problem, inputs, library)
         _check(series, x, routines, peers)
         samplers = {name: timing.warm(r) for name, r in (routines | peers).items()}

@@ -139,11 +139,7 @@ def test_casadi_computes_the_matrix(problem):
     needs_compiler()
     pytest.importorskip("casadi")
     library = casadi_peer.compilation(problem).library()
-    work = timing.aligned_zeros(100_000)
-    routine = timing.Routine(
-        casadi_peer.address(library), cases.pool(problem), problem.contacts.rows,
-        work.ctypes.data, keep=work,
-    )  # fmt: skip
+    routine = casadi_peer.routine(library, cases.pool(problem), problem.contacts.rows)
     for i in (0, 5):
         assert error_of(problem, i, routine.matrix(i)) < TOLERANCE
 
