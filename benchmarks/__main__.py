@@ -16,6 +16,7 @@ from benchmarks.measure import Effort, Result, measured
 from benchmarks.report import Report, markdown
 from benchmarks.scaling import SERIES, growth
 from benchmarks.startup import start_up
+from delassus_ros.errors import DelassusError
 
 FULL = Effort(seconds=0.1, algorithms=None, most_operations=40_000)
 QUICK = Effort(seconds=0.02, algorithms=("auto", "pv_osimr"), most_operations=40_000)
@@ -85,13 +86,12 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
     for case in cases:
         try:
             problem = case.load()
-        except AbsentError as error:
+            _say(f"{case.label}: compiling")
+            names = effort.algorithms or ours.traced_names()
+            ready.append(Contenders(case, problem, names, effort.most_operations))
+        except (AbsentError, DelassusError) as error:
             _say(f"{case.label}: left out, {error}")
             report.results.append(Result(case, reason=str(error)))
-            continue
-        _say(f"{case.label}: compiling")
-        names = effort.algorithms or ours.traced_names()
-        ready.append(Contenders(case, problem, names, effort.most_operations))
     library = _library(compilation, report)
     for contenders in ready:
         contenders.finish(library)

@@ -49,6 +49,13 @@ class Contenders:
     algorithms : names of those of ours.
     most_operations : those with more are not compiled, except the chosen one.
 
+    Raises
+    ------
+    DelassusError
+        If the chosen algorithm cannot be compiled.
+    WrongResultError
+        If one of ours differs from the definition.
+
     Attributes
     ----------
     operations : operation count per algorithm of ours.
@@ -97,6 +104,8 @@ class Contenders:
                     return
             built = ours.build(self.problem, name, self.inputs)
         except DelassusError as error:
+            if name == ours.CHOSEN:
+                raise
             self.notes.append(f"{name}: {error}")
             return
         self.operations[name] = built.kernel.operations.total

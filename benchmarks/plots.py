@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of the back end)
 import numpy as np  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.ticker import NullFormatter, NullLocator  # noqa: E402
 
 from benchmarks import ours  # noqa: E402
 from benchmarks.contenders import CASADI  # noqa: E402
@@ -47,7 +50,8 @@ def robots(results: Sequence[Result]) -> Figure:
         axes.bar_label(drawn, fmt="%.2g", fontsize=6)
     axes.set_yscale("log")
     axes.set_ylabel("µs per matrix, warm, median")
-    axes.set_xticks(at, [r.case.label.replace(", ", "\n") for r in results], fontsize=6)
+    labels = [textwrap.fill(r.case.label, 14) for r in results]
+    axes.set_xticks(at, labels, fontsize=6)
     axes.legend()
     return figure
 
@@ -60,11 +64,16 @@ def rows(results: Sequence[Result]) -> Figure:
         axes.loglog(m, values, "o", label=label, color=colour, alpha=0.7)
     axes.set_xlabel("rows m of the matrix")
     axes.set_ylabel("µs per matrix, warm, median")
-    ticks = sorted(set(m))
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.minorticks_off()
+    _mark(axes, sorted(set(m)))
     axes.legend()
     return figure
+
+
+def _mark(axes: Axes, ticks: Sequence[int]) -> None:
+    """Label these values of a logarithmic x axis and no others."""
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def growths(found: Sequence[Growth]) -> Figure:
@@ -73,15 +82,16 @@ def growths(found: Sequence[Growth]) -> Figure:
     for column, growth in enumerate(found):
         for row, what in enumerate(("operations", "µs, warm, minimum")):
             axes = grid[row][column]
-            for name, curve in growth.curves.items():
+            for k, (name, curve) in enumerate(growth.curves.items()):
                 points = curve.counts if row == 0 else curve.minima
                 if points:
                     slope = exponent(points)
                     label = name if slope is None else f"{name}: exponent {slope:.2f}"
                     y = np.array(list(points.values())) * (1.0 if row == 0 else 1e6)
-                    axes.loglog(list(points), y, "o-", label=label)
+                    axes.loglog(list(points), y, "o-", label=label, markersize=8 - 2 * k)
             axes.set_ylabel(what)
             axes.set_xlabel(growth.series.axis, fontsize=7)
+            _mark(axes, growth.series.sizes)
             axes.legend(fontsize=7)
     return figure
 

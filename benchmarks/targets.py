@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks import ours
 from benchmarks.measure import MANY, RESIDENT, Result, best, is_cpp, threaded
-from benchmarks.scaling import Growth, exponent
+from benchmarks.scaling import PEER, Growth, exponent
 from benchmarks.startup import StartUp
 from benchmarks.timing import Timing
 
@@ -99,25 +99,31 @@ def start_up_claims(start: StartUp) -> list[Claim]:
 
 
 def growth_claims(growth: Growth) -> list[Claim]:
-    """Return the claims about a series: exponents, at most those of the theory."""
+    """Return the claims about a series: exponents at most those of the theory, and speed.
+
+    They hold only if the curve goes on to the largest size of the series.
+    """
     claims = []
-    expected = growth.series.expected
+    expected, largest = growth.series.expected, growth.series.sizes[-1]
+    peer = growth.curves.get(PEER)
     for name, curve in growth.curves.items():
-        if not curve.counts:
+        if name == PEER:
             continue
+        where = f"{growth.series.name} up to {largest}, {name}"
         for what, points, slack in (
             ("exponent of the count", curve.counts, _COUNT_SLACK),
             ("exponent of the time", curve.minima, _TIME_SLACK),
         ):
-            found = exponent(points)
-            limit = expected + slack
-            claims.append(
-                Claim(
-                    what,
-                    f"{growth.series.name}, {name}, up to {max(points, default=0)}",
-                    f"≤ {expected:g} + {slack:g}",
-                    "too few sizes" if found is None else f"{found:.2f}",
-                    None if found is None else found <= limit,
-                )
-            )
+            slope, reached = exponent(points), max(points, default=0)
+            found = "too few sizes" if slope is None else f"{slope:.2f}"
+            if reached < largest:
+                found += f", ends at {reached}"
+            holds = slope is not None and slope <= expected + slack and reached == largest
+            claims.append(Claim(what, where, f"≤ {expected:g} + {slack:g}", found, holds))
+        both = sorted(curve.minima.keys() & peer.minima.keys()) if peer else []
+        if peer and both:
+            ratio = peer.minima[both[-1]] / curve.minima[both[-1]]
+            found = f"{ratio:.1f} at {both[-1]}"
+            holds = ratio > 1.0 and both[-1] == largest
+            claims.append(Claim("kernel / best C++, warm", where, "> 1", found, holds))
     return claims

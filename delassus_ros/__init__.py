@@ -8,10 +8,11 @@
 
 __version__ = "0.1.0"
 
+from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.model import Robot, Transform
 from delassus_ros.problem import Problem
-from delassus_ros.solver import BoundSolver, DelassusSolver, Solution
+from delassus_ros.solver import DelassusSolver
 
 __all__ = [
     "BoundSolver",

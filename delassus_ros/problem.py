@@ -10,11 +10,11 @@ from typing import Literal
 
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import ContactError, ProblemError, unknown
-from delassus_ros.model.robot import WORLD, Robot
+from delassus_ros.model.robot import WORLD, JointKind, Robot
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
-OUTPUTS = ("G",)
+OUTPUTS = ("G", "J", "MinvJT")
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,16 @@ class Problem:
     contacts : all contacts that may ever be active.
     axes : ``"contact"`` expresses the rows in each contact's own axes, ``"world"`` in the
         world's; a floating base then needs the input ``base_orientation``.
-    outputs : names of what is computed; ``"G"`` is the Delassus matrix J M⁻¹ Jᵀ.
+    outputs : names of what is computed: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
+        ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ. See :attr:`outputs`.
 
     Raises
     ------
     ContactError
         If a contact names an unknown frame, or one that is fixed to the world.
     ProblemError
-        For unknown axes or outputs.
+        For unknown axes or outputs, and for outputs besides G if a floating joint is not the
+        base.
     """
 
     def __init__(
@@ -68,17 +70,21 @@ class Problem:
         self._robot = robot
         self._contacts = contacts if isinstance(contacts, ContactSet) else ContactSet(contacts)
         self._axes = axes
-        self._outputs = tuple(sorted(set(outputs)))
+        self._outputs = tuple(sorted({"G", *outputs}))
         self._check()
 
     def _check(self) -> None:
         if self._axes not in AXES:
             raise ProblemError(unknown("axes", str(self._axes), AXES, plural="axes"))
-        if not self._outputs:
-            raise ProblemError(f"no output is asked for; outputs: {', '.join(OUTPUTS)}")
         for output in self._outputs:
             if output not in OUTPUTS:
                 raise ProblemError(unknown("output", output, OUTPUTS))
+        inner = [joint.name for joint in self._robot.joints if joint.kind is JointKind.FLOATING]
+        if inner and self._outputs != ("G",):
+            raise ProblemError(
+                f"outputs J and MinvJT are not defined for robots with a floating joint inside "
+                f"the tree, which {inner[0]!r} is: make it the robot's base, or ask for G alone"
+            )
         frames = self._robot.frames
         for contact in self._contacts:
             if contact.frame not in frames:
@@ -121,9 +127,15 @@ class Problem:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """Outputs of the kernel, in order: ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]."""
-        m = self._contacts.rows
-        shapes = {"G": (m, m)}
+        """Outputs of the kernel, in order.
+
+        ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]; ``J`` (m, nv), joint velocities → contact
+        velocities; ``MinvJT`` (nv, m), contact forces → joint accelerations. The nv velocities
+        are those of the joints in model order; a floating base has its root link's twist in
+        the link's own axes, linear first.
+        """
+        m, nv = self._contacts.rows, self._robot.nv
+        shapes = {"G": (m, m), "J": (m, nv), "MinvJT": (nv, m)}
         return tuple(Port(name, shapes[name]) for name in self._outputs)
 
     @cached_property

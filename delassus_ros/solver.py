@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from time import perf_counter
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,112 +12,16 @@ from numpy.typing import ArrayLike
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Status, TracedAlgorithm
 from delassus_ros.batch import BatchSolution, BatchSolver
+from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for, kernel_from
-from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel
+from delassus_ros.compiler.kernel import Array, Kernel
 from delassus_ros.compiler.trace import OperationCount, trace
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError
 from delassus_ros.model.robot import JointKind
 from delassus_ros.problem import Problem
 
 _UNIT_TOLERANCE = 1e-3
-
-
-@dataclass(slots=True)
-class Solution:
-    """The Delassus matrix of the active contacts.
-
-    Attributes
-    ----------
-    matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
-    status : outcome of the computation.
-    contacts : the active contacts, in the order of their rows.
-    row_offsets : first row of each active contact, then k; len(contacts) + 1.
-    algorithm : name of the algorithm.
-    compute_time : wall time of the computation [s].
-    """
-
-    matrix: Array
-    status: Status
-    contacts: tuple[str, ...]
-    row_offsets: tuple[int, ...]
-    algorithm: str
-    compute_time: float
-
-    def block(self, row: str, column: str) -> Array:
-        """Return the block that maps forces at contact `column` to accelerations at `row`.
-
-        Raises
-        ------
-        InputError
-            For a contact that is not active.
-        """
-        return self.matrix[self._rows_of(row), self._rows_of(column)]
-
-    def _rows_of(self, contact: str) -> slice:
-        if contact not in self.contacts:
-            active = ", ".join(self.contacts) or "none"
-            raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
-        i = self.contacts.index(contact)
-        return slice(self.row_offsets[i], self.row_offsets[i + 1])
-
-
-class BoundSolver:
-    """A solver with buffers of its own, for control loops; one per thread.
-
-    A call creates no array: :meth:`solve` always returns the same :class:`Solution`, whose
-    content is valid until the next call.
-
-    Attributes
-    ----------
-    inputs : arrays by port name (``q``, …) to be filled before :meth:`solve`.
-    """
-
-    def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
-        self._contact_set = problem.contacts
-        self._bound: BoundKernel = kernel.bind()
-        self._run = self._bound.run
-        self.inputs: Mapping[str, Array] = self._bound.inputs
-        contacts = problem.contacts
-        self._solution = Solution(
-            self._bound.outputs["G"], Status.OK, contacts.names, contacts.row_offsets,
-            algorithm, 0.0,
-        )  # fmt: skip
-
-    def activate(self, contacts: Iterable[str]) -> None:
-        """Choose the active contacts from the next :meth:`solve` on.
-
-        Raises
-        ------
-        InputError
-            For an unknown contact or one given twice; the active set stays as it was.
-        """
-        contact_set = self._contact_set
-        rows: list[int] = []
-        offsets = [0]
-        indices = contact_set.indices(contacts)
-        for i in indices:
-            rows += range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1])
-            offsets.append(len(rows))
-        self._solution.matrix = self._bound.select(rows)
-        self._solution.contacts = tuple(contact_set[i].name for i in indices)
-        self._solution.row_offsets = tuple(offsets)
-
-    def solve(self) -> Solution:
-        """Compute G at the present inputs for the active contacts; never raises.
-
-        Look at :attr:`Solution.status` before using the matrix.
-        """
-        solution = self._solution
-        start = perf_counter()
-        status = self._run()
-        if status:
-            solution.status = Status(status)
-            solution.matrix.fill(np.nan)
-        else:
-            solution.status = Status.OK
-        solution.compute_time = perf_counter() - start
-        return solution
 
 
 class DelassusSolver:
@@ -230,7 +133,12 @@ class DelassusSolver:
         solution = bound.solve()
         if solution.status is not Status.OK:
             raise self._numerical_error(solution.status, bound)
-        return replace(solution, matrix=solution.matrix.copy())
+        return replace(
+            solution,
+            matrix=solution.matrix.copy(),
+            J=None if solution.J is None else solution.J.copy(),
+            MinvJT=None if solution.MinvJT is None else solution.MinvJT.copy(),
+        )
 
     def solve_batch(
         self,

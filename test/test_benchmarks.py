@@ -59,6 +59,33 @@ def needs_compiler() -> None:
         pytest.skip(str(error))
 
 
+def test_clang_is_preferred_and_its_absence_is_known(monkeypatch, tmp_path):
+    def program(name: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\necho {name} 1.2.3\n")
+        path.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    find = compilers.find.__wrapped__
+    with pytest.raises(AbsentError, match="no C\\+\\+ compiler: install clang"):
+        find()
+    program("gcc")
+    program("g++")
+    assert (find().version, find().is_clang) == ("g++ 1.2.3", False)
+    program("clang")
+    program("clang++")
+    assert (find().version, find().is_clang) == ("clang++ 1.2.3", True)
+
+
+def test_what_the_compiler_says_is_in_the_error(monkeypatch, tmp_path):
+    needs_compiler()
+    monkeypatch.setattr(compilers, "FOLDER", tmp_path)
+    with pytest.raises(AbsentError, match=r"(?s)compilation failed: .*error"):
+        compilers.Compilation("int f(void) { return nothing; }").library()
+    assert compilers.Compilation("int f(void) { return 7; }").library().f() == 7
+    assert len(list(tmp_path.glob("*.so"))) == 1
+
+
 def error_of(problem: Problem, i: int, matrix: np.ndarray) -> float:
     expected = textbook(problem, {"q": cases.pool(problem)[i]})
     return relative_error(problem, matrix, expected)
@@ -287,6 +314,21 @@ def test_claims_take_the_best_route_and_need_both_ratios():
     assert targets.case_claims(result_of(warm), is_clang=True)[0].holds is False
     # With another compiler than clang nothing is claimed.
     assert targets.case_claims(result_of(warm), is_clang=False)[0].holds is None
+
+
+def test_growth_is_claimed_only_up_to_the_largest_size():
+    series = scaling.SERIES[0]
+    linear = {x: 2.0 * x for x in series.sizes}
+    shorter = {x: 1.0 * x for x in series.sizes[:-1]}
+    curves = {
+        "auto": scaling.Curve(linear, linear),
+        "pv_osimr": scaling.Curve({x: x**1.1 for x in series.sizes}, shorter),
+        scaling.PEER: scaling.Curve(minima={x: 3.0 * x for x in series.sizes}),
+    }
+    claims = targets.growth_claims(scaling.Growth(series, curves))
+    assert [claim.holds for claim in claims] == [True, True, True, False, False, False]
+    assert claims[2].found == "1.5 at 500"
+    assert claims[4].found == "1.00, ends at 256"
 
 
 def test_report_names_what_is_absent_and_who_is_fastest():

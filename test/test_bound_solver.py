@@ -12,7 +12,7 @@ import pytest
 from small import massless_problem, problem
 
 from delassus_ros import DelassusSolver
-from delassus_ros import solver as solver_module
+from delassus_ros import bound_solver as solver_module
 from delassus_ros.algorithms import Status
 from delassus_ros.compiler import kernel as kernel_module
 from delassus_ros.errors import InputError

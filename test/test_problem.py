@@ -89,8 +89,7 @@ def test_everything_else_makes_another_problem() -> None:
     [
         ({"axes": "body"}, "unknown axes 'body'; axes: contact, world"),
         ({"axes": "worlds"}, r"did you mean 'world'\?"),
-        ({"outputs": {"L"}}, "unknown output 'L'; outputs: G"),
-        ({"outputs": ()}, "no output is asked for; outputs: G"),
+        ({"outputs": {"L"}}, "unknown output 'L'; outputs: G, J, MinvJT"),
     ],
 )
 def test_refused_axes_and_outputs(arguments: dict[str, object], words: str) -> None:

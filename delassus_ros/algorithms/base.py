@@ -50,9 +50,11 @@ class TracedAlgorithm(Algorithm):
 
     @abstractmethod
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute the outputs of `problem` at `x`, whatever kind of scalars x holds.
+        """Compute at least G of `problem` at `x`, whatever kind of scalars x holds.
 
-        Loops and branches may depend on the problem only, never on a scalar's value.
+        Other outputs are computed as in :mod:`delassus_ros.algorithms.outputs` unless they are
+        returned here. Loops and branches may depend on the problem only, never on a scalar's
+        value.
         """
 
 

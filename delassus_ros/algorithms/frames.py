@@ -158,6 +158,7 @@ class _Builder:
             contacts=() if draft.body is None else self._contacts_on(draft.body, draft.frame),
             placement=snap(draft.placement, 1.0).tolist() if free else None,
             axes=snap(draft.frame.rotation, 1.0).tolist() if free else None,
+            origin=tuple(snap(draft.frame.translation, 1.0).tolist()) if free else (0.0, 0.0, 0.0),
         )
 
     def _contacts_on(self, body: int, frame: Transform) -> tuple[ContactRows, ...]:

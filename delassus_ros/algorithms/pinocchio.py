@@ -98,6 +98,11 @@ class PinocchioModel:
 class Pinocchio(NumericAlgorithm):
     """``pinocchio.computeDelassusMatrix`` (extended force propagators)."""
 
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse outputs besides G: Pinocchio's velocities of planar joints are others."""
+        others = [port.name for port in problem.outputs if port.name != "G"]
+        return f"it computes only G, not {', '.join(others)}" if others else None
+
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
         """Return the computation; see the base class."""
         robot = PinocchioModel(problem.robot)

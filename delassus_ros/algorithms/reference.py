@@ -7,7 +7,7 @@ from typing import Any
 
 import mpmath
 
-from delassus_ros.algorithms import scalars
+from delassus_ros.algorithms import outputs, scalars
 from delassus_ros.algorithms.base import Outputs, TracedAlgorithm
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -54,4 +54,4 @@ def evaluate(
     """
     with mpmath.workdps(digits):
         exact = {name: [mpmath.mpf(float(v)) for v in given] for name, given in inputs.items()}
-        return algorithm.evaluate(problem, exact)
+        return outputs.evaluate(problem, algorithm, exact)

@@ -87,6 +87,7 @@ class Link:
     contacts : contacts on this link.
     placement, axes : of a free link, the rotations from its joint frame to the parent link and
         from its own axes to its body frame.
+    origin : of a free link, its origin in its body frame [m].
     """
 
     name: str
@@ -105,6 +106,7 @@ class Link:
     contacts: tuple[ContactRows, ...]
     placement: Matrix | None = None
     axes: Matrix | None = None
+    origin: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
 
     @property
     def freedom(self) -> int:

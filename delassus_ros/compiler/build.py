@@ -15,6 +15,7 @@ import numpy as np
 
 import delassus_ros
 from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, TracedAlgorithm
+from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.compiler import batch, cache, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.jit import compile_ir, host_identity
@@ -174,7 +175,7 @@ def _check_against_floats(
     """Compare a fresh kernel with its algorithm run on floats, at one configuration."""
     inputs = sample_inputs(kernel.inputs, problem, seed=0)
     try:
-        expected = algorithm.evaluate(problem, {k: v.tolist() for k, v in inputs.items()})
+        expected = evaluate(problem, algorithm, {k: v.tolist() for k, v in inputs.items()})
     except NumericalError:
         # Not positive definite at this configuration: the kernel has to notice too.
         status, _ = _run(kernel, inputs)

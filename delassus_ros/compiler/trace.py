@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.generic import generic as generic_tree
+from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
     ADD,
@@ -121,9 +122,9 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     try:
         if generic:
             with generic_tree(Tree.of(problem), graph.parameter).in_place():
-                results = algorithm.evaluate(problem, inputs)
+                results = evaluate(problem, algorithm, inputs)
         else:
-            results = algorithm.evaluate(problem, inputs)
+            results = evaluate(problem, algorithm, inputs)
     except ZeroDivisionError as error:
         raise CompilerError(
             f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"

@@ -10,10 +10,10 @@ from delassus_msgs.msg import DelassusMatrix, Layout
 from delassus_msgs_py import MatrixWriter, compute_layout_id
 from geometry_msgs.msg import Pose
 
+from delassus_ros.bound_solver import Solution
 from delassus_ros.model import Transform
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
-from delassus_ros.solver import Solution
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 

@@ -1,0 +1,156 @@
+"""What a solver returns, and the solver of control loops, which allocates nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
+from delassus_ros.errors import InputError
+from delassus_ros.problem import Problem
+
+
+@dataclass(slots=True)
+class Solution:
+    """The Delassus matrix of the active contacts.
+
+    Attributes
+    ----------
+    matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
+    status : outcome of the computation.
+    contacts : the active contacts, in the order of their rows.
+    row_offsets : first row of each active contact, then k; len(contacts) + 1.
+    algorithm : name of the algorithm.
+    compute_time : wall time of the computation [s].
+    J : (k, nv) rows of the active contacts, if the problem has the output ``"J"``.
+    MinvJT : (nv, k) columns of the active contacts, if it has ``"MinvJT"``.
+    """
+
+    matrix: Array
+    status: Status
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    algorithm: str
+    compute_time: float
+    J: Array | None = None
+    MinvJT: Array | None = None
+
+    def block(self, row: str, column: str) -> Array:
+        """Return the block that maps forces at contact `column` to accelerations at `row`.
+
+        Raises
+        ------
+        InputError
+            For a contact that is not active.
+        """
+        return self.matrix[self._rows_of(row), self._rows_of(column)]
+
+    def _rows_of(self, contact: str) -> slice:
+        if contact not in self.contacts:
+            active = ", ".join(self.contacts) or "none"
+            raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
+        i = self.contacts.index(contact)
+        return slice(self.row_offsets[i], self.row_offsets[i + 1])
+
+
+class BoundSolver:
+    """A solver with buffers of its own, for control loops; one per thread.
+
+    A call creates no array: :meth:`solve` always returns the same :class:`Solution`, whose
+    content is valid until the next call.
+
+    Attributes
+    ----------
+    inputs : arrays by port name (``q``, …) to be filled before :meth:`solve`.
+    """
+
+    def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
+        self._contact_set = problem.contacts
+        self._bound: BoundKernel = kernel.bind()
+        self._run = self._bound.run
+        self.inputs: Mapping[str, Array] = self._bound.inputs
+        contacts = problem.contacts
+        outputs = self._bound.outputs
+        self._solution = Solution(
+            outputs["G"], Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0,
+            outputs.get("J"), outputs.get("MinvJT"),
+        )  # fmt: skip
+        self._others = [
+            _Slices(name, outputs[name], axis)
+            for name, axis in (("J", 0), ("MinvJT", 1))
+            if name in outputs
+        ]
+
+    def activate(self, contacts: Iterable[str]) -> None:
+        """Choose the active contacts from the next :meth:`solve` on.
+
+        Raises
+        ------
+        InputError
+            For an unknown contact or one given twice; the active set stays as it was.
+        """
+        contact_set = self._contact_set
+        rows: list[int] = []
+        offsets = [0]
+        indices = contact_set.indices(contacts)
+        for i in indices:
+            rows += range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1])
+            offsets.append(len(rows))
+        self._solution.matrix = self._bound.select(rows)
+        for other in self._others:
+            setattr(self._solution, other.name, other.select(rows))
+        self._solution.contacts = tuple(contact_set[i].name for i in indices)
+        self._solution.row_offsets = tuple(offsets)
+
+    def solve(self) -> Solution:
+        """Compute G at the present inputs for the active contacts; never raises.
+
+        Look at :attr:`Solution.status` before using the matrix.
+        """
+        solution = self._solution
+        start = perf_counter()
+        status = self._run()
+        if status:
+            solution.status = Status(status)
+            solution.matrix.fill(np.nan)
+            for other in self._others:
+                other.active.fill(np.nan)
+        else:
+            solution.status = Status.OK
+            for other in self._others:
+                other.take()
+        solution.compute_time = perf_counter() - start
+        return solution
+
+
+class _Slices:
+    """The rows or columns of the active contacts of one output, copied without allocating."""
+
+    def __init__(self, name: str, full: Array, axis: int) -> None:
+        self.name = name
+        self._full, self._axis = full, axis
+        m, n = full.shape[axis], full.shape[1 - axis]
+        numbers, buffer = np.arange(m), aligned_zeros(m * n)
+        shapes = [(k, n) if axis == 0 else (n, k) for k in range(m)]
+        # One view per size, made now, so that a switch of contacts makes none.
+        self._views = [buffer[: k * n].reshape(shape) for k, shape in enumerate(shapes)] + [full]
+        self._numbers = [numbers[:k] for k in range(m + 1)]
+        self.active = full
+        self._chosen = numbers
+
+    def select(self, rows: Sequence[int]) -> Array:
+        """Choose rows (columns) by number; return the array that :meth:`take` fills."""
+        self.active, self._chosen = self._views[len(rows)], self._numbers[len(rows)]
+        for i, row in enumerate(rows):
+            self._chosen[i] = row
+        return self.active
+
+    def take(self) -> None:
+        """Copy what was chosen."""
+        if self.active is not self._full:
+            # Rows are in range; mode="clip" spares take() a buffer for the output.
+            self._full.take(self._chosen, self._axis, self.active, "clip")
