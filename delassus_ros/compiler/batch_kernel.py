@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -21,6 +23,12 @@ _TYPE = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
 )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Return the threads that all batch kernels share; they start when they are needed."""
+    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="delassus_batch")
 
 
 class BatchKernel:
@@ -70,16 +78,14 @@ class BatchKernel:
         edges = [self.width * (blocks * k // threads) for k in range(threads)] + [n]
         # Every part has at least one whole vector; the last one may overlap its neighbour.
         parts = [(min(a, n - self.width), b) for a, b in zip(edges, edges[1:], strict=False)]
-        if threads == 1:
-            self._part(inputs, out, status, pick, layout, 0, n)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            jobs = [
-                pool.submit(self._part, inputs, out, status, pick, layout, first, last)
-                for first, last in parts
-            ]
-            for job in jobs:
-                job.result()
+        # The caller's thread takes the first part; the others wait in a pool that stays.
+        jobs = [
+            _pool().submit(self._part, inputs, out, status, pick, layout, first, last)
+            for first, last in parts[1:]
+        ]
+        self._part(inputs, out, status, pick, layout, *parts[0])
+        for job in jobs:
+            job.result()
 
     def _part(
         self,

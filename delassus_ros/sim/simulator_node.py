@@ -135,6 +135,9 @@ class SimulatorNode(Node):
         self._position[self._places] = simulation.q
         self._velocity[self._places] = simulation.velocity
         self._effort[self._places] = simulation.effort
+        # Before the stamp: what comes after it competes with those who wait for the state.
+        if self._reference_publisher is not None:
+            self._reference.view[...] = simulation.reference_all()
 
         # Stamps identify joint states in the demo: no two may be the same.
         self._stamp = max(self.get_clock().now().nanoseconds, self._stamp + 1)
@@ -152,7 +155,6 @@ class SimulatorNode(Node):
 
         if self._reference_publisher is not None:
             message = self._reference.msg
-            self._reference.view[...] = simulation.reference_all()
             message.header.stamp = stamp
             message.contacts_stamp = self._contacts.header.stamp
             message.sequence += 1
