@@ -54,7 +54,7 @@ class FakeNode(Node):
         rows = [3 * reference.contacts.index(name) + k for name in active for k in range(3)]
         answer.contacts = list(active)
         answer.kinds = ["point"] * len(active)
-        answer.active = [True] * len(active)
+        answer.status = [2] * len(active)
         answer.row_offsets = [3 * i for i in range(len(active) + 1)]
         matrix = np.array(matrix_to_numpy(reference)[np.ix_(rows, rows)])
         if spoil == "wrong":

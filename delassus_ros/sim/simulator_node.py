@@ -119,7 +119,7 @@ class SimulatorNode(Node):
         message = self._reference.msg
         message.contacts = list(names)
         message.kinds = ["point"] * len(names)
-        message.active = [True] * len(names)
+        message.status = [ActiveContacts.ACTIVE] * len(names)
         message.row_offsets = [3 * i for i in range(len(names) + 1)]
         message.axes = DelassusMatrix.AXES_CONTACT
         message.validity = DelassusMatrix.VALIDITY_OK

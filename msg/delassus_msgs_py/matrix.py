@@ -190,9 +190,9 @@ class MatrixWriter:
 
 
 def _row_count(msg: DelassusMatrix) -> int:
-    """Return m after checking that row_offsets, contacts, kinds and active agree."""
+    """Return m after checking that row_offsets, contacts, kinds and status agree."""
     count = len(msg.contacts)
-    for name, values in (("kinds", msg.kinds), ("active", msg.active)):
+    for name, values in (("kinds", msg.kinds), ("status", msg.status)):
         if len(values) != count:
             raise MessageError(
                 f"DelassusMatrix has {len(values)} {name}; expected {count}, one for each contact"

@@ -42,7 +42,7 @@ def walking() -> tuple[DelassusMatrix, np.ndarray]:
     msg = DelassusMatrix(
         contacts=["LF", "RH", "hand"],
         kinds=["point", "point", "surface"],
-        active=[True, True, False],
+        status=[2, 3, 1],
         row_offsets=[0, 3, 6, 12],
         validity=DelassusMatrix.VALIDITY_OK,
     )
@@ -134,7 +134,7 @@ def test_no_active_contact_is_valid_and_empty(row_offsets: list[int]) -> None:
         ("row_offsets", [0, 6, 3, 12], "ascend from 0"),
         ("row_offsets", [3, 6, 9, 12], "ascend from 0"),
         ("kinds", ["point"], "1 kinds; expected 3"),
-        ("active", [True], "1 active; expected 3"),
+        ("status", [2], "1 status; expected 3"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(

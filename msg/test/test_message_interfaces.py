@@ -15,7 +15,7 @@ messages = pytest.importorskip(
 # are the same. Changing a field changes them; constants and comments do not.
 TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
-    "DelassusMatrix": "RIHS01_291479b63e1fe5203799f852e1a9c7d381ad3124dbca341d3d7ce24609924e2a",
+    "DelassusMatrix": "RIHS01_df65efca769fda57e833d2d7d6431cd9290f4b3c90249a763596b2b32929cfec",
     "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
 }
 
