@@ -1,0 +1,49 @@
+"""The README is true: its links exist, and its library example runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    if not path.name.startswith(".")
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_exist(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), target
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_library_example_runs(monkeypatch, tmp_path, capsys):
+    (example,) = [block for block in blocks("python") if "DelassusSolver(" in block]
+    (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(example, names)  # the example as a reader would paste it
+    assert names["solution"].matrix.shape == (6, 6)
+    assert names["many"].matrix.shape == (4096, 12, 12)
+    assert np.isfinite(names["many"].matrix).all()
+    assert "operations" in capsys.readouterr().out
+
+
+def test_the_parameters_are_those_of_the_node():
+    settings = pytest.importorskip("delassus_ros.settings")
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("### Parameters") : text.index("## As a library")]
+    for name in (*settings.DEFAULTS, *settings.CONTACT_DEFAULTS):
+        assert f"{name.split('.')[-1]}`" in table, name
