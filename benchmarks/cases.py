@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.mechanisms import fingertips, mounted, points, surfaces
 from delassus_ros import Contact, Problem, Robot, Transform
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import unknown
 from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array

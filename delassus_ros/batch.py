@@ -12,6 +12,7 @@ from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
@@ -42,11 +43,13 @@ class BatchSolver:
     ----------
     problem : what to compute.
     kernel : its batch kernel.
+    check : the check of its inputs.
     """
 
-    def __init__(self, problem: Problem, kernel: BatchKernel) -> None:
+    def __init__(self, problem: Problem, kernel: BatchKernel, check: InputCheck) -> None:
         self._problem = problem
         self._kernel = kernel
+        self._check = check
 
     def solve(
         self,
@@ -62,7 +65,8 @@ class BatchSolver:
             raise InputError(unknown("layout", str(layout), LAYOUTS))
         if threads < 1:
             raise InputError(f"threads is {threads}, expected at least 1")
-        inputs = self._inputs(Q, base_orientation, layout)
+        given = {"q": Q, "base_orientation": base_orientation}
+        inputs = self._check.batch(given, columns=layout == "columns")
         n = inputs.shape[0 if layout == "rows" else 1]
         contact_set = self._problem.contacts
         indices = contact_set.indices(contact_set.names if active is None else active)
@@ -80,39 +84,6 @@ class BatchSolver:
             matrix[failed if layout == "rows" else (..., failed)] = np.nan
         names = tuple(contact_set[i].name for i in indices)
         return BatchSolution(matrix, status, names, tuple(offsets))
-
-    def _inputs(self, Q: ArrayLike, base_orientation: ArrayLike | None, layout: Layout) -> Array:
-        """Return all input ports side by side, contiguous; a copy only where one is needed."""
-        axis = 1 if layout == "rows" else 0
-        given = {"q": Q, "base_orientation": base_orientation}
-        names = [port.name for port in self._problem.inputs]
-        superfluous = [
-            name for name, values in given.items() if values is not None and name not in names
-        ]
-        if superfluous:
-            raise InputError(
-                f"input {superfluous[0]!r} is not used by this problem; inputs: "
-                + ", ".join(names)
-            )
-        arrays = []
-        for port in self._problem.inputs:
-            values = given[port.name]
-            if values is None:
-                raise InputError(f"input {port.name!r} is missing; it has {port.size} entries")
-            try:
-                array = np.ascontiguousarray(values, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"input {port.name!r} must be an array of numbers") from error
-            expected = f"(N, {port.size})" if layout == "rows" else f"({port.size}, N)"
-            if array.ndim != 2 or array.shape[axis] != port.size:
-                raise InputError(
-                    f"input {port.name!r} has shape {array.shape}, expected {expected}"
-                )
-            arrays.append(array)
-        counts = {array.shape[1 - axis] for array in arrays}
-        if len(counts) > 1:
-            raise InputError(f"inputs differ in the number of configurations: {sorted(counts)}")
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=axis)
 
     def _pick(self, indices: tuple[int, ...]) -> NDArray[np.int64]:
         """Return the value numbers of the active rows and columns, row-major."""

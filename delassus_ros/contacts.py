@@ -30,7 +30,8 @@ class Contact:
     Raises
     ------
     ContactError
-        For an unknown kind, or a selection that is not (k, 6), not finite or not of full rank.
+        For an unknown kind, a selection that is not (k, 6), not finite or not of full rank, or a
+        placement that is not a Transform.
     """
 
     name: str
@@ -43,6 +44,11 @@ class Contact:
     def __post_init__(self) -> None:
         if not self.name:
             raise ContactError(f"contact on frame {self.frame!r}: its name is empty")
+        if not isinstance(self.placement, Transform):
+            raise ContactError(
+                f"contact {self.name!r}: placement must be a Transform, got {self.placement!r}; "
+                "write Transform.from_xyz_rpy((0.1, 0, 0), (0, 0, 0))"
+            )
         if isinstance(self.kind, str):
             if self.kind not in _SELECTIONS:
                 kinds = [*_SELECTIONS, "or a (k, 6) array"]

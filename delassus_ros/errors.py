@@ -18,6 +18,10 @@ class RobotError(DelassusError):
     """The robot description cannot be read or is not physical; names the link or joint."""
 
 
+class GeometryError(DelassusError):
+    """A pose that is no rigid transform; says what was given."""
+
+
 class ContactError(DelassusError):
     """A contact does not fit the robot or the contact set; names the contact."""
 

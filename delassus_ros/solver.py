@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
@@ -14,14 +13,13 @@ from delassus_ros.algorithms.base import Status, TracedAlgorithm
 from delassus_ros.batch import BatchSolution, BatchSolver
 from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.compiler.batch_kernel import Layout
-from delassus_ros.compiler.build import batch_kernel_for, kernel_for, kernel_from
+from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Array, Kernel
+from delassus_ros.compiler.stored import kernel_from
 from delassus_ros.compiler.trace import OperationCount, trace
-from delassus_ros.errors import AlgorithmError, InputError, NumericalError
-from delassus_ros.model.robot import JointKind
+from delassus_ros.errors import AlgorithmError, NumericalError
+from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
-
-_UNIT_TOLERANCE = 1e-3
 
 
 class DelassusSolver:
@@ -57,6 +55,7 @@ class DelassusSolver:
             if prebuilt is None
             else kernel_from(problem, prebuilt)
         )
+        self._check = InputCheck(problem)
         self._local = threading.local()
         self._lock = threading.Lock()
         self._cache = cache
@@ -117,18 +116,12 @@ class DelassusSolver:
             For a q of wrong size or with non-finite entries, an unknown contact, a missing
             or superfluous base orientation, or a quaternion that is not of unit norm.
         NumericalError
-            If M is not positive definite at q; names the joint.
+            If M is not positive definite at q, naming the joint, or if a back end fails.
         """
         bound = self._thread_bound()
         given = {"q": q, "base_orientation": base_orientation}
-        ports = {port.name for port in self._problem.inputs}
-        for name, values in given.items():
-            if name in ports:
-                bound.inputs[name][...] = self._checked(name, values)
-            elif values is not None:
-                raise InputError(
-                    f"input {name!r} is not used by this problem; inputs: {', '.join(ports)}"
-                )
+        for name, values in self._check.single(given).items():
+            bound.inputs[name][...] = values
         bound.activate(self._problem.contacts.names if active is None else active)
         solution = bound.solve()
         if solution.status is not Status.OK:
@@ -169,7 +162,7 @@ class DelassusSolver:
         Raises
         ------
         InputError
-            For wrong shapes or names.
+            For wrong shapes or names, or a quaternion that is not of unit norm.
         AlgorithmError
             If the algorithm is a numeric back end, which has no batch kernel.
         """
@@ -181,7 +174,7 @@ class DelassusSolver:
                         "batches; call solve() for each configuration"
                     )
                 kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
-                self._batch = BatchSolver(self._problem, kernel)
+                self._batch = BatchSolver(self._problem, kernel, self._check)
         return self._batch.solve(Q, active, threads, base_orientation, layout, out)
 
     def _thread_bound(self) -> BoundSolver:
@@ -189,50 +182,6 @@ class DelassusSolver:
         if bound is None:
             bound = self._local.bound = self.bind()
         return bound
-
-    def _checked(self, name: str, values: ArrayLike | None) -> Array:
-        """Return an input as an array of the right shape with finite entries."""
-        shape = next(port.shape for port in self._problem.inputs if port.name == name)
-        if values is None:
-            raise InputError(f"input {name!r} is missing; it has shape {shape}")
-        try:
-            result = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"input {name!r} must be numbers of shape {shape}") from error
-        if result.shape != shape:
-            order = (
-                f"; joints: {', '.join(self._problem.robot.joint_names)}" if name == "q" else ""
-            )
-            raise InputError(f"input {name!r} has shape {result.shape}, expected {shape}{order}")
-        if not np.isfinite(result).all():
-            k = int(np.flatnonzero(~np.isfinite(result))[0])
-            joint = f" (joint {self._joint_of(k)!r})" if name == "q" else ""
-            raise InputError(f"{name}[{k}]{joint} is {result[k]}, expected a finite number")
-        for first, what in self._quaternions(name):
-            norm = float(np.linalg.norm(result[first : first + 4]))
-            if abs(norm - 1.0) > _UNIT_TOLERANCE:
-                raise InputError(
-                    f"{what} has norm {norm:.4g}, expected a unit quaternion x, y, z, w"
-                )
-        return result
-
-    def _quaternions(self, name: str) -> list[tuple[int, str]]:
-        """Return where an input holds quaternions, each with what to call it."""
-        if name == "base_orientation":
-            return [(0, name)]
-        robot = self._problem.robot
-        return [
-            (offset + 3, f"q[{offset + 3}:{offset + 7}] (joint {joint.name!r})")
-            for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
-            if joint.kind is JointKind.FLOATING
-        ]
-
-    def _joint_of(self, q_index: int) -> str:
-        robot = self._problem.robot
-        named = [
-            (o, j.name) for o, j in zip(robot.q_offsets, robot.joints, strict=True) if j.kind.nq
-        ]
-        return [name for offset, name in named if offset <= q_index][-1]
 
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
         """Return the error with the joint at fault, found by running on floats."""
@@ -244,4 +193,5 @@ class DelassusSolver:
                 return error
             except (ZeroDivisionError, OverflowError) as error:
                 return NumericalError(f"{self.algorithm}: {error} at q = {values['q']}")
-        return NumericalError(f"{self.algorithm}: {status.name} at q = {bound.inputs['q']}")
+        hint = " (its log says why)" if status is Status.FAILED else ""
+        return NumericalError(f"{self.algorithm}: {status.name}{hint} at q = {bound.inputs['q']}")

@@ -8,8 +8,8 @@ import numpy as np
 from small import Counting, tiny
 
 from delassus_ros.compiler import kernel_for
-from delassus_ros.compiler.build import sample_inputs
 from delassus_ros.compiler.kernel import Kernel
+from delassus_ros.compiler.samples import sample_inputs
 
 
 def works(kernel: Kernel) -> bool:

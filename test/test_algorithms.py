@@ -11,7 +11,7 @@ from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus_ros.algorithms.pv_osimr import Decision, paper_nodes
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook

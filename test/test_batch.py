@@ -9,9 +9,10 @@ import robots
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.batch import transpose
-from delassus_ros.compiler.build import sample_inputs
 from delassus_ros.compiler.ir import Writer
+from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import AlgorithmError, InputError
+from delassus_ros.model import JointKind
 from delassus_ros.testing import ALL, random_problem
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
@@ -82,7 +83,7 @@ def test_result_is_written_to_out(solver):
     [
         ({"Q": np.zeros((4, 11))}, r"shape \(4, 11\), expected \(N, 12\)"),
         ({"Q": np.zeros(12)}, r"shape \(12,\), expected \(N, 12\)"),
-        ({"Q": [["a"]]}, "must be an array of numbers"),
+        ({"Q": [["a"]]}, r"input 'q' must be numbers of shape \(N, 12\)"),
         ({"Q": np.zeros((4, 12)), "threads": 0}, "threads is 0, expected at least 1"),
         ({"Q": np.zeros((4, 12)), "layout": "row"}, "unknown layout 'row'; did you mean 'rows'"),
         ({"Q": np.zeros((4, 12)), "active": ["LF_FOT"]}, "did you mean 'LF_FOOT'"),
@@ -112,6 +113,43 @@ def test_world_axes_take_an_orientation_per_configuration():
     if orientation is not None:
         with pytest.raises(InputError, match="'base_orientation' is missing"):
             solver.solve_batch(Q)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_quaternions_of_every_configuration_are_checked(layout) -> None:
+    problem = random_problem(2, ALL, "world")
+    solver = DelassusSolver(problem, cache=False)
+    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(5)]
+    Q = np.array([sample["q"] for sample in samples])
+    turns = np.array([sample["base_orientation"] for sample in samples])
+    robot = problem.robot
+    start, name = next(
+        (offset + 3, joint.name)
+        for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+        if joint.kind is JointKind.FLOATING
+    )
+
+    def solve(Q, turns):
+        given = (Q, turns) if layout == "rows" else (Q.T, turns.T)
+        return solver.solve_batch(given[0], base_orientation=given[1], layout=layout)
+
+    # Of unit norm within rounding; what is not finite is the status of its configuration.
+    slightly = Q.copy()
+    slightly[2, start : start + 4] *= 1 + 1e-5
+    assert not solve(slightly, turns).status.any()
+    for bad in (np.nan, np.inf):
+        not_finite = turns.copy()
+        not_finite[1, 2] = bad
+        assert np.flatnonzero(solve(Q, not_finite).status).tolist() == [1]
+    wrong = Q.copy()
+    wrong[3, start : start + 4] *= 2.0
+    words = rf"configuration 3: q\[{start}:{start + 4}\] \(joint '{name}'\) has norm 2, expected"
+    with pytest.raises(InputError, match=words):
+        solve(wrong, turns)
+    wrong = turns.copy()
+    wrong[4] = 0.0
+    with pytest.raises(InputError, match="configuration 4: base_orientation has norm 0, expected"):
+        solve(Q, wrong)
 
 
 def test_a_numeric_back_end_says_that_it_has_no_batches(solver):

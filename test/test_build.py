@@ -13,7 +13,10 @@ from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.algorithms.dense import Dense
 from delassus_ros.algorithms.scalars import positive
 from delassus_ros.compiler import cache, kernel_for
-from delassus_ros.compiler.build import kernel_from, sample_inputs, serialized_kernel
+from delassus_ros.compiler.batch_kernel import BatchKernel
+from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
+from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
 from delassus_ros.errors import CompilerError
 from delassus_ros.model import JointKind
 from delassus_ros.testing import ALL, random_problem
@@ -47,6 +50,12 @@ def test_a_kernel_that_differs_from_its_algorithm_is_refused() -> None:
         kernel_for(tiny(), Fickle(float("nan")), use_cache=False)
 
 
+def test_a_batch_kernel_that_differs_from_its_algorithm_is_refused() -> None:
+    with pytest.raises(CompilerError, match="'fickle' differs from the algorithm on floats: outp"):
+        batch_kernel_for(tiny(), Fickle(1.0 + 1e-6), use_cache=False)
+    batch_kernel_for(tiny(), Fickle(1.0 + 1e-12), use_cache=False)
+
+
 class Guarded(TracedAlgorithm):
     """Fails on floats; in the trace only if it is told to keep the check."""
 
@@ -66,6 +75,9 @@ def test_a_kernel_must_fail_where_its_algorithm_fails() -> None:
     kernel_for(tiny(), Guarded(keep=True), use_cache=False)
     with pytest.raises(CompilerError, match="'guarded' reports success where the algorithm fails"):
         kernel_for(tiny(), Guarded(keep=False), use_cache=False)
+    batch_kernel_for(tiny(), Guarded(keep=True), use_cache=False)
+    with pytest.raises(CompilerError, match="'guarded' reports success where the algorithm fails"):
+        batch_kernel_for(tiny(), Guarded(keep=False), use_cache=False)
 
 
 def test_building_is_logged_with_the_operations(caplog) -> None:
@@ -110,6 +122,59 @@ def test_code_that_is_no_object_file_is_refused() -> None:
     digest, operations, _, *pairs = cache.unpack(serialized_kernel(tiny(), Counting()))
     with pytest.raises(CompilerError, match="not an object file"):
         kernel_from(tiny(), cache.pack(digest, operations, b"\x7fnonsense", *pairs))
+
+
+def batch_payload(problem: Problem) -> tuple[BatchKernel, bytes]:
+    kernel = batch_kernel_for(problem, Counting(), use_cache=False)
+    return kernel, serialized(kernel, problem)
+
+
+def test_a_serialized_batch_kernel_is_the_same() -> None:
+    for this in (problem(), problem(axes="world"), problem(outputs={"G", "J", "MinvJT"})):
+        kernel, payload = batch_payload(this)
+        loaded = batch_kernel_from(this, payload)
+        assert (loaded.code, loaded.width) == (kernel.code, kernel.width)
+        assert loaded.work_size == kernel.work_size
+        assert np.array_equal(loaded.unique, kernel.unique)
+
+
+def test_a_batch_kernel_is_checked_when_it_is_loaded() -> None:
+    _, payload = batch_payload(tiny())
+    digest, description, code, *results = cache.unpack(payload)
+    with pytest.raises(CompilerError, match="is that of another problem"):
+        batch_kernel_from(Problem(tiny().robot, [Contact("c0", "base")]), payload)
+    for cut in (0, 3, 100, -1):
+        with pytest.raises(CompilerError, match="damaged"):
+            batch_kernel_from(tiny(), payload[:cut])
+    for wrong in (b"{}", b"[]", b'{"width": 4, "work_size": 99, "unique": [0, 1]}'):
+        with pytest.raises(CompilerError, match="damaged"):
+            batch_kernel_from(tiny(), cache.pack(digest, wrong, code, *results))
+    with pytest.raises(CompilerError, match="not an object file"):
+        batch_kernel_from(tiny(), cache.pack(digest, description, b"nonsense", *results))
+    changed = results[1][:-1] + bytes([results[1][-1] ^ 1])
+    with pytest.raises(CompilerError, match="does not reproduce its stored results"):
+        batch_kernel_from(
+            tiny(), cache.pack(digest, description, code, results[0], changed, results[2])
+        )
+
+
+def test_a_cached_batch_kernel_that_fails_its_replay_is_compiled_anew(caplog) -> None:
+    batch_kernel_for(tiny(), Counting())
+    (file,) = cache.folder().glob("*-batch.kernel")
+    key = file.name.removesuffix(".kernel")
+    payload = cache.load(key)
+    assert payload is not None
+    *parts, last = cache.unpack(payload)
+    cache.store(key, cache.pack(*parts, last[:-1] + bytes([last[-1] ^ 1])))
+    algorithm = Counting()
+    batch_kernel_for(tiny(), algorithm)
+    assert algorithm.calls > 0
+    assert "cached batch kernel of counting compiled anew: the compiled kernel does not" in (
+        caplog.text
+    )
+    again = Counting()
+    batch_kernel_for(tiny(), again)
+    assert again.calls == 0
 
 
 def test_sample_inputs_make_sense() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import stat
 import subprocess
@@ -17,7 +16,7 @@ from small import Counting, contacts, problem, tiny, walker
 
 from delassus_ros import Problem
 from delassus_ros.compiler import build, cache, kernel_for
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.samples import sample_inputs
 
 
 @pytest.fixture
@@ -62,6 +61,79 @@ def test_folder_and_file_are_private_whatever_the_umask(home: Path) -> None:
         os.umask(before)
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (home.parent, home, file)]
     assert modes == [0o700, 0o700, 0o600]
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_missing_parents_are_made_private_whatever_the_umask(
+    tmp_path: Path, monkeypatch, umask: int
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a" / "b" / "c"))
+    before = os.umask(umask)
+    try:
+        cache.store("k", b"payload")
+    finally:
+        os.umask(before)
+    assert cache.load("k") == b"payload"
+    made = [tmp_path / part for part in ("a", "a/b", "a/b/c", "a/b/c/delassus_ros")]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o700] * 4
+
+
+def kept(home: Path) -> set[str]:
+    return {path.name.removesuffix(".kernel") for path in home.iterdir()}
+
+
+def aged(home: Path, *keys: str) -> None:
+    """Make kernels look used long ago, the first one before the others."""
+    for second, key in enumerate(keys, start=1):
+        os.utime(home / f"{key}.kernel", (second, second))
+
+
+def test_the_least_recently_used_kernels_go_beyond_a_number_of_files(home, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "_MOST_FILES", 3)
+    for key in "abc":
+        cache.store(key, b"x")
+    aged(home, "a", "b", "c")
+    assert cache.load("a") == b"x", "which counts as a use"
+    cache.store("d", b"x")
+    assert kept(home) == {"a", "c", "d"}
+    cache.store("d", b"y")
+    assert kept(home) == {"a", "c", "d"}, "replacing one removes none"
+
+
+def test_the_least_recently_used_kernels_go_beyond_a_size(home, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "_MOST_BYTES", 3_500)
+    for key in "abc":
+        cache.store(key, bytes(1000))
+    aged(home, "b", "a", "c")
+    cache.store("d", bytes(1000))
+    assert kept(home) == {"a", "c", "d"}
+    cache.store("e", bytes(5000))
+    assert kept(home) == {"e"}, "what was just stored stays"
+
+
+def test_nothing_but_kernels_is_removed(home, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "_MOST_FILES", 1)
+    cache.store("a", b"x")
+    (home / "notes.txt").write_text("mine")
+    (home / "folder.kernel").mkdir()
+    aged(home, "a")
+    cache.store("b", b"x")
+    assert kept(home) == {"b", "notes.txt", "folder"}
+
+
+def test_a_kernel_that_cannot_be_removed_is_logged(home, monkeypatch, caplog) -> None:
+    monkeypatch.setattr(cache, "_MOST_FILES", 1)
+    cache.store("a", b"x")
+    aged(home, "a")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        cache.store("b", b"x")
+    assert "old kernels not removed from the cache: " in caplog.text
+    assert cache.load("b") == b"x"
 
 
 def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) -> None:
@@ -157,6 +229,12 @@ def test_pack_and_unpack() -> None:
             cache.unpack(packed[:cut])
 
 
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a Python that imports this package and these tests."""
+    paths = [str(Path(__file__).parent), str(Path(cache.__file__).parents[2])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
 def write_many(key: str, byte: int) -> None:
     """Store large payloads of one byte value, and read what is there in between."""
     for _ in range(20):
@@ -167,13 +245,21 @@ def write_many(key: str, byte: int) -> None:
 
 
 def test_many_writers_leave_one_valid_file(home: Path, caplog) -> None:
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write_many, args=("k", byte)) for byte in range(4)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(60)
-    assert [writer.exitcode for writer in writers] == [0] * 4
+    code = "import sys; from test_cache import write_many; write_many('k', int(sys.argv[1]))"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(byte)], env=environment(), stderr=subprocess.PIPE
+        )
+        for byte in range(4)
+    ]
+    try:
+        said = [writer.communicate(timeout=60)[1] for writer in writers]
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    assert [writer.returncode for writer in writers] == [0] * 4, said
+    assert said == [b""] * 4
     assert [path.name for path in home.iterdir()] == ["k.kernel"]
     found = cache.load("k")
     assert found is not None and len(found) == 300_000
@@ -196,6 +282,5 @@ def test_another_process_hits(home: Path) -> None:
         "kernel_for(tiny(), algorithm)\n"
         "raise SystemExit(algorithm.calls)\n"
     )
-    paths = [str(Path(__file__).parent), str(Path(cache.__file__).parents[2])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "7"}
-    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+    done = subprocess.run([sys.executable, "-c", code], env=environment(PYTHONHASHSEED="7"))
+    assert done.returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import robots
+from cli_support import QUADRUPED, output, refusal
 from urdf_text import joint, link, robot_xml
 
 import delassus_ros
@@ -18,7 +19,6 @@ from delassus_ros.algorithms import TracedAlgorithm, registry
 from delassus_ros.cli import text
 from delassus_ros.cli.main import main
 
-QUADRUPED = str(robots.quadruped())
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 
 
@@ -50,24 +50,6 @@ def arm(tmp_path: Path) -> str:
     return str(path)
 
 
-def output(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """Run the command, which must succeed and print no error."""
-    assert main(argv) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    assert all(line == line.rstrip() for line in captured.out.splitlines())
-    return captured.out
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """Run the command, which must fail with the text of the error alone."""
-    assert main(argv) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err and captured.err.count("\n") == 1
-    return captured.err
-
-
 def printed_matrix(out: str, rows: int) -> np.ndarray:
     """Return the matrix in the output of `compute`."""
     lines = out.split("\n\n")[1].splitlines()
@@ -83,6 +65,7 @@ def test_list_names_every_algorithm(capsys, monkeypatch) -> None:
     assert listed["dense"].split(maxsplit=1)[1].startswith("compiled")
     for name in algorithms.names():
         assert len(listed[name].split()) > 3, "a line of explanation"
+        assert "see the" not in listed[name], "a line that stands alone"
     assert "`" not in out
     assert re.search(r"Not available:\n  (.*\n  )*absent +needs the package 'absent'", out)
 
@@ -178,7 +161,7 @@ def test_compute_in_world_axes(capsys) -> None:
     upright = printed_matrix(output(capsys, *arguments, "--orientation", "0,0,0,1"), 3)
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     assert np.allclose(G, turn @ upright @ turn.T, rtol=1e-4, atol=1e-5)
-    assert "'base_orientation' is missing" in refusal(capsys, *arguments)
+    assert "root link: add --orientation X,Y,Z,W, for example" in refusal(capsys, *arguments)
 
 
 def test_compute_says_when_the_matrix_is_singular(capsys, tmp_path: Path) -> None:
@@ -282,7 +265,7 @@ def test_errors_of_the_command_line(capsys, argv, words: str) -> None:
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["", "list", "inspect", "compute", "compare"])
+@pytest.mark.parametrize("verb", ["", "list", "inspect", "compute", "compare", "export"])
 def test_help_has_an_example(capsys, verb: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main([verb, "--help"] if verb else ["--help"])
@@ -314,8 +297,6 @@ def test_in_a_process_of_its_own() -> None:
 
 
 def test_a_terminal_without_unicode_and_a_reader_that_has_seen_enough() -> None:
-    import os
-
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     assert run("list", env=environment).returncode == 0
     reader, writer = os.pipe()

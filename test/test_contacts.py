@@ -64,6 +64,12 @@ def test_an_empty_name_is_refused() -> None:
         Contact("", "foot")
 
 
+@pytest.mark.parametrize("placement", [None, np.eye(4), (0.1, 0.0, 0.0)])
+def test_a_placement_that_is_no_transform_is_refused(placement: object) -> None:
+    with pytest.raises(ContactError, match="'c': placement must be a Transform, got "):
+        Contact("c", "f", "point", placement)  # type: ignore[arg-type]
+
+
 def test_set_keeps_order_and_offsets() -> None:
     contacts = four()
     assert contacts.names == ("LF", "RF", "LH", "RH")

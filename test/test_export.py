@@ -89,6 +89,8 @@ def test_header_compiles_as_c_and_lists_the_ports(problem, tmp_path):
         "int32_t my_robot_kernel(const double *in, double *out, double *work);",
     ):  # fmt: skip
         assert line in exported.header
+    assert "MY_ROBOT_NOT_FINITE = 2," in exported.header
+    assert "FAILED" not in exported.header, "a status of back ends"
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")

@@ -180,7 +180,24 @@ def test_a_back_end_without_its_package_is_absent_with_the_reason(tmp_path: Path
             print(error)
         """
     said = run(tmp_path, code, block="pinocchio")
-    assert "algorithm 'pinocchio' is not available: needs the package 'pinocchio'" in said
+    assert "'pinocchio' is not available: needs Pinocchio: pip install pin; ROS: ros-$ROS" in said
+
+
+def test_an_entry_point_that_registers_nothing_is_named(tmp_path: Path) -> None:
+    plug_in(tmp_path, "empty", {"lazy": "lazy_module"}, lazy_module="x = 1\n")
+    plug_in(tmp_path, "good", {"theirs": "good_module"}, good_module=PLUG_IN)
+    plug_in(tmp_path, "early", {"first": "early_module"},
+            early_module=PLUG_IN.replace("theirs", "first"))  # fmt: skip
+    code = """
+        import early_module
+        from delassus_ros import algorithms
+        print(algorithms.names())
+        absent = algorithms.unavailable()
+        print({name: absent[name] for name in absent if name != "pinocchio"})
+        """
+    said = run(tmp_path, code)
+    assert "'first'" in said and "'theirs'" in said
+    assert "{'lazy': 'lazy_module registers no algorithm; use @register'}" in said
 
 
 def test_a_plug_in_may_look_around_and_threads_find_everything(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import robots
 import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, ProblemError, RobotError
-from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
+from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 ROBOTS = {

@@ -274,6 +274,48 @@ def test_a_numeric_back_end_behaves_like_a_compiled_one(numeric, solver) -> None
     assert np.isnan(bound.solve().matrix).all()
 
 
+@pytest.fixture
+def failing():
+    """Register a back end that raises what it is given; None: it returns no status."""
+    errors: list[Exception | None] = []
+
+    @algorithms.register("failing")
+    class Failing(NumericAlgorithm):
+        """Raises."""
+
+        def prepare(self, problem):
+            def compute(inputs, outputs):
+                outputs["G"][...] = 1.0
+                if not errors:
+                    return Status.OK
+                error = errors.pop()
+                if error is not None:
+                    raise error
+
+            return compute
+
+    yield errors
+    del registry._registry["failing"]
+
+
+def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplog) -> None:
+    solver = DelassusSolver(problem(), "failing", cache=False)
+    bound = solver.bind()
+    bound.activate(["c0"])
+    for error in (RuntimeError("lost"), RuntimeError("again"), KeyError("other"), None):
+        failing.append(error)
+        solution = bound.solve()
+        assert solution.status is Status.FAILED
+        assert np.isnan(solution.matrix).all()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["algorithm 'failing' failed; further errors of this kind are not logged"] * 3
+    assert "RuntimeError: lost" in caplog.text and "again" not in caplog.text
+    assert bound.solve().status is Status.OK
+    failing.append(RuntimeError("lost"))
+    with pytest.raises(NumericalError, match=r"failing: FAILED \(its log says why\) at q = "):
+        solver.solve(Q)
+
+
 def test_unknown_algorithms_are_refused() -> None:
     with pytest.raises(AlgorithmError, match="unknown algorithm 'pv'"):
         DelassusSolver(tiny(), "pv")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from rigid_body import axis_rotation
 
+from delassus_ros.errors import GeometryError
 from delassus_ros.model import Inertia, Transform
 from delassus_ros.model.spatial import rotation_between, rotation_from_rpy, skew
 
@@ -80,6 +81,58 @@ def test_transform_composes_and_inverts(rng: np.random.Generator) -> None:
     identity = a @ a.inverse()
     assert np.allclose(identity.rotation, np.eye(3), rtol=0, atol=1e-15)
     assert np.allclose(identity.translation, 0.0, rtol=0, atol=1e-15)
+
+
+TURN = rotation_from_rpy((0.3, -1.1, 2.0))
+
+
+@pytest.mark.parametrize(
+    "rotation",
+    [
+        2.0 * np.eye(3),
+        np.zeros((3, 3)),
+        np.diag([1.0, 1.0, -1.0]),
+        -np.eye(3),
+        TURN[:, [1, 0, 2]],
+        TURN.round(4),
+        TURN + 1e-5 * np.eye(3),
+        np.array([[1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        np.full((3, 3), np.nan),
+        np.where(np.eye(3) > 0, np.inf, 0.0),
+    ],
+)
+def test_what_is_no_rotation_is_refused(rotation: np.ndarray) -> None:
+    with pytest.raises(GeometryError, match="is not a rotation matrix; expected orthonormal") as e:
+        Transform(rotation)
+    assert str((rotation + 0.0).tolist()) in str(e.value)
+    with pytest.raises(GeometryError):
+        Transform(rotation.T, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("rotation", "translation", "words"),
+    [
+        (np.eye(3), (0.0, np.nan, 0.0), r"translation \[0.0, nan, 0.0\] has entries that are not"),
+        (np.eye(3), (0.0, 0.0, -np.inf), "not finite"),
+        (np.eye(3), (0.0, 0.0), r"translation must be numbers of shape \(3,\), got \(0.0, 0.0\)"),
+        (np.eye(4), (0, 0, 0), r"rotation must be numbers of shape \(3, 3\), got array"),
+        ("x", (0, 0, 0), r"rotation must be numbers of shape \(3, 3\), got 'x'"),
+        (np.eye(3), None, "translation must be numbers"),
+    ],
+)
+def test_what_is_no_pose_is_refused(rotation, translation, words: str) -> None:
+    with pytest.raises(GeometryError, match=words):
+        Transform(rotation, translation)
+
+
+def test_a_rotation_of_single_precision_is_one_and_stays_one() -> None:
+    single = Transform(TURN.astype(np.float32))
+    # Errors add up in products; what follows from good transforms is never refused.
+    power = single
+    for _ in range(200):
+        power = power @ single
+    assert np.linalg.norm(power.rotation @ power.rotation.T - np.eye(3)) > 1e-6
+    assert np.array_equal(power.inverse().rotation, power.rotation.T)
 
 
 def test_motion_to_child_moves_the_point_of_reference(rng: np.random.Generator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 
@@ -93,6 +94,58 @@ def test_a_child_that_dies_is_reported_with_its_exit_status() -> None:
     with pytest.raises(CompilerError, match="building 'pv_osimr' ended with exit status -9"):
         build.poll()
     build.cancel()
+
+
+def test_what_a_dying_child_said_is_in_the_error(tmp_path, monkeypatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.stderr.write('x' * 9000 + 'the disk is full')\nimport os\nos._exit(3)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = failure("pv_osimr")
+    assert said.startswith("building 'pv_osimr' ended with exit status 3: xxx")
+    assert said.endswith("xxxthe disk is full") and len(said) < 3000
+
+
+@pytest.mark.parametrize("answer", [b"", b"\x01", b"not an answer at all", b"\x00" * 8])
+def test_an_unreadable_answer_is_an_error(answer: bytes) -> None:
+    build = BackgroundBuild(problem(), "pv_osimr")
+    try:
+        build._process.wait(60)
+        build._output.seek(0)
+        build._output.truncate()
+        build._output.write(answer)
+        with pytest.raises(CompilerError, match="building 'pv_osimr' gave an unreadable answer"):
+            build.poll()
+    finally:
+        build.cancel()
+
+
+def test_the_child_does_not_import_from_the_current_folder(tmp_path, monkeypatch) -> None:
+    for name in ("delassus_ros", "numpy", "pickle"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", os.environ.get("PYTHONPATH", "")]))
+    build = BackgroundBuild(problem(), "pv_osimr")
+    try:
+        assert finished(build)
+    finally:
+        build.cancel()
+
+
+def test_relative_import_paths_stay_what_they_are(tmp_path, monkeypatch, caplog) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "sitecustomize.py").write_text(
+        "import sys\nsys.stderr.write('found by its relative path')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"here{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    caplog.set_level(logging.INFO, logger="delassus_ros")
+    build = BackgroundBuild(problem(), "pv_osimr")
+    try:
+        assert finished(build)
+    finally:
+        build.cancel()
+    assert "building 'pv_osimr' succeeded and said: found by its relative path" in caplog.text
 
 
 @pytest.mark.parametrize("moment", ["at once", "when it is done", "twice"])

@@ -84,7 +84,7 @@ class Route:
 
 @register("auto")
 class Auto(TracedAlgorithm):
-    """Chooses per independent tree, node and segment; see the module."""
+    """The cheapest mixture of the other algorithms for each robot, by operation count."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""

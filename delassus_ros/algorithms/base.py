@@ -26,6 +26,8 @@ class Status(IntEnum):
     """A joint-space inertia or a pivot of the base is not positive."""
     NOT_FINITE = 2
     """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
+    FAILED = 3
+    """The back end raised an error; the log says which. Compiled kernels never give it."""
 
 
 class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)

@@ -25,13 +25,7 @@ from delassus_ros.algorithms.propagation import (
     fill,
 )
 from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import (
-    Matrix,
-    identity,
-    matmul,
-    transpose,
-    zeros,
-)
+from delassus_ros.algorithms.scalars import Matrix, identity, matmul, transpose, zeros
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree, rows_of
 from delassus_ros.model.robot import WORLD

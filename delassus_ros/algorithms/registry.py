@@ -14,8 +14,11 @@ from delassus_ros.errors import AlgorithmError, unknown
 
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
 _BUILT_IN = ("auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
-_BACK_ENDS = {"pinocchio": "pinocchio"}
-"""Algorithm module → package it needs; absent where the package is."""
+_BACK_ENDS = {
+    # On PyPI Pinocchio is called pin; what is called pinocchio there is another package.
+    "pinocchio": "needs Pinocchio: pip install pin; ROS: ros-$ROS_DISTRO-pinocchio",
+}
+"""Algorithm module → what to say where the package that it needs is absent."""
 
 _log = logging.getLogger(__name__)
 _registry: dict[str, Algorithm] = {}
@@ -68,18 +71,29 @@ def _discover() -> None:
 def _import_all() -> None:
     for name in _BUILT_IN:
         importlib.import_module(f"delassus_ros.algorithms.{name}")
-    for name, package in _BACK_ENDS.items():
+    for name, needs in _BACK_ENDS.items():
         try:
             importlib.import_module(f"delassus_ros.algorithms.{name}")
         except ImportError as error:
-            _broken[name] = f"needs the package {package!r} ({error})"
+            _broken[name] = f"{needs} ({error})"
     for entry in entry_points(group=ENTRY_POINT_GROUP):
+        before = len(_registry)
         try:
             entry.load()
         except Exception as error:
             # Somebody else's code: whatever it raises, the others stay usable and it is named.
             _broken[entry.name] = f"{type(error).__name__} in {entry.value}: {error}"
             _log.warning("algorithm %r of %s cannot be loaded: %s", entry.name, entry.value, error)
+        else:
+            if len(_registry) == before and not _registers(entry.module):
+                _broken[entry.name] = f"{entry.value} registers no algorithm; use @register"
+                _log.warning("entry point %r: %s", entry.name, _broken[entry.name])
+
+
+def _registers(module: str) -> bool:
+    """Return True if a module that was imported before has registered something."""
+    origins = [type(algorithm).__module__ for algorithm in _registry.values()]
+    return any(origin == module or origin.startswith(f"{module}.") for origin in origins)
 
 
 def names() -> tuple[str, ...]:

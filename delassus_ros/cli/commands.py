@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +14,10 @@ from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.cli import text
 from delassus_ros.cli.options import configuration_of, orientation_of, problem_of, robot_of
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.cli.parameter_file import settings_of
+from delassus_ros.compiler.export import Target, export
+from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -67,6 +72,11 @@ def compute(options: argparse.Namespace) -> str:
     problem = problem_of(options)
     solver = DelassusSolver(problem, options.algorithm)
     q, orientation = configuration_of(options, problem.robot), orientation_of(options)
+    if orientation is None and any(port.name == "base_orientation" for port in problem.inputs):
+        raise InputError(
+            "--axes world with a floating base needs the orientation of the root link: add "
+            "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
+        )
     solution = solver.solve(q, base_orientation=orientation)
     labels = _row_labels(problem)
     eigenvalues = np.linalg.eigvalsh(solution.matrix)
@@ -128,6 +138,37 @@ def compare(options: argparse.Namespace) -> str:
     if refused:
         parts += ["", "Not compared:", text.table(refused, indent="  ")]
     return "\n".join(parts)
+
+
+def export_kernel(options: argparse.Namespace) -> str:
+    """Write the object file and the header of a kernel for C and C++."""
+    settings = settings_of(options.config)
+    robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature)
+    problem = Problem(robot, settings.contacts, settings.axes)
+    algorithm = algorithms.get(options.algorithm or settings.algorithm)
+    if not isinstance(algorithm, TracedAlgorithm):
+        raise AlgorithmError(
+            f"algorithm {algorithm.name!r} is a back end: there is no kernel to export; choose "
+            "one that `delassus list` shows as compiled"
+        )
+    name = options.name or re.sub(r"\W", "_", Path(options.output).stem, flags=re.ASCII)
+    exported = export(problem, algorithm, name, Target(options.target, options.cpu))
+    _write(options.output, exported.object_file)
+    _write(options.header, exported.header.encode())
+    facts = [
+        ("function", f"{name}_kernel"),
+        ("algorithm", algorithm.name),
+        ("object file", f"{options.output}, {len(exported.object_file)} bytes"),
+        ("header", options.header),
+    ]
+    return "\n".join([_headline(problem), "", text.table(facts)])
+
+
+def _write(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
 
 
 def _joint_rows(robot: Robot) -> list[tuple[object, ...]]:

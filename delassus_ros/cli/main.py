@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import delassus_ros
 from delassus_ros.cli import commands
-from delassus_ros.cli.options import add_configuration, add_problem, add_robot
+from delassus_ros.cli.options import add_configuration, add_export, add_problem, add_robot
 from delassus_ros.errors import DelassusError
 
 _DESCRIPTION = """\
@@ -25,6 +25,7 @@ examples:
   delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
+  delassus export quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h
 
 `delassus VERB --help` explains a verb.
 """
@@ -111,6 +112,14 @@ def _parser() -> argparse.ArgumentParser:
         default=1000,
         metavar="N",
         help="calls that are timed (default: %(default)s)",
+    )
+    add_export(
+        verb(
+            "export",
+            commands.export_kernel,
+            "compile the matrix for C and C++: an object file and its header",
+            "quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h",
+        )
     )
     return parser
 

@@ -63,6 +63,51 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add what is exported and where it goes."""
+    parser.add_argument(
+        "config",
+        metavar="CONFIG.yaml",
+        help="parameter file of the node: base, axes, contacts, algorithm",
+    )
+    parser.add_argument(
+        "--urdf", required=True, metavar="ROBOT.urdf", help="the robot description"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="KERNEL.o",
+        help="the object file to write",
+    )
+    parser.add_argument(
+        "--header", required=True, metavar="KERNEL.h", help="the C header to write"
+    )
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        help="prefix of all symbols, a C identifier (default: that of the object file's name)",
+    )
+    parser.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        help="one of `delassus list` that is compiled (default: CONFIG's)",
+    )
+    parser.add_argument(
+        "--target",
+        default="",
+        metavar="TRIPLE",
+        help="LLVM target triple, e.g. aarch64-linux-gnu (default: this machine)",
+    )
+    parser.add_argument(
+        "--cpu",
+        default="",
+        metavar="CPU",
+        help="processor as LLVM names it, e.g. cortex-a76 (default: this one; with --target "
+        "the oldest of the target)",
+    )
+
+
 def robot_of(options: argparse.Namespace) -> Robot:
     """Return the robot that the options name."""
     return Robot.from_urdf(options.robot, base=options.base)

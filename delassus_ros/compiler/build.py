@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import logging
 import time
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,15 +17,15 @@ from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.compiler import batch, cache, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.jit import compile_ir, host_identity
-from delassus_ros.compiler.kernel import Array, CompiledKernel, Kernel, NumericKernel
+from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
+from delassus_ros.compiler.samples import samples
 from delassus_ros.compiler.schedule import program_of, scalar_program
-from delassus_ros.compiler.trace import OperationCount, trace
+from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
+from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
-from delassus_ros.problem import Port, Problem
+from delassus_ros.problem import Problem
 
 _log = logging.getLogger(__name__)
-_REPLAYED = 3
-"""Input/output pairs kept with a cached kernel and replayed when it is loaded."""
 _SELF_CHECK = 1e-8
 """Largest relative difference of a fresh kernel from its algorithm on floats. It is far above
 rounding, to allow for badly conditioned robots, and far below any error of code generation."""
@@ -66,7 +64,7 @@ def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -
                 _log.warning("cached kernel of %s compiled anew: %s", algorithm.name, error)
     kernel = _build(problem, algorithm)
     if key is not None:
-        cache.store(key, _serialized(kernel, problem))
+        cache.store(key, serialized(kernel, problem))
     return kernel
 
 
@@ -79,11 +77,8 @@ def batch_kernel_for(
     payload = None if key is None else cache.load(key)
     if payload is not None:
         try:
-            head, unique, code = cache.unpack(payload)
-            return BatchKernel(
-                code, unique=np.frombuffer(unique, dtype=np.int64), **json.loads(head)
-            )
-        except (ValueError, TypeError, CompilerError) as error:
+            return batch_kernel_from(problem, payload)
+        except CompilerError as error:
             _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
     traced = trace(problem, algorithm)
     program = scalar_program(traced, checked_positions(problem), block=1)
@@ -92,43 +87,18 @@ def batch_kernel_for(
     kernel = BatchKernel(
         compile_ir(module.ir), module.width, np.array(module.unique, np.int64), module.work_size
     )
+    _check_against_floats(problem, algorithm, kernel)
     if key is not None:
-        head = json.dumps({"width": kernel.width, "work_size": kernel.work_size}).encode()
-        cache.store(key, cache.pack(head, kernel.unique.tobytes(), kernel.code))
+        cache.store(key, serialized(kernel, problem))
     return kernel
 
 
 def serialized_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes:
-    """Return a compiled kernel as bytes, for :func:`kernel_from` in another process."""
+    """Return a compiled kernel as bytes, to be loaded in another process."""
     kernel = kernel_for(problem, algorithm)
     if not isinstance(kernel, CompiledKernel):
         raise CompilerError(f"the kernel of {algorithm.name!r} is not machine code")
-    return _serialized(kernel, problem)
-
-
-def kernel_from(problem: Problem, payload: bytes) -> CompiledKernel:
-    """Return the kernel of a payload of :func:`serialized_kernel`, after replaying its pairs.
-
-    Raises
-    ------
-    CompilerError
-        If the payload is damaged, of another problem, or does not reproduce its stored
-        results. It is machine code: load only what this user's own processes wrote.
-    """
-    try:
-        digest, operations, code, *pairs = cache.unpack(payload)
-        if len(pairs) != _REPLAYED:
-            raise ValueError(f"{len(pairs)} stored results, expected {_REPLAYED}")
-        if digest != hashlib.sha256(problem.canonical_bytes).digest():
-            raise CompilerError("the compiled kernel is that of another problem")
-        kernel = CompiledKernel(problem, code, OperationCount(**json.loads(operations)))
-    except (ValueError, TypeError) as error:
-        raise CompilerError(f"the compiled kernel is damaged: {error}") from error
-    for seed, pair in enumerate(pairs, start=1):
-        status, outputs = _run(kernel, sample_inputs(kernel.inputs, problem, seed))
-        if status.to_bytes(4, "little") + _joined(kernel.outputs, outputs) != pair:
-            raise CompilerError("the compiled kernel does not reproduce its stored results")
-    return kernel
+    return serialized(kernel, problem)
 
 
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
@@ -155,52 +125,30 @@ def checked_positions(problem: Problem) -> list[int]:
     return positions
 
 
-def sample_inputs(ports: tuple[Port, ...], problem: Problem, seed: int) -> dict[str, Array]:
-    """Return random inputs that make sense: joints within ±π, unit quaternions."""
-    rng = np.random.default_rng(seed)
-    inputs = {port.name: rng.uniform(-np.pi, np.pi, port.shape) for port in ports}
-    if "base_orientation" in inputs:
-        inputs["base_orientation"] /= np.linalg.norm(inputs["base_orientation"])
-    robot = problem.robot
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        if joint.kind.nq == 7:
-            quaternion = inputs["q"][offset + 3 : offset + 7]
-            quaternion /= np.linalg.norm(quaternion)
-    return inputs
-
-
 def _check_against_floats(
-    problem: Problem, algorithm: TracedAlgorithm, kernel: CompiledKernel
+    problem: Problem, algorithm: TracedAlgorithm, kernel: CompiledKernel | BatchKernel
 ) -> None:
-    """Compare a fresh kernel with its algorithm run on floats, at one configuration."""
-    inputs = sample_inputs(kernel.inputs, problem, seed=0)
-    try:
-        expected = evaluate(problem, algorithm, {k: v.tolist() for k, v in inputs.items()})
-    except NumericalError:
-        # Not positive definite at this configuration: the kernel has to notice too.
-        status, _ = _run(kernel, inputs)
-        if status == Status.OK:
-            raise CompilerError(
-                f"kernel of {algorithm.name!r} reports success where the algorithm fails"
-            ) from None
-        return
-    status, outputs = _run(kernel, inputs)
-    for port in kernel.outputs:
-        reference = np.asarray(expected[port.name], dtype=np.float64)
-        error = np.linalg.norm(outputs[port.name] - reference)
-        if status != Status.OK or not error <= _SELF_CHECK * np.linalg.norm(reference):
-            raise CompilerError(
-                f"kernel of {algorithm.name!r} differs from the algorithm on floats: output "
-                f"{port.name!r}, status {status}, difference {error:.1e}"
-            )
-
-
-def _run(kernel: CompiledKernel, inputs: dict[str, Array]) -> tuple[int, dict[str, Array]]:
-    bound = kernel.bind()
-    for name, values in inputs.items():
-        bound.inputs[name][...] = values
-    status = bound.run()
-    return status, {name: values.copy() for name, values in bound.outputs.items()}
+    """Compare a fresh kernel with its algorithm run on floats, at each configuration of a run."""
+    for sample in samples(kernel, problem, seed=0):
+        values = {name: array.tolist() for name, array in sample.inputs.items()}
+        try:
+            expected = evaluate(problem, algorithm, values)
+        except NumericalError:
+            # Not positive definite at this configuration: the kernel has to notice too.
+            if sample.status == Status.OK:
+                raise CompilerError(
+                    f"kernel of {algorithm.name!r} reports success where the algorithm fails"
+                ) from None
+            continue
+        for name, result in sample.outputs.items():
+            reference = np.asarray(expected[name], dtype=np.float64)
+            error = np.linalg.norm(result - reference)
+            bound = _SELF_CHECK * np.linalg.norm(reference)
+            if sample.status != Status.OK or not error <= bound:
+                raise CompilerError(
+                    f"kernel of {algorithm.name!r} differs from the algorithm on floats: output "
+                    f"{name!r}, status {sample.status}, difference {error:.1e}"
+                )
 
 
 def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
@@ -233,19 +181,3 @@ def _package_source() -> bytes:
     for file in files:
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.digest()
-
-
-def _serialized(kernel: CompiledKernel, problem: Problem) -> bytes:
-    """Return the kernel with its problem's hash before it and the pairs to replay after it."""
-    pairs = []
-    for seed in range(1, 1 + _REPLAYED):
-        inputs = sample_inputs(kernel.inputs, problem, seed)
-        status, outputs = _run(kernel, inputs)
-        pairs.append(status.to_bytes(4, "little") + _joined(kernel.outputs, outputs))
-    operations = json.dumps(asdict(kernel.operations)).encode()
-    digest = hashlib.sha256(problem.canonical_bytes).digest()
-    return cache.pack(digest, operations, kernel.code, *pairs)
-
-
-def _joined(ports: tuple[Port, ...], arrays: dict[str, Array]) -> bytes:
-    return b"".join(arrays[port.name].tobytes() for port in ports)

@@ -3,7 +3,8 @@
 Machine code is executed from these files, so nobody but the user may be able to write them:
 the folder is private, it and its parents are checked, files are opened relative to the checked
 folder, never through a symbolic link, and checked again once open. Without a safe, writable
-place kernels are simply compiled at every start, and the log says so.
+place kernels are simply compiled at every start, and the log says so. The folder does not grow
+for ever: the kernels that were not used for longest go first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from pathlib import Path
 
 _MAGIC = b"DELASSUS KERNEL 1\n"
 _MAX_BYTES = 256 * 1024 * 1024
+"""Largest file that is read."""
+_MOST_BYTES = 512 * 1024 * 1024
+_MOST_FILES = 1000
+"""What the folder may hold; a kernel of a large robot has a few MB."""
+_SUFFIX = ".kernel"
 _log = logging.getLogger(__name__)
 
 
@@ -55,6 +61,7 @@ def store(key: str, payload: bytes) -> None:
         directory = _open_folder(create=True)
         try:
             _write(directory, key, payload)
+            _remove_old(directory, _file_name(key))
         finally:
             os.close(directory)
     except (OSError, RuntimeError, UnsafeCacheError) as error:
@@ -65,9 +72,8 @@ def _open_folder(create: bool) -> int:
     """Return a descriptor of the checked cache folder."""
     path = folder()
     if create:
-        # Private, as the XDG specification says, whatever the umask.
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+        for missing in reversed([p for p in (path, *path.parents) if not os.path.lexists(p)]):
+            _make_private(missing)
     resolved = path.parent.resolve(strict=True)
     for parent in (resolved, *resolved.parents):
         _check_parent(parent, os.stat(parent))
@@ -89,6 +95,16 @@ def _open_folder(create: bool) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _make_private(path: Path) -> None:
+    """Make a folder of mode 0700, as the XDG specification says, whatever the umask."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return  # made by another process at the same time, which gives it this mode, too
+    # The umask may have taken rights of ours; it cannot have given any to others.
+    path.chmod(0o700)
 
 
 def _check_parent(path: Path, info: os.stat_result) -> None:
@@ -126,6 +142,8 @@ def _read(directory: int, key: str) -> bytes:
                 f"{path} is larger than {_MAX_BYTES} bytes; it will be replaced"
             )
         content = file.read()
+        with contextlib.suppress(OSError):
+            os.utime(descriptor)  # used now; a read-only file system keeps the old time
     head = len(_MAGIC)
     digest, payload = content[head : head + 32], content[head + 32 :]
     if content[:head] != _MAGIC or hashlib.sha256(payload).digest() != digest:
@@ -139,6 +157,7 @@ def _write(directory: int, key: str, payload: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=directory), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)  # the umask may have taken rights of ours
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
             file.flush()
             os.fsync(file.fileno())
@@ -149,8 +168,30 @@ def _write(directory: int, key: str, payload: bytes) -> None:
         raise
 
 
+def _remove_old(directory: int, newest: str) -> None:
+    """Remove the least recently used kernels of a folder that has grown too large."""
+    try:
+        found = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                # Also what a writer that was killed has left.
+                if _SUFFIX not in entry.name or not entry.is_file(follow_symlinks=False):
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # replaced or removed just now
+                    info = entry.stat(follow_symlinks=False)
+                    found.append((entry.name != newest, -info.st_mtime, info.st_size, entry.name))
+        total = 0
+        for count, (_, _, size, name) in enumerate(sorted(found), start=1):
+            total += size
+            if name != newest and (count > _MOST_FILES or total > _MOST_BYTES):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=directory)
+    except OSError as error:
+        _log.warning("old kernels not removed from the cache: %s", error)
+
+
 def _file_name(key: str) -> str:
-    return f"{key}.kernel"
+    return key + _SUFFIX
 
 
 def pack(*parts: bytes) -> bytes:

@@ -21,6 +21,9 @@ from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
 
+_STATUSES = (Status.OK, Status.NOT_POSITIVE_DEFINITE, Status.NOT_FINITE)
+"""What compiled kernels return; the others are those of back ends."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -131,7 +134,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target) -> str:
         "};",
         "",
         "enum { /* what the kernel returns; the output is valid only after OK */",
-        *(f"  {upper}_{status.name} = {status.value}," for status in Status),
+        *(f"  {upper}_{status.name} = {status.value}," for status in _STATUSES),
         "};",
         "",
         "/* The joint of each entry of q. */",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 # PYFUNCTYPE keeps the GIL: releasing it for a microsecond costs milliseconds to get it back
 # when another thread is busy.
 _CALL_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_log = logging.getLogger(__name__)
 _K = 6
 """Entry of a binding that holds the number of active rows."""
 
@@ -131,20 +133,27 @@ class NumericKernel(Kernel):
         super().__init__(problem)
         self._algorithm = algorithm
         self._problem = problem
+        self._known_errors: set[type[Exception]] = set()
 
     def bind(self) -> BoundKernel:
         """Return a binding with fresh buffers and a back end of its own."""
-        return _NumericBinding(self.inputs, self.outputs, self._algorithm.prepare(self._problem))
+        return _NumericBinding(self, self._algorithm.prepare(self._problem))
+
+    def report(self, error: Exception) -> None:
+        """Log what a back end raised, each kind of error once: this may happen at every call."""
+        if type(error) not in self._known_errors:
+            self._known_errors.add(type(error))
+            name = self._algorithm.name
+            _log.error("algorithm %r failed; further errors of this kind are not logged", name,
+                       exc_info=error)  # fmt: skip
 
 
 class _NumericBinding(BoundKernel):
     def __init__(
-        self,
-        inputs: tuple[Port, ...],
-        outputs: tuple[Port, ...],
-        compute: Callable[[Arrays, Arrays], Status],
+        self, kernel: NumericKernel, compute: Callable[[Arrays, Arrays], Status]
     ) -> None:
-        super().__init__(_block(inputs)[1], _block(outputs)[1])
+        super().__init__(_block(kernel.inputs)[1], _block(kernel.outputs)[1])
+        self._report = kernel.report
         self._compute = compute
         self._index: tuple[NDArray[np.intp], ...] | None = None
         self.run = self._run
@@ -159,7 +168,12 @@ class _NumericBinding(BoundKernel):
         for values in self.inputs.values():
             if not np.isfinite(values).all():
                 return int(Status.NOT_FINITE)
-        status = int(self._compute(self.inputs, self.outputs))
+        try:
+            status = int(Status(self._compute(self.inputs, self.outputs)))
+        except Exception as error:
+            # Somebody else's code: whatever it raises, a control loop gets a status.
+            self._report(error)
+            return int(Status.FAILED)
         if self._index is not None and status == Status.OK:
             self._views[len(self._index[0])][...] = self.outputs["G"][self._index]
         return status

@@ -1,25 +1,33 @@
 """A process of its own that builds one kernel, so that a control loop is not disturbed.
 
 ``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name) on standard
-input and writes a pickled (payload, error) on standard output: the kernel as bytes for
-``DelassusSolver(prebuilt=…)``, or the text of the error.
+input and writes two packed parts on standard output: the kernel as bytes for
+``DelassusSolver(prebuilt=…)``, and the text of the error, one of them empty.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+from typing import IO
 
+import delassus_ros
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.compiler import cache
 from delassus_ros.compiler.build import serialized_kernel
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
 
 _NICENESS = 10
+_TAIL = 2000
+"""Bytes of the child's standard error that are shown."""
+_log = logging.getLogger(__name__)
 
 
 class BackgroundBuild:
@@ -35,6 +43,7 @@ class BackgroundBuild:
         self.algorithm = algorithm
         # Files, not pipes: a pipe would make the caller wait until the child reads.
         self._output = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()
         with tempfile.TemporaryFile() as given:
             given.write(pickle.dumps((problem, algorithm)))
             given.seek(0)
@@ -42,6 +51,10 @@ class BackgroundBuild:
                 [sys.executable, "-m", "delassus_ros.compiler.worker"],
                 stdin=given,
                 stdout=self._output,
+                stderr=self._errors,
+                # ``-m`` imports from the current folder first, which may be anybody's.
+                cwd="/",
+                env={**os.environ, "PYTHONPATH": _import_path()},
             )
 
     def poll(self) -> bytes | None:
@@ -54,15 +67,25 @@ class BackgroundBuild:
         """
         if self._process.poll() is None:
             return None
+        said = _tail(self._errors)
         if self._process.returncode != 0:
             raise CompilerError(
                 f"building {self.algorithm!r} ended with exit status {self._process.returncode}"
+                + (f": {said}" if said else "")
             )
         self._output.seek(0)
-        payload, error = pickle.load(self._output)
-        if error is not None:
-            raise CompilerError(f"building {self.algorithm!r} failed: {error}")
-        return bytes(payload)
+        try:
+            payload, failure = cache.unpack(self._output.read())
+        except ValueError as error:
+            raise CompilerError(
+                f"building {self.algorithm!r} gave an unreadable answer ({error})"
+                + (f": {said}" if said else "")
+            ) from error
+        if failure:
+            raise CompilerError(f"building {self.algorithm!r} failed: {failure.decode()}")
+        if said:
+            _log.info("building %r succeeded and said: %s", self.algorithm, said)
+        return payload
 
     def cancel(self) -> None:
         """End the child, if it still runs, and wait for it."""
@@ -70,6 +93,25 @@ class BackgroundBuild:
             self._process.terminate()
         self._process.wait()
         self._output.close()
+        self._errors.close()
+
+
+def _import_path() -> str:
+    """Return PYTHONPATH for the child: this process's, whatever folder the child starts in."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    # An empty entry means the current folder.
+    paths = [os.path.abspath(path) for path in given if path]
+    root = Path(delassus_ros.__file__).absolute().parents[1]
+    # Where packages are installed the child looks anyway, and after the standard library.
+    if root.name not in ("site-packages", "dist-packages"):
+        paths.append(str(root))
+    return os.pathsep.join(paths)
+
+
+def _tail(file: IO[bytes]) -> str:
+    """Return the last part of what a file holds, as text."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+    return file.read().decode(errors="replace").strip()
 
 
 def main() -> None:
@@ -79,7 +121,7 @@ def main() -> None:
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     problem, name = pickle.load(sys.stdin.buffer)
-    payload, failure = None, None
+    payload, failure = b"", ""
     try:
         algorithm = algorithms.get(name)
         if not isinstance(algorithm, TracedAlgorithm):
@@ -88,7 +130,7 @@ def main() -> None:
     except DelassusError as error:
         failure = str(error)
     with answer:
-        pickle.dump((payload, failure), answer)
+        answer.write(cache.pack(payload, failure.encode()))
 
 
 if __name__ == "__main__":

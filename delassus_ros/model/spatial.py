@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from delassus_ros.errors import GeometryError
+
+_ORTHONORMAL = 1e-6
+"""Largest error of a rotation's columns: single precision passes, four printed digits do not."""
 
 Array = NDArray[np.float64]
 
@@ -58,6 +64,30 @@ def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
     return np.eye(3) + w + w @ w / (1.0 + cosine)
 
 
+def _numbers(what: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Return :func:`frozen` values, or an error that says what was given."""
+    try:
+        return frozen(values, shape)
+    except (TypeError, ValueError) as error:
+        raise GeometryError(f"{what} must be numbers of shape {shape}, got {values!r}") from error
+
+
+def _is_rotation(rows: list[list[float]]) -> bool:
+    """Return True if the rows are orthonormal and right-handed; plain floats are fast here."""
+    (a, b, c), (d, e, f), (g, h, i) = rows
+    errors = (
+        a * a + b * b + c * c - 1.0,
+        d * d + e * e + f * f - 1.0,
+        a * d + b * e + c * f,
+        # The third row is the first times the second, which also rules out reflections.
+        b * f - c * e - g,
+        c * d - a * f - h,
+        a * e - b * d - i,
+    )
+    # Not max(): what is not a number must not pass.
+    return all(abs(error) <= _ORTHONORMAL for error in errors)
+
+
 @dataclass(frozen=True, eq=False)
 class Transform:
     """Pose of a child frame in a parent frame.
@@ -68,14 +98,41 @@ class Transform:
     ----------
     rotation : (3, 3), its columns are the child's axes in the parent.
     translation : (3,) [m], the child's origin in the parent.
+
+    Raises
+    ------
+    GeometryError
+        If the rotation is not orthonormal and right-handed (within 1e-6), or if a number is
+        not finite; says what was given.
     """
 
     rotation: Array = field(default_factory=lambda: np.eye(3))
     translation: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rotation", frozen(self.rotation, (3, 3)))
-        object.__setattr__(self, "translation", frozen(self.translation, (3,)))
+        rotation = _numbers("rotation", self.rotation, (3, 3))
+        translation = _numbers("translation", self.translation, (3,))
+        if not all(map(math.isfinite, translation.tolist())):
+            raise GeometryError(
+                f"translation {translation.tolist()} has entries that are not finite"
+            )
+        if not _is_rotation(rotation.tolist()):
+            raise GeometryError(
+                f"rotation {rotation.tolist()} is not a rotation matrix; expected orthonormal "
+                "columns with determinant 1"
+            )
+        self._set(rotation, translation)
+
+    def _set(self, rotation: Array, translation: Array) -> None:
+        object.__setattr__(self, "rotation", rotation)
+        object.__setattr__(self, "translation", translation)
+
+    @classmethod
+    def _derived(cls, rotation: Array, translation: Array) -> Transform:
+        """Return what follows from checked transforms; errors of theirs may have added up."""
+        derived = cls.__new__(cls)
+        derived._set(frozen(rotation, (3, 3)), frozen(translation, (3,)))
+        return derived
 
     @classmethod
     def from_xyz_rpy(cls, xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
@@ -84,14 +141,14 @@ class Transform:
 
     def __matmul__(self, other: Transform) -> Transform:
         """Compose: the pose of `other`'s child in this parent."""
-        return Transform(
+        return Transform._derived(
             self.rotation @ other.rotation,
             self.rotation @ other.translation + self.translation,
         )
 
     def inverse(self) -> Transform:
         """Return the pose of the parent in the child."""
-        return Transform(self.rotation.T, -self.rotation.T @ self.translation)
+        return Transform._derived(self.rotation.T, -self.rotation.T @ self.translation)
 
     def motion_to_child(self) -> Array:
         """Return X (6, 6), angular first: parent twist → child twist, each in own axes.

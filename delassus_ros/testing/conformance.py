@@ -15,7 +15,7 @@ import numpy as np
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Status, TracedAlgorithm
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
 from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform

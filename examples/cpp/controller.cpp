@@ -1,7 +1,7 @@
-// A controller that has the Delassus matrix in its own process.
+// A controller that has the Delassus matrix in its own process. From the repository's folder:
 //
-//   delassus export quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h
-//   g++ -std=c++17 -O2 controller.cpp quadruped.o -lm -o controller
+//   delassus export config/quadruped.yaml --urdf delassus_ros/sim/quadruped.urdf -o quadruped.o --header quadruped.h
+//   g++ -std=c++17 -O2 -I . examples/cpp/controller.cpp quadruped.o -lm -o controller
 //   echo "0 0.7 -1.4 0 0.7 -1.4 0 0.7 -1.4 0 0.7 -1.4" | ./controller LF RH
 //
 // It reads joint positions, one configuration per line, and prints the matrix of the contacts

@@ -1,0 +1,83 @@
+"""Kernels at sample inputs: what a fresh one is compared at and a stored one replayed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from delassus_ros.compiler.batch_kernel import BatchKernel
+from delassus_ros.compiler.kernel import Array, CompiledKernel
+from delassus_ros.problem import Port, Problem
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One configuration: what went in and what came out.
+
+    Attributes
+    ----------
+    inputs, outputs : arrays by port name; outputs hold anything where the status is not OK.
+    status : a :class:`~delassus_ros.algorithms.base.Status` as an int.
+    """
+
+    inputs: dict[str, Array]
+    status: int
+    outputs: dict[str, Array]
+
+    def result(self) -> bytes:
+        """Return status and outputs as bytes."""
+        arrays = b"".join(array.tobytes() for array in self.outputs.values())
+        return self.status.to_bytes(4, "little") + arrays
+
+
+def sample_inputs(ports: tuple[Port, ...], problem: Problem, seed: int) -> dict[str, Array]:
+    """Return random inputs that make sense: joints within ±π, unit quaternions."""
+    rng = np.random.default_rng(seed)
+    inputs = {port.name: rng.uniform(-np.pi, np.pi, port.shape) for port in ports}
+    if "base_orientation" in inputs:
+        inputs["base_orientation"] /= np.linalg.norm(inputs["base_orientation"])
+    robot = problem.robot
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind.nq == 7:
+            quaternion = inputs["q"][offset + 3 : offset + 7]
+            quaternion /= np.linalg.norm(quaternion)
+    return inputs
+
+
+def samples(kernel: CompiledKernel | BatchKernel, problem: Problem, seed: int) -> list[Sample]:
+    """Run a kernel once: at one configuration, or at as many as it computes at a time."""
+    if isinstance(kernel, CompiledKernel):
+        return [_single(kernel, problem, seed)]
+    return _block(kernel, problem, seed)
+
+
+def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    bound = kernel.bind()
+    for name, values in inputs.items():
+        bound.inputs[name][...] = values
+    status = bound.run()
+    return Sample(inputs, status, {name: array.copy() for name, array in bound.outputs.items()})
+
+
+def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:
+    width = kernel.width
+    given = [sample_inputs(problem.inputs, problem, seed * width + k) for k in range(width)]
+    rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in given])
+    out = np.empty((width, kernel.unique.shape[0]))
+    status = np.zeros(width, dtype=np.int32)
+    kernel.run(rows, out, status, kernel.unique, "rows", 1)
+    return [
+        Sample(inputs, int(code), _split(problem.outputs, row))
+        for inputs, code, row in zip(given, status, out, strict=True)
+    ]
+
+
+def _split(ports: tuple[Port, ...], row: Array) -> dict[str, Array]:
+    """Return each port's part of a configuration's output block."""
+    parts, start = {}, 0
+    for port in ports:
+        parts[port.name] = row[start : start + port.size].reshape(port.shape)
+        start += port.size
+    return parts

@@ -1,0 +1,154 @@
+"""`delassus export`: the example in C++ as it stands, and what is said to other files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import QUADRUPED, output, refusal
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.algorithms import NumericAlgorithm, registry
+
+CONFIG = Path(__file__).parents[1] / "config" / "quadruped.yaml"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "cpp" / "controller.cpp"
+
+
+def exported(folder: Path, *more: str, config: Path = CONFIG) -> tuple[str, ...]:
+    """Return the arguments that export the quadruped to a folder."""
+    files = ("-o", str(folder / "quadruped.o"), "--header", str(folder / "quadruped.h"))
+    return ("export", str(config), "--urdf", QUADRUPED, *files, *more)
+
+
+def test_export_as_the_example_in_cpp_says(tmp_path: Path) -> None:
+    """Every command in the comment of controller.cpp, as it stands there."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    root = EXAMPLE.parents[2]
+    comment = EXAMPLE.read_text().partition("#include")[0]
+    export, build, feed = (line[5:] for line in comment.splitlines() if line[:5] == "//   ")
+    for folder in ("config", "delassus_ros", "examples"):
+        (tmp_path / folder).symlink_to(root / folder)
+    command = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
+    script = "\n".join(["set -e", export.replace("delassus", command, 1), build, feed])
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = done.stdout.splitlines()
+    assert printed[0].startswith("delassus_quadruped: floating base, 12 rows in contact axes: LF")
+    G = np.array([[float(word) for word in line.split()] for line in printed[-6:]])
+    robot = Robot.from_urdf(QUADRUPED)
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    solver = DelassusSolver(Problem(robot, contacts), cache=False)
+    expected = solver.solve([0.0, 0.7, -1.4] * 4, ("LF", "RH"))
+    assert np.array_equal(G, expected.matrix)
+
+
+def test_export_says_what_it_wrote(capsys, tmp_path: Path) -> None:
+    out = output(capsys, *exported(tmp_path))
+    assert re.search(r"^function +quadruped_kernel$", out, re.MULTILINE)
+    assert re.search(r"^algorithm +pv_osimr$", out, re.MULTILINE)
+    size = (tmp_path / "quadruped.o").stat().st_size
+    assert f"quadruped.o, {size} bytes" in out
+    assert "int32_t quadruped_kernel(const double" in (tmp_path / "quadruped.h").read_text()
+
+
+def test_export_options(capsys, tmp_path: Path) -> None:
+    out = output(
+        capsys, *exported(tmp_path, "--name", "dog", "--algorithm", "dense",
+                          "--target", "aarch64-linux-gnu", "--cpu", "cortex-a76"),
+    )  # fmt: skip
+    assert re.search(r"^function +dog_kernel$", out, re.MULTILINE)
+    assert re.search(r"^algorithm +dense$", out, re.MULTILINE)
+    header = (tmp_path / "quadruped.h").read_text()
+    assert "Algorithm dense; target aarch64-linux-gnu, processor cortex-a76;" in header
+    assert int.from_bytes((tmp_path / "quadruped.o").read_bytes()[18:20], "little") == 183
+
+
+def test_export_in_world_axes_has_the_orientation_as_an_input(capsys, tmp_path: Path) -> None:
+    config = tmp_path / "my robot-1.yaml"
+    config.write_text(CONFIG.read_text().replace("axes: contact", "axes: world"))
+    header, code = str(tmp_path / "k.h"), str(tmp_path / "my robot-1.o")
+    argv = ("export", str(config), "--urdf", QUADRUPED, "-o", code, "--header", header)
+    assert "my_robot_1_kernel" in output(capsys, *argv)
+    assert "MY_ROBOT_1_IN_BASE_ORIENTATION_SIZE = 4," in Path(header).read_text()
+
+
+ONE = "contacts: {names: [LF], LF: {frame: LF_FOOT"
+
+
+@pytest.mark.parametrize("node", ["/**", "delassus", "/ns: {delassus", '"/a/b"'])
+def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, node: str) -> None:
+    text = f"{{{ONE}, kind: surface, xyz: [0, 0, 1e-2]}}}}}}"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{node}: {{ros__parameters: {text}}}" + "}" * node.count("{"))
+    assert "6 rows in contact axes: LF (surface)" in output(
+        capsys, *exported(tmp_path, config=config)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the parameters of one node, as in '/**: {ros__parameters: {…}}'; nodes: none"),
+        ("[1, 2]", "nodes: none"),
+        ("a: {ros__parameters: {}}\nb: {ros__parameters: {}}", "nodes: a, b"),
+        ("a: {ros__parameters: 3}", "ros__parameters holds no parameters"),
+        ("a: {ros__parameters: {}}", "'contacts.names' is empty"),
+        ("a: [", "is not YAML: while parsing"),
+        ("a: \x00", "is not YAML"),
+        ("a: 2020-99-99", "is not YAML: month must be in 1..12"),
+        ("a: &x [1]\nb: *x", "has the alias *x; write it out"),
+        ("a: " + "[" * 30 + "]" * 30, "is nested more than 20 deep"),
+        ("a: !!python/object/apply:os.getcwd []", "not YAML: could not determine a constructor"),
+        ("#" * 1_000_001, "is larger than 1000000 bytes"),
+        ("a: {ros__parameters: {base: 1}}", "'base' is 1, expected text"),
+        ("a: {ros__parameters: {base: held}}", "unknown base 'held'"),
+        ("a: {ros__parameters: {contacts: {names: LF}}}", "'contacts.names' is 'LF', expected a"),
+        ("a: {ros__parameters: {contacts: {names: [on]}}}", "is [True], expected a list of names"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: [0, x, 0]}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: [0, on, 0]}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: '123'}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: 1}}}}}}}}", "LF.xyz' is 1, expected a list of n"),
+        (f"a: {{ros__parameters: {{{ONE}, kind: flat}}}}}}}}", "'LF': unknown kind 'flat'"),
+        (f"a: {{ros__parameters: {{{ONE}T}}}}}}}}", "unknown frame 'LF_FOOTT'; did you mean"),
+    ],
+)
+def test_export_refuses_other_files(capsys, tmp_path: Path, text: str, words: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    assert words in refusal(capsys, *exported(tmp_path, config=config))
+    assert not (tmp_path / "quadruped.o").exists()
+
+
+def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypatch) -> None:
+    class BackEnd(NumericAlgorithm):
+        """Cannot be traced."""
+
+        name = "numeric"
+
+        def prepare(self, problem):
+            raise NotImplementedError
+
+    monkeypatch.setitem(registry._registry, "numeric", BackEnd())
+    for more, words in (
+        (("--algorithm", "numeric"), "algorithm 'numeric' is a back end: there is no kernel to"),
+        (("--algorithm", "rnea"), "unknown algorithm 'rnea'"),
+        (("--name", "2nd"), "'2nd' is not a C identifier"),
+        (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
+        (("-o", "/no/such/folder/k.o"), "'/no/such/folder/k.o' cannot be written: No such file"),
+    ):
+        assert words in refusal(capsys, *exported(tmp_path, *more))
+    missing = tmp_path / "missing.yaml"
+    said = refusal(capsys, *exported(tmp_path, config=missing))
+    assert f"parameter file '{missing}' cannot be read: No such file" in said
