@@ -85,6 +85,11 @@ class BoundSolver:
             if name in outputs
         ]
 
+    @property
+    def solution(self) -> Solution:
+        """What :meth:`solve` returns; contacts and offsets follow :meth:`activate` at once."""
+        return self._solution
+
     def activate(self, contacts: Iterable[str]) -> None:
         """Choose the active contacts from the next :meth:`solve` on.
 

@@ -35,6 +35,13 @@ def generate_launch_description() -> LaunchDescription:
                 "namespace", default_value="", description="Namespace of the node."
             ),
             DeclareLaunchArgument(
+                "autostart",
+                default_value="true",
+                choices=["true", "false"],
+                description="Configure and activate by itself; false where a lifecycle manager "
+                "does this.",
+            ),
+            DeclareLaunchArgument(
                 "algorithm",
                 default_value="",
                 description="Algorithm; if empty, that of the parameter file.",
@@ -57,7 +64,7 @@ def _node(context) -> list[Node]:
         return LaunchConfiguration(name).perform(context)
 
     # Later parameters win over those of the file.
-    given = {"autostart": True}
+    given = {"autostart": value("autostart") == "true"}
     if value("algorithm"):
         given["algorithm"] = value("algorithm")
     if value("robot_description_file"):

@@ -22,6 +22,7 @@ class FakeNode(Node):
         self.fault = fault
         self.after = after
         self.count = 0
+        self.lost = 0
         self.contacts: ActiveContacts | None = None
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.publisher = self.create_publisher(DelassusMatrix, "~/delassus", 10)
@@ -41,9 +42,13 @@ class FakeNode(Node):
             raise SystemExit(3)
         if spoil == "silent":
             return
+        if spoil == "lossy" and self.count % 50 == 0:
+            self.lost += 1
+            return
         answer = DelassusMatrix()
         answer.header = reference.header
-        answer.sequence = self.count
+        # A gap where a reference did not arrive, as a node that counts superseded ones has.
+        answer.sequence = reference.sequence - self.lost
         if self.contacts is None or spoil == "invalid":
             answer.reasons = DelassusMatrix.REASON_NOT_CONFIGURED
             self.publisher.publish(answer)
@@ -66,7 +71,7 @@ class FakeNode(Node):
 def main() -> int:
     """Run until told to stop."""
     parser = argparse.ArgumentParser()
-    faults = ("", "die", "silent", "invalid", "wrong", "wrong-set")
+    faults = ("", "die", "silent", "invalid", "wrong", "wrong-set", "lossy")
     parser.add_argument("--fault", choices=faults, default="")
     parser.add_argument("--after", type=int, default=0)
     options = parser.parse_args()

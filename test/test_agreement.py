@@ -123,10 +123,10 @@ def test_set_is_checked_by_its_stamp() -> None:
 def test_sequence_gaps_and_steps_back_are_counted() -> None:
     """Missing numbers are skipped ones; INVALID messages count in the same sequence."""
     books = Agreement()
-    books.add_invalid(1, 32)
+    books.add_invalid(1, 1, 32)
     for sequence in (2, 3, 7):
         books.add_matrix(matrix_of(FEET, sequence), sequence, 1e-4)
-    books.add_invalid(8, 64)
+    books.add_invalid(8, 8, 64)
     assert (books.skipped, books.backwards, books.invalid) == (3, 0, {32: 1, 64: 1})
     books.add_matrix(matrix_of(FEET, 9), 8, 1e-4)
     assert books.backwards == 1
@@ -191,14 +191,15 @@ def test_condition_is_of_the_last_matrix() -> None:
 def test_verdict_needs_matrices_rows_and_references() -> None:
     """Silence, empty sets and missing references are no success."""
     books = Agreement()
-    books.add_invalid(1, 32)
+    books.add_invalid(1, 1, 32)
     assert books.faults() == ["no matrix arrived"]
     books.add_matrix(matrix_of((), 1), 2, 1e-4)
     assert books.faults() == ["no reference arrived"]
     books.add_reference(matrix_of(FEET, 2))
     assert books.faults() == ["no matrix had rows: no contact was ever active"]
     for stamp in (3, 4, 5):
-        books.add_matrix(matrix_of(FEET, stamp), stamp, 1e-4)
+        # Number 3 is missing: the joint state of stamp 2 was superseded.
+        books.add_matrix(matrix_of(FEET, stamp), stamp + 1, 1e-4)
     books.add_reference(matrix_of(FEET, 6))
     assert books.faults() == ["only 0 matrices could be held against a reference; 3 had none"]
     for stamp in (4, 5):
@@ -214,4 +215,39 @@ def test_matrices_before_the_first_reference_are_not_held_against_the_run() -> N
     for stamp in range(90, 101):
         books.add_reference(matrix_of(FEET, stamp))
     assert (books.matrices, books.compared, books.unreferenced) == (100, 11, 0)
+    assert books.faults() == []
+
+
+def test_joint_states_neither_answered_nor_superseded_are_a_fault() -> None:
+    """From the first answer on; what comes after the last may still be on its way."""
+    books = Agreement()
+    for stamp in range(1, 21):
+        books.add_reference(matrix_of(FEET, stamp))
+    books.add_matrix(matrix_of(FEET, 5), 1, 1e-4)
+    books.add_matrix(matrix_of(FEET, 8), 4, 1e-4)  # 6 and 7 were superseded
+    assert (books.unanswered, books.skipped) == (2, 2)
+    assert books.faults() == []
+    books.add_matrix(matrix_of(FEET, 11), 6, 1e-4)  # one of 9 and 10 got lost
+    assert (books.unanswered, books.skipped) == (4, 3)
+    assert books.faults() == [
+        "4 joint states have no answer, but the sequence accounts for only 3 as superseded"
+    ]
+
+
+@pytest.mark.parametrize("reference_first", [True, False])
+def test_invalid_is_an_answer(reference_first: bool) -> None:
+    """A joint state that was refused is accounted for, in whichever order things arrive."""
+    books = Agreement()
+    for stamp in range(1, 6):
+        steps = [
+            lambda s=stamp: books.add_reference(matrix_of(FEET, s)),
+            lambda s=stamp: (
+                books.add_invalid(s, s, 64)
+                if s == 3
+                else books.add_matrix(matrix_of(FEET, s), s, 1e-4)
+            ),
+        ]
+        for step in steps if reference_first else reversed(steps):
+            step()
+    assert (books.matrices, books.compared, books.unanswered) == (4, 4, 0)
     assert books.faults() == []

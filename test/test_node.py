@@ -29,7 +29,9 @@ from node_support import (  # noqa: E402, F401
     state_of,
 )
 from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 from ros_support import LATCHED, overrides, stamp_of  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
@@ -93,18 +95,21 @@ def test_slipping_counts_and_unknown_does_not(graph, start, robot, q) -> None:
     graph.touch(FEET, [ActiveContacts.SLIPPING, 0, 1, ActiveContacts.ACTIVE])
     answer = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     assert list(answer.contacts) == ["LF", "RH"]
+    assert list(answer.status) == [ActiveContacts.SLIPPING, ActiveContacts.ACTIVE]
 
 
 def test_all_rows_are_of_fixed_size_and_need_no_contacts(graph, start, urdf, robot, q) -> None:
     start(rows="all")
     answer = graph.ask(robot.joint_names, q)
-    assert answer.validity == OK
+    assert answer.validity == DEGRADED
+    assert answer.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
     assert list(answer.row_offsets) == [0, 3, 6, 9, 12]
     np.testing.assert_array_equal(matrix_to_numpy(answer), solve(urdf, q))
-    assert list(answer.active) == [False] * 4
+    assert list(answer.status) == [ActiveContacts.UNKNOWN] * 4
     graph.touch(["RF"])
-    answer = graph.ask_until(lambda m: any(m.active), robot.joint_names, q)
-    assert list(answer.active) == [False, True, False, False]
+    answer = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    inactive = ActiveContacts.INACTIVE
+    assert list(answer.status) == [inactive, ActiveContacts.ACTIVE, inactive, inactive]
 
 
 def test_world_axes_with_a_fixed_base(graph, start, urdf, robot, q) -> None:
@@ -223,7 +228,22 @@ def test_a_failed_configuration_can_be_mended(graph, start, robot, q) -> None:
     assert result.successful, result.reason
     node.start()
     assert state_of(node) == "active"
-    assert graph.ask(robot.joint_names, q).validity == OK
+    assert graph.ask(robot.joint_names, q).validity == DEGRADED
+
+
+def test_a_failed_configuration_leaves_no_publishers(graph, start, monkeypatch) -> None:
+    made = DelassusNode.create_lifecycle_publisher
+
+    def create(node: DelassusNode, kind: type, *others, **options):
+        return 1 / 0 if kind is Layout else made(node, kind, *others, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DelassusNode, "create_lifecycle_publisher", create)
+        node = start()
+    assert state_of(node) == "unconfigured"
+    assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
+    node.trigger_configure()
+    assert state_of(node) == "inactive"
 
 
 def test_a_fault_of_the_program_is_logged_and_leaves_a_node_that_lives(
@@ -380,3 +400,49 @@ def test_quality_of_service_and_overrides(graph, start) -> None:
     )
     assert layout.qos_profile.durability.name == "TRANSIENT_LOCAL"
     assert node.get_parameter("qos_overrides./joint_states.subscription.depth").value == 3
+    # The override is that node's alone.
+    other = start()
+    assert other.get_parameter("qos_overrides./joint_states.subscription.depth").value == 1000
+
+
+def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) -> None:
+    """Whoever publishes faster than the node takes does not keep it from answering."""
+    start(rows="all")
+    graph.ask(robot.joint_names, q)
+    endless = serialize_message(JointState(name=list(robot.joint_names), position=q))
+    taken: list[bytes] = []
+
+    def take(subscription: object) -> bytes:
+        taken.append(endless)
+        assert len(taken) <= 1000
+        return endless
+
+    with monkeypatch.context() as patch:
+        patch.setattr("delassus_ros.node.delassus_node.take", take)
+        already = len(graph.matrices)
+        graph.move(robot.joint_names, q)
+        graph.until(lambda: len(graph.matrices) > already, "answer")
+    assert len(taken) == 1000
+
+
+def test_a_joint_state_without_a_stamp(graph, start, robot, q) -> None:
+    start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    graph._joints.publish(JointState(name=list(robot.joint_names), position=q))
+    graph.until(lambda: stamp_of(graph.matrices[-1]) == 0, "answer")
+    answer = graph.matrices[-1]
+    assert answer.validity == DEGRADED
+    assert answer.reasons == DelassusMatrix.REASON_STAMP_INVALID
+    assert math.isnan(answer.input_age)
+
+
+def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, robot, q) -> None:
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already = len(graph.matrices)
+    node._on_joint_state(b"\x00\x01\x00\x00nonsense")
+    graph.wait_for_log("a joint state cannot be read")
+    assert len(graph.matrices) == already
+    assert graph.ask(robot.joint_names, q).validity == OK

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from delassus_ros import Contact, ContactSet
-from delassus_ros.node.contact_input import ContactInput
-from delassus_ros.node.reasons import Reason
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
-UNKNOWN, INACTIVE, ACTIVE, SLIPPING = range(4)
+from delassus_msgs.msg import ActiveContacts  # noqa: E402
+
+from delassus_ros import Contact, ContactSet  # noqa: E402
+from delassus_ros.node.contact_input import ContactInput  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
+
+UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE
+ACTIVE, SLIPPING = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
 FEET = ("LF", "RF", "LH", "RH")
 
 
@@ -20,6 +25,23 @@ def make_contacts() -> ContactInput:
 def test_before_the_first_set(contacts) -> None:
     assert contacts.active is None
     assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
+    assert contacts.status(FEET) == [UNKNOWN] * 4
+
+
+def test_status_of_listed_and_unlisted_contacts(contacts) -> None:
+    contacts.read(["RH", "LF", "LH"], [SLIPPING, ACTIVE, UNKNOWN])
+    assert contacts.status(FEET) == [ACTIVE, INACTIVE, UNKNOWN, SLIPPING]
+    contacts.read(["LF", "LF"], [ACTIVE, ACTIVE])
+    assert contacts.status(FEET) == [UNKNOWN] * 4
+
+
+def test_forgetting_is_as_before_the_first_set(contacts) -> None:
+    contacts.read(["LF", "arm"], [ACTIVE, ACTIVE])
+    contacts.forget()
+    assert contacts.active is None
+    assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
+    assert not contacts.degraded
+    assert contacts.status(FEET) == [UNKNOWN] * 4
 
 
 def test_active_and_slipping_count(contacts) -> None:
@@ -59,7 +81,7 @@ def test_unknown_contact_that_does_not_touch_is_mentioned_only(contacts) -> None
     ("names", "status", "reason", "words"),
     [
         (["LF", "RF"], [ACTIVE], Reason.CONTACTS_MALFORMED, "2 names but 1 status"),
-        (["LF", "RF"], [ACTIVE, 7], Reason.CONTACTS_MALFORMED, "contact 'RF' has status 7"),
+        (["LF", "RF"], [ACTIVE, 7], Reason.CONTACTS_MALFORMED, "'RF' has status 7; expected one"),
         (["LF", "LF"], [ACTIVE, ACTIVE], Reason.DUPLICATE_CONTACT, "'LF' is listed more than"),
     ],
 )

@@ -14,7 +14,9 @@ from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from lifecycle_msgs.msg import State, Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from node_support import (  # noqa: E402, F401
+    DEGRADED,
     FEET,
+    INVALID,
     OK,
     # Fixtures work by being here.
     make_graph,
@@ -24,13 +26,16 @@ from node_support import (  # noqa: E402, F401
     make_urdf,
     own_surroundings,
     solve,
+    state_of,
 )
+from rclpy.exceptions import ParameterException  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import Graph, children, stamp_of  # noqa: E402
 
 from delassus_ros import algorithms  # noqa: E402
 from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.dense import Dense  # noqa: E402
+from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 
 # --- algorithm --------------------------------------------------------------------------------
@@ -95,7 +100,74 @@ def test_a_failed_build_keeps_the_old_algorithm(graph, start, robot, q, monkeypa
     assert children() == set()
 
 
+@pytest.mark.parametrize("error", [CompilerError("unreadable"), OSError("no more processes")])
+def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
+    graph, start, monkeypatch, error
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    node = start(rows="all")
+    monkeypatch.setattr("delassus_ros.node.algorithm_change.Exchange", fail)
+    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    line = graph.wait_for_log("cannot change the algorithm to 'dense', 'pv_osimr' goes on")
+    assert str(error) in line
+    assert node.get_parameter("algorithm").value == "pv_osimr"
+
+
 # --- lifecycle and parameters -----------------------------------------------------------------
+
+
+def test_contacts_from_before_a_pause_are_not_used(graph, start, robot, q) -> None:
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node.trigger_deactivate()
+    # Nobody repeats the set: the publisher has gone meanwhile.
+    graph.peer.destroy_publisher(graph._contacts)
+    graph.until(lambda: not node.count_publishers("/active_contacts"), "end of the publisher")
+    node.trigger_activate()
+    answer = graph.ask(robot.joint_names, q)
+    assert answer.validity == INVALID
+    assert answer.reasons == answer.REASON_NO_CONTACTS_RECEIVED
+    assert stamp_of_set(answer) == 0
+
+
+def stamp_of_set(message: Any) -> int:
+    return message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
+
+
+def test_lists_of_integers_are_lists_of_numbers(graph, start) -> None:
+    """As YAML has them: [0, 0, 1] is not a list of floating-point numbers there."""
+    node = start(
+        contacts__LF__kind="selection",
+        contacts__LF__selection=[0, 0, 1, 0, 0, 0],
+        contacts__RF__xyz=[0, 0, 1],
+        armature__names=["LF_HAA", "RF_HAA"],
+        armature__values=[1, 2],
+    )
+    assert state_of(node) == "active"
+    problem = node._configuration.problem
+    left, right = problem.contacts[:2]
+    assert left.selection.tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
+    assert right.placement.translation.tolist() == [0.0, 0.0, 1.0]
+    armature = {joint.name: joint.armature for joint in problem.robot.joints}
+    assert (armature["LF_HAA"], armature["RF_HAA"]) == (1.0, 2.0)
+    descriptor = node.describe_parameter("contacts.LF.selection")
+    assert "integers" in descriptor.additional_constraints
+
+
+def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
+    node = start(autostart=False)
+    for name in ("contacts.LF.xyz", "contacts.LF.selection", "armature.values"):
+        for value in ("up", 3.0, ["a"]):
+            result = node.set_parameters([Parameter(name, value=value)])[0]
+            assert not result.successful
+            assert f"{name!r} is {value!r}; expected a list of numbers" in result.reason
+        assert node.set_parameters([Parameter(name, value=[1, 2, 3])])[0].successful
+    with pytest.raises(ParameterException, match=r"contacts\.LF\.xyz"):
+        start(contacts__LF__xyz="up")
+
 
 
 class Manager:
@@ -143,7 +215,7 @@ def test_lifecycle_walk_leaves_nothing_behind(graph, start, robot, q) -> None:
         for _ in range(2):
             assert manager.change(Transition.TRANSITION_ACTIVATE)
             assert manager.state() == State.PRIMARY_STATE_ACTIVE
-            assert graph.ask(robot.joint_names, q).validity == OK
+            assert graph.ask(robot.joint_names, q).validity == DEGRADED
             layouts += 1
             graph.until(lambda n=layouts: len(graph.layouts) >= n, "layout")
             # Deactivated while a kernel is being built.

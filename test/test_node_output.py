@@ -125,7 +125,8 @@ def test_every_field_of_a_matrix(bench, solver, q) -> None:
     assert message.reasons == 0
     assert message.conditioning == DelassusMatrix.CONDITIONING_UNKNOWN
     assert (message.rank, message.structural_rank) == (-1, -1)
-    assert math.isnan(message.condition)
+    assert message.condition == -1.0
+    assert list(message.status) == [ActiveContacts.ACTIVE] * 2
     assert (message.damping_mode, message.damping) == (DelassusMatrix.DAMPING_NONE, 0.0)
     assert message.algorithm == "pv_osimr"
     assert 0.0 < message.compute_time < 1.0
@@ -221,15 +222,16 @@ def test_contradictory_contacts_are_invalid_until_a_good_set(bench, q) -> None:
 def test_all_rows_come_before_any_contacts_and_tell_which_are_active(solver, q) -> None:
     bench = Bench(solver, all_rows=True)
     message = bench.compute(q)
-    assert message.validity == DelassusMatrix.VALIDITY_OK
+    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
     assert message.reasons == Reason.NO_CONTACTS_RECEIVED
     assert list(message.contacts) == list(FEET)
-    assert list(message.active) == [False] * 4
+    assert list(message.status) == [ActiveContacts.UNKNOWN] * 4
     bench.touch("RF", "LH")
     message = bench.compute(q)
-    assert message.reasons == 0
+    assert (message.validity, message.reasons) == (DelassusMatrix.VALIDITY_OK, 0)
     assert list(message.contacts) == list(FEET)
-    assert list(message.active) == [False, True, True, False]
+    inactive, active = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
+    assert list(message.status) == [inactive, active, active, inactive]
     np.testing.assert_array_equal(matrix_to_numpy(message), solver.solve(q).matrix)
 
 
@@ -263,6 +265,7 @@ def test_solvers_change_between_two_ticks(bench, solver, q) -> None:
     [
         (Status.NOT_POSITIVE_DEFINITE, DelassusMatrix.REASON_SOLVER_FAILED),
         (Status.NOT_FINITE, DelassusMatrix.REASON_RESULT_NOT_FINITE),
+        (Status.FAILED, DelassusMatrix.REASON_SOLVER_FAILED),
     ],
 )
 def test_a_failing_kernel_is_invalid(bench, q, monkeypatch, status, reason) -> None:
@@ -275,4 +278,64 @@ def test_a_failing_kernel_is_invalid(bench, q, monkeypatch, status, reason) -> N
         assert message.reasons == reason
         assert len(message.matrix) == 0
         assert f"pv_osimr failed: {status.name}" in bench.warnings[0][1]
+    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
+
+
+def test_all_rows_are_degraded_while_the_set_is_refused(solver, q) -> None:
+    bench = Bench(solver, all_rows=True)
+    bench.touch("LF")
+    assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK
+    bench.touch("LF", "LF")
+    message = bench.compute(q)
+    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
+    assert message.reasons == DelassusMatrix.REASON_DUPLICATE_CONTACT
+    assert list(message.status) == [ActiveContacts.UNKNOWN] * 4
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_status_is_that_of_the_set_also_when_the_active_contacts_stay(
+    solver, q, all_rows
+) -> None:
+    bench = Bench(solver, all_rows=all_rows)
+    active, slipping = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
+    for left, right in ((active, slipping), (slipping, slipping), (slipping, active)):
+        bench.pipeline.set_contacts(ActiveContacts(names=["RH", "LF"], status=[right, left]))
+        message = bench.compute(q)
+        status = dict(zip(message.contacts, message.status, strict=True))
+        others = {foot: ActiveContacts.INACTIVE for foot in ("RF", "LH")} if all_rows else {}
+        assert status == {"LF": left, "RH": right, **others}
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
+    bench = Bench(solver, all_rows=all_rows)
+    bench.touch("LF", sec=7)
+    bench.compute(q)
+    bench.pipeline.forget_contacts()
+    message = bench.compute(q)
+    assert message.validity == (
+        DelassusMatrix.VALIDITY_DEGRADED if all_rows else DelassusMatrix.VALIDITY_INVALID
+    )
+    assert message.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
+    assert message.contacts_stamp == Time()
+    assert set(message.status) <= {ActiveContacts.UNKNOWN}
+    bench.touch("LF", sec=8)
+    message = bench.compute(q)
+    assert (message.validity, message.contacts_stamp.sec) == (DelassusMatrix.VALIDITY_OK, 8)
+
+
+def test_a_joint_state_without_a_stamp_degrades(bench, q) -> None:
+    names = list(bench.robot.joint_names)
+    unstamped = JointState(name=names, position=q.tolist())
+    message = bench.pipeline.compute(unstamped)
+    assert message.validity == DelassusMatrix.VALIDITY_INVALID
+    assert message.reasons == Reason.NO_CONTACTS_RECEIVED | Reason.STAMP_INVALID
+    assert math.isnan(message.input_age)
+    bench.touch("LF")
+    message = bench.pipeline.compute(unstamped)
+    assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
+    assert message.reasons == DelassusMatrix.REASON_STAMP_INVALID
+    assert math.isnan(message.input_age)
+    assert len(message.matrix) == 9
+    assert any(kind == "stamp" and "no stamp" in text for kind, text in bench.warnings)
     assert bench.compute(q).validity == DelassusMatrix.VALIDITY_OK

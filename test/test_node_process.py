@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from ros_support import Child, Graph, new_domain  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
+from delassus_ros.node.main import main, make_executor  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -120,3 +123,58 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
         node.wait_for("active: from ")
         assert "cache" in node.output
         assert node.stop() == 0, node.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--params-file", "nowhere.yaml"], "nowhere.yaml"),
+        (["-p", "base"], "-p base"),
+        (["-p", "base:=3"], "expecting type 'STRING'"),
+        (["-p", "contacts.names:=[a]", "-p", "contacts.a.xyz:=up"], "contacts.a.xyz"),
+        (["-p", "qos_overrides./x:=["], "qos_overrides"),
+    ],
+)
+def test_bad_arguments_end_the_node_with_one_line(arguments, words) -> None:
+    with Child(arguments, new_domain()) as node:
+        assert node.wait() == 1
+        (line,) = [
+            line for line in node.output.splitlines() if line.startswith("delassus_node: ")
+        ]
+        assert words in line
+        assert "Traceback" not in node.output
+
+
+def test_a_parameter_file_that_mixes_numbers_ends_the_node_with_its_line(tmp_path) -> None:
+    file = tmp_path / "mixed.yaml"
+    file.write_text("/**:\n  ros__parameters:\n    armature: {values: [1, 2.5]}\n")
+    with Child(["--params-file", str(file)], new_domain()) as node:
+        assert node.wait() == 1
+        assert "delassus_node: " in node.output
+        assert "line_num" in node.output
+        assert "Traceback" not in node.output
+
+
+def test_help_names_topics_parameters_and_an_example(capsys) -> None:
+    assert main(["delassus_node", "--help"]) == 0
+    text = capsys.readouterr().out
+    for word in ("joint_states", "active_contacts", "~/delassus", "quadruped.yaml", "example"):
+        assert word in text
+
+
+def test_an_old_rclpy_is_named(capsys, monkeypatch) -> None:
+    monkeypatch.delattr("rclpy.node.Node.add_post_set_parameters_callback")
+    assert main(["delassus_node"]) == 1
+    assert "Jazzy or newer" in capsys.readouterr().err
+
+
+def test_without_an_events_executor_another_one_is_taken(graph, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "rclpy.experimental.events_executor", None)
+    monkeypatch.setattr(
+        "delassus_ros.node.main.SingleThreadedExecutor",
+        lambda: SingleThreadedExecutor(context=graph.context),
+    )
+    executor = make_executor(graph.peer)
+    assert type(executor) is SingleThreadedExecutor
+    executor.shutdown()
+    graph.wait_for_log("this rclpy has no events executor")

@@ -10,7 +10,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 

@@ -9,7 +9,7 @@ from rigid_body import body_jacobians, mass_matrix
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms.outputs import evaluate
-from delassus_ros.compiler.build import sample_inputs
+from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import AlgorithmError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.testing import SIMPLE, random_problem

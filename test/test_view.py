@@ -44,7 +44,7 @@ def test_rows_tell_all_figures() -> None:
 def test_rows_before_the_first_matrix() -> None:
     """Say what is waited for, and that INVALID messages came."""
     agreement = Agreement()
-    agreement.add_invalid(1, 32)
+    agreement.add_invalid(1, 1, 32)
     assert view.rows(agreement, 0.0) == [("state", "waiting for the first matrix (1 INVALID)")]
 
 

@@ -42,7 +42,11 @@ class AlgorithmChange:
             return
         self.close()
         if wanted != self._pipeline.algorithm:
-            self._exchange = Exchange(self._problem, wanted)
+            try:
+                self._exchange = Exchange(self._problem, wanted)
+            except (DelassusError, OSError) as error:
+                self._revert(wanted, error)
+                return
             self._timer = self._node.create_timer(_POLL, self._poll)
 
     def close(self) -> None:
@@ -62,13 +66,17 @@ class AlgorithmChange:
             if solver is None:
                 return
             self._pipeline.set_solver(solver)
-        except DelassusError as error:
+        except (DelassusError, OSError) as error:
             self.close()
-            self._node.get_logger().error(
-                f"cannot change the algorithm to {exchange.algorithm!r}, {before!r} goes on: "
-                f"{error}"
-            )
-            self._node.set_parameters([Parameter("algorithm", value=before)])
+            self._revert(exchange.algorithm, error)
             return
         self.close()
         self._node.get_logger().info(f"algorithm changed from {before!r} to {solver.algorithm!r}")
+
+    def _revert(self, wanted: str, error: Exception) -> None:
+        """Say what went wrong, and set the parameter to the algorithm in use."""
+        before = self._pipeline.algorithm
+        self._node.get_logger().error(
+            f"cannot change the algorithm to {wanted!r}, {before!r} goes on: {error}"
+        )
+        self._node.set_parameters([Parameter("algorithm", value=before)])

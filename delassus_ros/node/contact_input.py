@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import unknown
 from delassus_ros.node.reasons import Complaint, Reason
 
-_HIGHEST_STATUS = 3
-_IN_CONTACT = frozenset((2, 3))  # ACTIVE, SLIPPING
+_IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
+_STATUS = {
+    getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
+}
 
 
 class ContactInput:
@@ -32,9 +36,19 @@ class ContactInput:
 
     def __init__(self, contacts: ContactSet) -> None:
         self._known = contacts.names
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no set to go by, as before the first one."""
         self.active: tuple[str, ...] | None = None
         self.reasons = Reason.NO_CONTACTS_RECEIVED
         self.degraded = False
+        self._status: Mapping[str, int] = {}
+
+    def status(self, contacts: Sequence[str]) -> list[int]:
+        """Return the status of each of these contacts of the layout in the present set."""
+        unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
+        return [self._status.get(name, unlisted) for name in contacts]
 
     def read(self, names: Sequence[str], status: Sequence[int]) -> Complaint | None:
         """Take a set of contacts with one status each, as in delassus_msgs/ActiveContacts.
@@ -45,8 +59,10 @@ class ContactInput:
         """
         complaint = self._contradiction(names, status)
         if complaint is not None:
-            self.active, self.reasons, self.degraded = None, complaint.reason, False
+            self.forget()
+            self.reasons = complaint.reason
             return complaint
+        self._status = dict(zip(names, status, strict=True))
         touching = [
             name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
         ]
@@ -72,11 +88,12 @@ class ContactInput:
                 "values; it is refused",
             )
         for name, value in zip(names, status, strict=True):
-            if not 0 <= value <= _HIGHEST_STATUS:
+            if value not in _STATUS:
+                expected = ", ".join(f"{word}={number}" for number, word in _STATUS.items())
                 return Complaint(
                     Reason.CONTACTS_MALFORMED,
-                    f"contact {name!r} has status {value}; expected UNKNOWN=0, INACTIVE=1, "
-                    "ACTIVE=2 or SLIPPING=3; the set is refused",
+                    f"contact {name!r} has status {value}; expected one of {expected}; the set "
+                    "is refused",
                 )
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:

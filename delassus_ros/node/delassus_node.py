@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,19 +30,20 @@ from delassus_ros.node import parameters
 from delassus_ros.node.algorithm_change import AlgorithmChange
 from delassus_ros.node.description import DescriptionTopic
 from delassus_ros.node.exchange import refusal
+from delassus_ros.node.joint_state_bytes import JointStateReader
 from delassus_ros.node.log_bridge import LogBridge
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.queue import take
-from delassus_ros.node.settings import Settings
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.problem import Problem
+from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
-# Room for a pause of 0.1 s at 1 kHz: what waits here is counted as superseded, what does not
-# fit is lost without a trace.
-_JOINT_STATES = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Room for a pause of 1 s at 1 kHz: what waits here is counted as superseded, what does not fit
+# is lost without a trace.
+_JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _MATRICES = QoSProfile(depth=10)
 
@@ -97,6 +100,7 @@ class DelassusNode(LifecycleNode):
         )
         self._configuration: _Configuration | None = None
         self._inputs: list[Subscription] = []
+        self._joint_states = JointStateReader()
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
@@ -143,7 +147,7 @@ class DelassusNode(LifecycleNode):
         configuration.layouts.publish(configuration.layout)
         # Latched: with the new subscription the last set comes again.
         self._subscribe(ActiveContacts, "active_contacts", self._on_contacts, _LATCHED)
-        self._subscribe(JointState, "joint_states", self._on_joint_state, _JOINT_STATES)
+        self._subscribe(JointState, "joint_states", self._on_joint_state, _JOINT_STATES, raw=True)
         configuration.algorithm.follow()
         sources = " and ".join(subscription.topic_name for subscription in self._inputs)
         self.get_logger().info(f"active: from {sources} to {configuration.matrices.topic_name}")
@@ -154,6 +158,8 @@ class DelassusNode(LifecycleNode):
         """Stop publishing; the kernel stays."""
         self._deactivate()
         pipeline = self._configured().pipeline
+        # The contacts may change unheard; activating brings the latched set again.
+        pipeline.forget_contacts()
         self.get_logger().info(
             f"inactive: published {pipeline.published} matrices and {pipeline.refused} times "
             f"INVALID; {pipeline.superseded} joint states were superseded by newer ones"
@@ -196,18 +202,21 @@ class DelassusNode(LifecycleNode):
         layout = make_layout(problem, now().to_msg())
         all_rows = settings.rows == "all"
         pipeline = Pipeline(solver, layout, all_rows, lambda: now().nanoseconds, self._warn)
-        configuration = _Configuration(
-            description, problem, layout, pipeline,
-            AlgorithmChange(self, problem, pipeline),
-            self._publisher(DelassusMatrix, "~/delassus", _MATRICES),
-            self._publisher(Layout, "~/layout", _LATCHED),
-        )  # fmt: skip
+        algorithm = AlgorithmChange(self, problem, pipeline)
         self.get_logger().info(
             f"{problem.robot.name}: {len(problem.robot.joint_names)} joints, "
             f"{len(problem.contacts)} contacts ({problem.contacts.rows} rows), {_words(solver)}, "
             f"ready in {time.perf_counter() - start:.2f} s"
         )
-        return configuration
+        # Last, and both or none: nobody else would destroy them.
+        with ExitStack() as undo:
+            matrices = self._publisher(DelassusMatrix, "~/delassus", _MATRICES)
+            undo.callback(self.destroy_lifecycle_publisher, matrices)
+            layouts = self._publisher(Layout, "~/layout", _LATCHED)
+            undo.pop_all()
+        return _Configuration(
+            description, problem, layout, pipeline, algorithm, matrices, layouts
+        )
 
     def _configured(self) -> _Configuration:
         if self._configuration is None:
@@ -230,30 +239,47 @@ class DelassusNode(LifecycleNode):
     def _publisher(self, kind: type, topic: str, qos: QoSProfile) -> LifecyclePublisher:
         options = QoSOverridingOptions.with_default_policies()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
-            kind, topic, qos, qos_overriding_options=options
+            # A copy, as rclpy writes overrides into what it is given.
+            kind, topic, copy.copy(qos), qos_overriding_options=options
         )
         return publisher
 
     def _subscribe(
-        self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile
+        self,
+        kind: type,
+        topic: str,
+        callback: Callable[[Any], None],
+        qos: QoSProfile,
+        raw: bool = False,
     ) -> None:
         options = QoSOverridingOptions.with_default_policies()
         self._inputs.append(
-            self.create_subscription(kind, topic, callback, qos, qos_overriding_options=options)
+            self.create_subscription(
+                kind, topic, callback, copy.copy(qos), qos_overriding_options=options, raw=raw
+            )
         )
 
     # Topics.
 
-    def _on_joint_state(self, message: JointState) -> None:
+    def _on_joint_state(self, message: bytes) -> None:
         configuration = self._configured()
         superseded = 0
-        # What waits behind this message is newer; the last one counts.
-        while (newer := take(self._inputs[-1])) is not None:
+        # What waits behind this message is newer; the last one counts. Not more than the queue
+        # holds, as a fast publisher would never let it run empty.
+        for _ in range(_JOINT_STATES.depth):
+            newer = take(self._inputs[-1])
+            if newer is None:
+                break
             message = newer
             superseded += 1
         if superseded:
             configuration.pipeline.supersede(superseded)
-        answer = configuration.pipeline.compute(message)
+        try:
+            state = self._joint_states.read(message)
+        except RuntimeError as error:
+            self._warn("bytes", f"a joint state cannot be read: {error}")
+            return
+        answer = configuration.pipeline.compute(state)
         try:
             configuration.matrices.publish(answer)
         except RuntimeError:

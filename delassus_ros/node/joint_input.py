@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,8 +67,7 @@ class JointInput:
             return self._refusal
         # The places are in range; mode="clip" spares take() a buffer for the output.
         values.take(self._places, out=q, mode="clip")
-        # One product instead of a test per entry; an overflow is looked at once more.
-        return None if math.isfinite(q.dot(q)) else self._not_finite(q)
+        return None if np.isfinite(q).all() else self._not_finite(q)
 
     def _look_up(self, names: Sequence[str]) -> None:
         """Find the places of the robot's joints among `names`, or why that cannot be done."""
@@ -99,10 +97,8 @@ class JointInput:
             text += f"; the first joint without one is {names[positions]!r}"
         return Complaint(Reason.JOINT_SIZE_MISMATCH, text)
 
-    def _not_finite(self, q: Array) -> Complaint | None:
+    def _not_finite(self, q: Array) -> Complaint:
         found = np.flatnonzero(~np.isfinite(q))
-        if not found.size:
-            return None
         shown = ", ".join(f"{self._joints[k]!r} is {q[k]}" for k in found[:_SHOWN])
         more = f" and {found.size - _SHOWN} more" if found.size > _SHOWN else ""
         return Complaint(

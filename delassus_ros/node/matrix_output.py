@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import DelassusMatrix, Layout
@@ -84,21 +83,17 @@ class MatrixOutput:
         """Name the algorithm of the matrices from now on."""
         self._valid.algorithm = name
 
-    def set_contacts(
-        self, contacts: Sequence[str], row_offsets: Sequence[int], active: Container[str]
-    ) -> None:
-        """Set the contacts of the matrices from now on, in the order of their rows.
-
-        Parameters
-        ----------
-        active : those of them that are active.
-        """
+    def set_contacts(self, contacts: Sequence[str], row_offsets: Sequence[int]) -> None:
+        """Set the contacts of the matrices from now on, in the order of their rows."""
         message = self._valid
         message.contacts = list(contacts)
-        message.active = [contact in active for contact in contacts]
         message.kinds = [self._kinds[contact] for contact in contacts]
         message.row_offsets = list(row_offsets)
         self._writer.resize(row_offsets[-1])
+
+    def set_status(self, status: list[int]) -> None:
+        """Set the status of each contact of the matrices from now on."""
+        self._valid.status = status
 
     def set_contacts_stamp(self, stamp: Time) -> None:
         """Set the stamp of the set of active contacts."""
@@ -141,6 +136,5 @@ def _message_of(layout: Layout) -> DelassusMatrix:
     message.axes = layout.axes
     message.validity = DelassusMatrix.VALIDITY_INVALID
     message.conditioning = DelassusMatrix.CONDITIONING_UNKNOWN
-    message.condition = math.nan
     message.damping_mode = DelassusMatrix.DAMPING_NONE
     return message

@@ -6,20 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
 from delassus_ros.errors import unknown
-from delassus_ros.node.settings import CHOICES, CONTACT_DEFAULTS, DEFAULTS, KINDS
+from delassus_ros.settings import CHOICES, CONTACT_DEFAULTS, DEFAULTS, KINDS
 
 _ARRAYS = {
     "contacts.names": Parameter.Type.STRING_ARRAY,
     "armature.names": Parameter.Type.STRING_ARRAY,
-    "armature.values": Parameter.Type.DOUBLE_ARRAY,
-    "selection": Parameter.Type.DOUBLE_ARRAY,
 }
-"""Parameters that are empty by default; the type of an empty list cannot be told from it."""
+"""Lists of names, empty by default; the type of an empty list cannot be told from it."""
+_NUMBERS = ("armature.values", "xyz", "rpy", "selection")
+"""Lists of numbers. YAML makes integers of [0, 0, 1], so they have no fixed type in ROS."""
+_NUMBER_TYPES = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.INTEGER_ARRAY)
 _DESCRIPTIONS = {
     "robot_description": "URDF of the robot (XML text). If empty, it is taken from the topic "
     "robot_description.",
@@ -103,6 +105,8 @@ def refusal(name: str, value: Any, configured: bool) -> str | None:
             f"{name!r} can be set only while the node is unconfigured, as the published layout "
             "follows from it; deactivate and clean up the node, set it, and configure again"
         )
+    if key in _NUMBERS and not _is_numbers(Parameter(name, value=value)):
+        return f"{name!r} is {value!r}; expected a list of numbers"
     choices = CHOICES.get(name) or (KINDS if key == "kind" else None)
     if choices and value not in choices:
         return unknown(key, str(value), choices, plural=key)
@@ -117,9 +121,22 @@ def _declare(
     node: Node, name: str, default: Any, description: str, choices: Iterable[str]
 ) -> None:
     constraints = f"one of: {', '.join(choices)}" if choices else ""
-    kind = _ARRAYS.get(name) or _ARRAYS.get(name.rpartition(".")[2])
-    node.declare_parameter(
+    numbers = name in _NUMBERS or name.rpartition(".")[2] in _NUMBERS
+    if numbers:
+        constraints = "a list of integers or of floating-point numbers"
+        default = list(default) or None
+    declared = node.declare_parameter(
         name,
-        kind or (list(default) if isinstance(default, tuple) else default),
-        ParameterDescriptor(description=description, additional_constraints=constraints),
+        _ARRAYS.get(name, default),
+        ParameterDescriptor(
+            description=description, additional_constraints=constraints, dynamic_typing=numbers
+        ),
     )
+    if numbers and not _is_numbers(declared):
+        raise InvalidParameterTypeException(declared, Parameter.Type.DOUBLE_ARRAY)
+
+
+def _is_numbers(parameter: Parameter) -> bool:
+    """Whether a parameter is a list of numbers, or empty."""
+    # A value, not only a type: an empty list has the type of a list of bytes.
+    return parameter.type_ in _NUMBER_TYPES or parameter.value in (None, [], b"")

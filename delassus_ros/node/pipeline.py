@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from builtin_interfaces.msg import Time
@@ -18,6 +19,8 @@ from delassus_ros.solver import DelassusSolver
 _FAILURES = {
     Status.NOT_POSITIVE_DEFINITE: Reason.SOLVER_FAILED,
     Status.NOT_FINITE: Reason.RESULT_NOT_FINITE,
+    Status.FAILED: Reason.SOLVER_FAILED,
+    Status.FAILED: Reason.SOLVER_FAILED,
 }
 
 
@@ -86,18 +89,29 @@ class Pipeline:
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:
             self._activate()
+        else:
+            self._set_status()
+
+    def forget_contacts(self) -> None:
+        """Be without a set of active contacts until the next one comes."""
+        self._contacts.forget()
+        self._output.set_contacts_stamp(Time())
+        self._activate()
 
     def compute(self, state: JointState) -> DelassusMatrix:
         """Return the message for a joint state; its content is overwritten by the next."""
         contacts = self._contacts
         stamp = state.header.stamp
         reasons = contacts.reasons
+        if not (stamp.sec or stamp.nanosec):
+            reasons |= Reason.STAMP_INVALID
+            self._warn("stamp", "joint states have no stamp: age and order cannot be told")
         complaint = self._joints.read(state.name, state.position, self._q)
         if complaint is not None:
             self._warn(complaint.reason.name or "joints", complaint.text)
             return self._refuse(stamp, reasons | complaint.reason)
         if self._selected() is None:
-            if reasons is Reason.NO_CONTACTS_RECEIVED:
+            if contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
                 self._warn("contacts", "no set of active contacts has arrived yet")
             return self._refuse(stamp, reasons)
         solution = self._solver.solve()
@@ -106,9 +120,10 @@ class Pipeline:
             self._warn("solver", f"{self._algorithm} failed: {status.name} at q = {self._q}")
             return self._refuse(stamp, reasons | _FAILURES[status])
         self.published += 1
-        return self._output.matrix(
-            stamp, solution, reasons, contacts.degraded, self._age(stamp)
+        degraded = (
+            contacts.degraded or contacts.active is None or bool(reasons & Reason.STAMP_INVALID)
         )
+        return self._output.matrix(stamp, solution, reasons, degraded, self._age(stamp))
 
     def supersede(self, count: int) -> None:
         """Note that this many joint states were passed over."""
@@ -124,14 +139,19 @@ class Pipeline:
         if selected is None:
             return
         self._solver.activate(selected)
-        # The same Solution every time; its contacts follow activate().
-        solution = self._solver.solve()
-        active = self._contacts.active or ()
-        self._output.set_contacts(solution.contacts, solution.row_offsets, active)
+        solution = self._solver.solution
+        self._output.set_contacts(solution.contacts, solution.row_offsets)
+        self._set_status()
+
+    def _set_status(self) -> None:
+        self._output.set_status(self._contacts.status(self._solver.solution.contacts))
 
     def _refuse(self, stamp: Time, reasons: Reason) -> DelassusMatrix:
         self.refused += 1
         return self._output.invalid(stamp, reasons, self._age(stamp))
 
     def _age(self, stamp: Time) -> float:
+        """Return the age of an input, s; NaN without a stamp."""
+        if not (stamp.sec or stamp.nanosec):
+            return math.nan
         return 1e-9 * float(self._now() - stamp.sec * 1_000_000_000 - stamp.nanosec)

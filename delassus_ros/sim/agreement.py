@@ -145,7 +145,9 @@ class Agreement:
         self._references: dict[int, Sample] = {}
         self._unanswered: set[int] = set()
         self._lost_answers = 0
-        self._waiting: dict[int, Sample] = {}
+        self._last_stamp = 0
+        # By stamp; None for an INVALID message, which has nothing to compare.
+        self._waiting: dict[int, Sample | None] = {}
         self._dropped = 0
         self._sets: dict[int, frozenset[str]] = {}
 
@@ -156,10 +158,9 @@ class Agreement:
         if self._first_reference is None:
             self._first_reference = stamp
         self._last_reference = stamp
-        sample = self._waiting.pop(stamp, None)
-        if sample is None:
+        if stamp not in self._waiting:
             self._unanswered.add(stamp)
-        else:
+        elif (sample := self._waiting.pop(stamp)) is not None:
             self._compare(sample, reference)
         if len(self._references) > _WINDOW:
             oldest = next(iter(self._references))
@@ -174,10 +175,11 @@ class Agreement:
         if len(self._sets) > _WINDOW:
             del self._sets[next(iter(self._sets))]
 
-    def add_invalid(self, sequence: int, reasons: int) -> None:
-        """Take a message without a matrix, with its sequence number and bit set of reasons."""
+    def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
+        """Take a message without a matrix: stamp of its joint state [ns], number, reasons."""
         self._count(sequence)
         self.invalid[reasons] += 1
+        self._answer(stamp, None)
 
     def add_matrix(self, sample: Sample, sequence: int, latency: float) -> None:
         """Take a matrix.
@@ -194,35 +196,25 @@ class Agreement:
         self._count(sequence)
         self.matrices += 1
         self.last = sample
-        if self._first_stamp is None:
-            self._first_stamp = sample.stamp
         self.sizes[len(sample.matrix)] += 1
         self._latencies.append(latency)
         self._check_set(sample)
-        reference = self._references.get(sample.stamp)
-        if reference is not None:
-            self._unanswered.discard(sample.stamp)
-            self._compare(sample, reference)
-            return
-        self._waiting[sample.stamp] = sample
-        if len(self._waiting) > _WINDOW:
-            oldest = self._waiting.pop(next(iter(self._waiting)))
-            self._dropped += self._needs_reference(oldest)
+        self._answer(sample.stamp, sample)
 
     @property
     def unreferenced(self) -> int:
         """Matrices since the first reference whose own did not come."""
         return self._dropped + sum(
-            self._needs_reference(sample) and sample.stamp <= self._last_reference
-            for sample in self._waiting.values()
+            self._needs_reference(sample) and stamp <= self._last_reference
+            for stamp, sample in self._waiting.items()
         )
 
     @property
     def unanswered(self) -> int:
-        """Joint states, known by their reference, without a matrix between the first and last."""
-        if self.last is None or self._first_stamp is None:
+        """Joint states, known by their reference, without an answer between first and last."""
+        if self._first_stamp is None:
             return 0
-        first, last = self._first_stamp, self.last.stamp
+        first, last = self._first_stamp, self._last_stamp
         return self._lost_answers + sum(first < stamp < last for stamp in self._unanswered)
 
     def latency(self, recent: bool = False) -> Percentiles:
@@ -266,6 +258,12 @@ class Agreement:
             )
         if self.backwards:
             reasons.append(f"the sequence went back {self.backwards} times")
+        # Both count from the first answer; what came after the last may still be in flight.
+        if self.unanswered > self.skipped:
+            reasons.append(
+                f"{self.unanswered} joint states have no answer, but the sequence accounts for "
+                f"only {self.skipped} as superseded"
+            )
         return reasons
 
     def _count(self, sequence: int) -> None:
@@ -277,8 +275,23 @@ class Agreement:
                 self.skipped += step - 1
         self._sequence = sequence
 
-    def _needs_reference(self, sample: Sample) -> bool:
-        if not sample.contacts or self._first_reference is None:
+    def _answer(self, stamp: int, sample: Sample | None) -> None:
+        if self._first_stamp is None:
+            self._first_stamp = stamp
+        self._last_stamp = stamp
+        reference = self._references.get(stamp)
+        if reference is not None:
+            self._unanswered.discard(stamp)
+            if sample is not None:
+                self._compare(sample, reference)
+            return
+        self._waiting[stamp] = sample
+        if len(self._waiting) > _WINDOW:
+            oldest = self._waiting.pop(next(iter(self._waiting)))
+            self._dropped += self._needs_reference(oldest)
+
+    def _needs_reference(self, sample: Sample | None) -> bool:
+        if sample is None or not sample.contacts or self._first_reference is None:
             return False
         return sample.stamp >= self._first_reference
 

@@ -137,7 +137,8 @@ class MonitorNode(Node):
 
     def _on_matrix(self, message: DelassusMatrix, arrival: int) -> None:
         if message.validity == DelassusMatrix.VALIDITY_INVALID:
-            self.agreement.add_invalid(message.sequence, message.reasons)
+            stamp = _nanoseconds(message.header.stamp)
+            self.agreement.add_invalid(stamp, message.sequence, message.reasons)
             return
         sample = _sample(message)
         self.agreement.add_matrix(sample, message.sequence, 1e-9 * (arrival - sample.stamp))

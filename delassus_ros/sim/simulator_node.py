@@ -123,7 +123,6 @@ class SimulatorNode(Node):
         message.row_offsets = [3 * i for i in range(len(names) + 1)]
         message.axes = DelassusMatrix.AXES_CONTACT
         message.validity = DelassusMatrix.VALIDITY_OK
-        message.condition = float("nan")
         message.input_age = float("nan")
         message.algorithm = "mujoco"
 

@@ -34,11 +34,17 @@ def matrix_to_numpy(msg: DelassusMatrix) -> _Matrix:
     Raises
     ------
     MessageError
-        If row_offsets is not ascending from 0 with one entry more than contacts, if kinds
-        and contacts differ in size, or if the matrix does not have m*m values.
+        If row_offsets is not ascending from 0 with one entry more than contacts, if kinds,
+        status and contacts differ in size, if the matrix does not have m*m values, or if
+        the message is INVALID and has a matrix all the same.
 
     """
-    if msg.validity == DelassusMatrix.VALIDITY_INVALID and len(msg.matrix) == 0:
+    if msg.validity == DelassusMatrix.VALIDITY_INVALID:
+        if len(msg.matrix):
+            raise MessageError(
+                f"DelassusMatrix is INVALID (reasons {msg.reasons:#x}), but has "
+                f"{len(msg.matrix)} matrix values; expected none"
+            )
         return np.empty((0, 0))
     m = _row_count(msg)
     if len(msg.matrix) != m * m:

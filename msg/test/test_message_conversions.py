@@ -119,6 +119,15 @@ def test_invalid_with_contacts_named_is_empty(
     assert matrix_to_numpy(msg).shape == (0, 0)
 
 
+def test_invalid_with_a_matrix_contradicts_itself(
+    walking: tuple[DelassusMatrix, np.ndarray],
+) -> None:
+    msg, _ = walking
+    msg.validity = DelassusMatrix.VALIDITY_INVALID
+    with pytest.raises(MessageError, match=r"is INVALID \(reasons .*, but has \d+ matrix values"):
+        matrix_to_numpy(msg)
+
+
 @pytest.mark.parametrize("row_offsets", [[], [0]])
 def test_no_active_contact_is_valid_and_empty(row_offsets: list[int]) -> None:
     msg = DelassusMatrix(validity=DelassusMatrix.VALIDITY_OK, row_offsets=row_offsets)

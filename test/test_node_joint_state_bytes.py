@@ -1,0 +1,93 @@
+"""Serialized joint states: the short way gives what the long one does."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros.node import joint_state_bytes  # noqa: E402
+from delassus_ros.node.joint_state_bytes import JointStateReader  # noqa: E402
+
+TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=12)
+NUMBERS = st.lists(st.floats(), max_size=9)
+
+
+@st.composite
+def joint_states(draw: st.DrawFn) -> JointState:
+    state = JointState(
+        name=draw(st.lists(TEXT, max_size=9)),
+        position=draw(NUMBERS),
+        velocity=draw(NUMBERS),
+        effort=draw(NUMBERS),
+    )
+    state.header.frame_id = draw(TEXT)
+    return stamped(state, draw)
+
+
+def stamped(state: JointState, draw: st.DrawFn) -> JointState:
+    state.header.stamp.sec = draw(st.integers(-(2**31), 2**31 - 1))
+    state.header.stamp.nanosec = draw(st.integers(0, 2**32 - 1))
+    return state
+
+
+def parts(state: JointState) -> tuple[object, ...]:
+    stamp = state.header.stamp
+    # Bytes, as NaN is not equal to itself.
+    return stamp.sec, stamp.nanosec, list(state.name), state.position.tobytes()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_what_is_read_is_what_was_sent(data: st.DataObject) -> None:
+    reader = JointStateReader()
+    for _ in range(3):
+        state = data.draw(joint_states())
+        for _ in range(3):
+            sent = serialize_message(stamped(state, data.draw))
+            assert parts(reader.read(sent)) == parts(deserialize_message(sent, JointState))
+            count = len(state.position)
+            state.position = data.draw(st.lists(st.floats(), min_size=count, max_size=count))
+
+
+def test_only_what_changed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = JointStateReader()
+    reader.read(serialize_message(JointState(name=["a", "b"], position=[1.0, 2.0])))
+    monkeypatch.delattr(joint_state_bytes, "deserialize_message")
+    read = reader.read(serialize_message(JointState(name=["a", "b"], position=[3.0, 4.0])))
+    assert list(read.position) == [3.0, 4.0]
+    with pytest.raises(NameError):
+        reader.read(serialize_message(JointState(name=["b", "a"], position=[3.0, 4.0])))
+
+
+@pytest.mark.parametrize("big", [b"\x00\x00\x00\x00", b"\x00\x07\x00\x00"])
+def test_another_encapsulation_goes_the_long_way(monkeypatch, big: bytes) -> None:
+    sent = serialize_message(JointState(name=["a"], position=[1.0]))
+    reader = JointStateReader()
+    reader.read(sent)
+    long_way: list[bytes] = []
+
+    def deserialize(data: bytes, kind: type) -> JointState:
+        long_way.append(data)
+        return JointState()
+
+    monkeypatch.setattr(joint_state_bytes, "deserialize_message", deserialize)
+    reader.read(big + sent[4:])
+    assert len(long_way) == 1
+
+
+def test_truncated_bytes_are_refused_or_read_in_full() -> None:
+    whole = serialize_message(JointState(name=["a", "bc"], position=[1.0, 2.0]))
+    for length in range(len(whole)):
+        reader = JointStateReader()
+        reader.read(whole)
+        try:
+            state = reader.read(whole[:length])
+        except RuntimeError:
+            continue
+        assert list(state.position) == [1.0, 2.0]
