@@ -281,7 +281,7 @@ class DelassusNode(LifecycleNode):
             return
         answer = configuration.pipeline.compute(state)
         try:
-            configuration.matrices.publish(answer)
+            configuration.matrices.publish(configuration.pipeline.to_publish(answer))
         except RuntimeError:
             # A signal may shut ROS down at any time; then nobody misses this message.
             if self.context.ok():

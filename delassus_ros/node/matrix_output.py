@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import DelassusMatrix, Layout
-from delassus_msgs_py import MatrixWriter, compute_layout_id
+from delassus_msgs_py import MatrixWriter, SerializedMessage, compute_layout_id
 from geometry_msgs.msg import Pose
 
 from delassus_ros.bound_solver import Solution
@@ -60,6 +60,18 @@ def axes_frame(problem: Problem) -> str:
     return "" if problem.axes == "contact" else next(iter(problem.robot.frames))
 
 
+_CHANGING = {
+    "header.stamp.sec": "i",
+    "header.stamp.nanosec": "I",
+    "sequence": "Q",
+    "contacts_stamp.sec": "i",
+    "contacts_stamp.nanosec": "I",
+    "compute_time": "d",
+    "input_age": "d",
+}
+"""Numbers that differ from one matrix to the next, the matrix itself apart."""
+
+
 class MatrixOutput:
     """One message for matrices and one for INVALID, both of a layout.
 
@@ -78,10 +90,13 @@ class MatrixOutput:
         self._writer = MatrixWriter(_message_of(layout))
         self._valid = self._writer.msg
         self._invalid = _message_of(layout)
+        # The bytes of the present matrix's message; None after a change of any other field.
+        self._bytes: SerializedMessage | None = None
 
     def set_algorithm(self, name: str) -> None:
         """Name the algorithm of the matrices from now on."""
         self._valid.algorithm = name
+        self._bytes = None
 
     def set_contacts(self, contacts: Sequence[str], row_offsets: Sequence[int]) -> None:
         """Set the contacts of the matrices from now on, in the order of their rows."""
@@ -90,10 +105,13 @@ class MatrixOutput:
         message.kinds = [self._kinds[contact] for contact in contacts]
         message.row_offsets = list(row_offsets)
         self._writer.resize(row_offsets[-1])
+        self._bytes = None
 
     def set_status(self, status: list[int]) -> None:
         """Set the status of each contact of the matrices from now on."""
-        self._valid.status = status
+        if list(self._valid.status) != status:
+            self._valid.status = status
+            self._bytes = None
 
     def set_contacts_stamp(self, stamp: Time) -> None:
         """Set the stamp of the set of active contacts."""
@@ -108,14 +126,30 @@ class MatrixOutput:
         self.sequence += 1
         message.sequence = self.sequence
         message.header.stamp = stamp
-        message.reasons = int(reasons)
-        message.validity = (
-            DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
-        )
+        validity = DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
+        if message.reasons != reasons or message.validity != validity:
+            message.reasons, message.validity = int(reasons), validity
+            self._bytes = None
         self._writer.view[...] = solution.matrix
         message.compute_time = solution.compute_time
         message.input_age = input_age
         return message
+
+    def to_bytes(self) -> bytes:
+        """Return the last message of :meth:`matrix`, serialized; only its numbers are new."""
+        message, wire = self._valid, self._bytes
+        if wire is None:
+            wire = self._bytes = SerializedMessage(message, _CHANGING, ("matrix",))
+        stamp, contacts_stamp = message.header.stamp, message.contacts_stamp
+        wire.set("header.stamp.sec", stamp.sec)
+        wire.set("header.stamp.nanosec", stamp.nanosec)
+        wire.set("contacts_stamp.sec", contacts_stamp.sec)
+        wire.set("contacts_stamp.nanosec", contacts_stamp.nanosec)
+        wire.set("sequence", message.sequence)
+        wire.set("compute_time", message.compute_time)
+        wire.set("input_age", message.input_age)
+        wire.arrays["matrix"][...] = self._writer.view.ravel()
+        return wire.to_bytes()
 
     def invalid(self, stamp: Time, reasons: Reason, input_age: float) -> DelassusMatrix:
         """Return the message that there is no matrix; it is overwritten by the next."""

@@ -125,6 +125,11 @@ class Pipeline:
         )
         return self._output.matrix(stamp, solution, reasons, degraded, self._age(stamp))
 
+    def to_publish(self, answer: DelassusMatrix) -> DelassusMatrix | bytes:
+        """Return the answer of :meth:`compute` in the form that is cheapest to publish."""
+        invalid = answer.validity == DelassusMatrix.VALIDITY_INVALID
+        return answer if invalid else self._output.to_bytes()
+
     def supersede(self, count: int) -> None:
         """Note that this many joint states were passed over."""
         self.superseded += count

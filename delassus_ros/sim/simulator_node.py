@@ -11,7 +11,7 @@ import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from delassus_msgs_py import MatrixWriter
+from delassus_msgs_py import MatrixWriter, SerializedMessage
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterValueException, ParameterException
 from rclpy.executors import SingleThreadedExecutor
@@ -32,6 +32,7 @@ _STEPS_PER_SECOND = round(1.0 / PERIOD)
 _CONTACTS_PERIOD = 0.1  # s; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
 _CATCH_UP = 0.01  # s of delay that is made good
+_STAMP = {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}
 _EXTRA_JOINT = "gripper"  # not in the URDF: consumers have to pick their joints by name
 
 
@@ -84,14 +85,14 @@ class SimulatorNode(Node):
         own = self._simulation.joint_names
         names = sorted([*own, _EXTRA_JOINT])
         self._places = np.array([names.index(name) for name in own])
-        self._joints = JointState(name=names)
+        joints = JointState(name=names)
         zeros = [0.0] * len(names)
-        # The message's own arrays, so that a tick fills them in place.
-        views = []
-        for field in ("position", "velocity", "effort"):
-            setattr(self._joints, field, zeros)
-            views.append(np.frombuffer(getattr(self._joints, field), dtype=np.float64))
-        self._position, self._velocity, self._effort = views
+        fields = ("position", "velocity", "effort")
+        for field in fields:
+            setattr(joints, field, zeros)
+        # A tick fills in the numbers of a message that is serialized already.
+        self._joint_bytes = SerializedMessage(joints, _STAMP, fields)
+        self._position, self._velocity, self._effort = self._joint_bytes.arrays.values()
         self._joint_publisher = self.create_publisher(
             JointState,
             "joint_states",
@@ -149,8 +150,9 @@ class SimulatorNode(Node):
             self._contacts.header.stamp = stamp
             self._contacts.status = [int(state) for state in states]
             self._contacts_publisher.publish(self._contacts)
-        self._joints.header.stamp = stamp
-        self._joint_publisher.publish(self._joints)
+        self._joint_bytes.set("header.stamp.sec", stamp.sec)
+        self._joint_bytes.set("header.stamp.nanosec", stamp.nanosec)
+        self._joint_publisher.publish(self._joint_bytes.to_bytes())
 
         if self._reference_publisher is not None:
             message = self._reference.msg

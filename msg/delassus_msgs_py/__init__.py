@@ -12,10 +12,12 @@ from .matrix import (
     matrix_to_numpy,
     numpy_to_matrix,
 )
+from .serialized import SerializedMessage
 
 __all__ = [
     "MatrixWriter",
     "MessageError",
+    "SerializedMessage",
     "active_names",
     "compute_layout_id",
     "contact_block",

@@ -1,0 +1,61 @@
+"""Numbers changed in the bytes of a message are those that a reader finds."""
+
+from __future__ import annotations
+
+import array
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
+pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
+
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import MessageError, SerializedMessage
+from rclpy.serialization import deserialize_message, serialize_message
+
+FIELDS = {
+    "header.stamp.sec": "i",
+    "header.stamp.nanosec": "I",
+    "sequence": "Q",
+    "contacts_stamp.sec": "i",
+    "compute_time": "d",
+    "input_age": "d",
+}
+
+
+@pytest.mark.parametrize("frame", ["", "a", "ab", "abc", "a longer name"])
+@pytest.mark.parametrize("m", [1, 3, 12])
+def test_changed_numbers_are_read_and_all_else_is_kept(frame: str, m: int) -> None:
+    msg = DelassusMatrix(
+        contacts=["LF"], kinds=["point"], status=[2], row_offsets=[0, m], algorithm="pv_osimr"
+    )
+    msg.header.frame_id = frame
+    msg.matrix = array.array("d", range(m * m))
+    before = serialize_message(msg)
+    wire = SerializedMessage(msg, FIELDS, ("matrix",))
+    unchanged = deserialize_message(before, DelassusMatrix)
+    assert msg == unchanged == deserialize_message(wire.to_bytes(), DelassusMatrix)
+    values = {"header.stamp.sec": -5, "header.stamp.nanosec": 999_999_999, "sequence": 2**63,
+              "contacts_stamp.sec": 7, "compute_time": 1e-6, "input_age": -0.25}  # fmt: skip
+    for name, value in values.items():
+        wire.set(name, value)
+    wire.arrays["matrix"][...] = np.arange(m * m) + 0.5
+    expected = deserialize_message(before, DelassusMatrix)
+    expected.header.stamp.sec, expected.header.stamp.nanosec = -5, 999_999_999
+    expected.contacts_stamp.sec, expected.sequence = 7, 2**63
+    expected.compute_time, expected.input_age = 1e-6, -0.25
+    expected.matrix = array.array("d", np.arange(m * m) + 0.5)
+    assert deserialize_message(wire.to_bytes(), DelassusMatrix) == expected
+
+
+def test_an_empty_array_stays_empty() -> None:
+    wire = SerializedMessage(DelassusMatrix(), {"sequence": "Q"}, ("matrix",))
+    assert wire.arrays["matrix"].size == 0
+    assert len(deserialize_message(wire.to_bytes(), DelassusMatrix).matrix) == 0
+
+
+def test_a_field_that_is_not_one_number_of_its_own_is_refused() -> None:
+    """Two bytes are written, of which the field has one."""
+    with pytest.raises((MessageError, OverflowError, AssertionError)):
+        SerializedMessage(DelassusMatrix(), {"axes": "H"})
