@@ -96,7 +96,7 @@ def test_deaf_child_is_killed_and_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_child_that_ended_is_reported_with_its_last_words() -> None:
     """Name, status and the tail of stdout and stderr, no more than asked for."""
-    code = "print(*range(50), sep='\\n'); raise SystemExit('bad luck')"
+    code = "print(*range(50), sep='\\n', flush=True); raise SystemExit('bad luck')"
     with Children([python("doomed", code)], os.environ) as children:
         wait_for(lambda: len(children.dead()) == 1)
         child = children.dead()[0]
