@@ -13,7 +13,8 @@ from rclpy.serialization import serialize_message
 
 from .errors import MessageError
 
-_PATTERNS = (0x11, 0x6E)  # bytes whose repetitions are plain finite numbers of every type
+# Bytes that are finite numbers of every type, and that no other field has by chance.
+_PATTERNS = (bytes.fromhex("1122334455667708"), bytes.fromhex("9ba7b3bfc5d1df0e"))
 
 
 class SerializedMessage:
@@ -67,7 +68,7 @@ class SerializedMessage:
 
 
 def _offset(msg: Any, path: str, code: str) -> int:
-    """Return where a number (of an array the first one) is in the bytes: where they change."""
+    """Return where a number (of an array the first one) is in the bytes."""
     *owners, name = path.split(".")
     owner = msg
     for part in owners:
@@ -75,15 +76,18 @@ def _offset(msg: Any, path: str, code: str) -> int:
     before = getattr(owner, name)
     is_array = not isinstance(before, (int, float))
     size = struct.calcsize(code)
-    images = []
-    for byte in _PATTERNS:
-        (value,) = struct.unpack("<" + code, bytes([byte]) * size)
-        changed = array.array("d", [value, *before[1:]]) if is_array else value
-        setattr(owner, name, changed)
-        images.append(serialize_message(msg))
+    places = []
+    for pattern in _PATTERNS:
+        # The last bytes, as the highest one makes the number a small positive one.
+        wanted = pattern[8 - size :]
+        (value,) = struct.unpack("<" + code, wanted)
+        setattr(owner, name, array.array("d", [value, *before[1:]]) if is_array else value)
+        image = serialize_message(msg)
+        # Numbers are aligned to their size, counted from the end of the 4-byte header.
+        places.append({i for i in range(4, len(image), size) if image[i : i + size] == wanted})
     setattr(owner, name, before)
-    # Bytes between fields may hold anything: only the patterns count.
-    places = [i for i, pair in enumerate(zip(*images, strict=True)) if pair == _PATTERNS]
-    if not places or places != list(range(places[0], places[0] + size)):
+    # Bytes between fields hold anything, an older message's numbers too: both have to agree.
+    both = places[0] & places[1]
+    if len(both) != 1:
         raise MessageError(f"{type(msg).__name__}: no place of {path} in its bytes")
-    return places[0]
+    return both.pop()
