@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,9 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from node_support import make_graph, own_surroundings  # noqa: E402, F401
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from ros_support import Child, Graph, new_domain  # noqa: E402
+from ros_support import Child, new_domain  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.node.main import main, make_executor  # noqa: E402
@@ -24,21 +24,6 @@ from delassus_ros.node.main import main, make_executor  # noqa: E402
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep to this machine, and share one fresh cache of kernels."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(name="graph")
-def make_graph(capfd: pytest.CaptureFixture[str]) -> Iterator[Graph]:
-    with Graph(capfd) as graph:
-        yield graph
 
 
 @pytest.mark.parametrize("number", SIGNALS)

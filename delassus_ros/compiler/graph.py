@@ -3,7 +3,8 @@
 Nodes are created in topological order and never changed. Equal expressions are one node
 (hash-consing). Folding is exact: only ``x·0``, ``x·±1``, ``x ± 0``, products of constants and
 signs are simplified, never anything that rounds differently at run time in a way that a
-reader of the algorithm would not expect; ``0·x = 0`` holds because inputs are checked finite.
+reader of the algorithm would not expect; ``0·x = 0`` holds for finite inputs: one that is
+not finite shows in the result only where the result depends on it.
 """
 
 from __future__ import annotations
