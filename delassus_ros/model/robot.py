@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.constraints import Coupling, Loop
 from delassus_ros.model.spatial import Array, Inertia, Transform, frozen
 
 Base = Literal["floating", "fixed"]
@@ -114,12 +115,16 @@ class Robot:
     joints : joint i moves body i; ``joints[i].parent < i``.
     bodies : as many as joints.
     frames : named frames on the bodies.
+    couplings, loops : what closes the tree, if anything.
+    independent : names of the joints whose positions are independent coordinates, where that
+        was stated; else they are chosen.
 
     Raises
     ------
     RobotError
         If a parent does not precede its child, a free-flyer is not the first joint, a frame
-        is on a body that does not exist, a name appears twice, or the sizes differ.
+        or loop is on a body that does not exist, a coupling or `independent` names an unknown
+        joint, a name appears twice, or the sizes differ.
     """
 
     def __init__(
@@ -128,10 +133,16 @@ class Robot:
         joints: Sequence[Joint],
         bodies: Sequence[Body],
         frames: Sequence[Frame],
+        couplings: Sequence[Coupling] = (),
+        loops: Sequence[Loop] = (),
+        independent: Sequence[str] = (),
     ) -> None:
         self._name = name
         self._joints = tuple(joints)
         self._bodies = tuple(bodies)
+        self._couplings = tuple(couplings)
+        self._loops = tuple(loops)
+        self._independent = tuple(independent)
         self._frames = MappingProxyType({frame.name: frame for frame in frames})
         self._check(frames)
         offsets, count = [], 0
@@ -150,6 +161,7 @@ class Robot:
         for what, names in (
             ("joint", [joint.name for joint in self._joints]),
             ("frame", [frame.name for frame in frames]),
+            ("coupling or loop", [each.name for each in (*self._couplings, *self._loops)]),
         ):
             twice = sorted(name for name, count in Counter(names).items() if count > 1)
             if twice:
@@ -169,6 +181,25 @@ class Robot:
                     f"frame {frame.name!r}: there is no body {frame.body}, only "
                     f"{len(self._bodies)} bodies"
                 )
+        self._check_constraints()
+
+    def _check_constraints(self) -> None:
+        single = [joint.name for joint in self._joints if joint.kind.nv == 1]
+        for coupling in self._couplings:
+            for name, _ in coupling.ratios:
+                if name not in single:
+                    message = unknown("joint", name, single)
+                    raise RobotError(f"coupling {coupling.name!r}: {message}")
+        for loop in self._loops:
+            for body in (loop.predecessor, loop.successor):
+                if not WORLD <= body < len(self._bodies):
+                    raise RobotError(
+                        f"loop {loop.name!r}: there is no body {body}, only "
+                        f"{len(self._bodies)} bodies"
+                    )
+        for name in self._independent:
+            if name not in self.joint_names:
+                raise RobotError(f"independent: {unknown('joint', name, self.joint_names)}")
 
     @classmethod
     def from_urdf(
@@ -218,7 +249,15 @@ class Robot:
             if not (np.isfinite(value) and value >= 0):
                 raise RobotError(f"joint {name!r}: armature must be finite and >= 0, got {value}")
             joints[name] = replace(joints[name], armature=float(value))
-        return Robot(self._name, list(joints.values()), self._bodies, list(self._frames.values()))
+        return Robot(
+            self._name,
+            list(joints.values()),
+            self._bodies,
+            list(self._frames.values()),
+            self._couplings,
+            self._loops,
+            self._independent,
+        )
 
     @property
     def name(self) -> str:
@@ -239,6 +278,26 @@ class Robot:
     def frames(self) -> Mapping[str, Frame]:
         """Frames by name: every link of the URDF."""
         return self._frames
+
+    @property
+    def couplings(self) -> tuple[Coupling, ...]:
+        """Linear constraints between joints."""
+        return self._couplings
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Closures between bodies."""
+        return self._loops
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Joints that were stated to be independent coordinates."""
+        return self._independent
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether couplings or loops constrain the joints."""
+        return bool(self._couplings or self._loops)
 
     @property
     def base(self) -> Base:
@@ -283,12 +342,15 @@ class Robot:
             parts.append(np.float64(joint.armature).tobytes() + body.inertia.to_bytes())
         for frame in self._frames.values():
             parts.append(f"{frame.name}\0{frame.body}\0".encode() + frame.placement.to_bytes())
+        parts += [constraint.to_bytes() for constraint in (*self._couplings, *self._loops)]
+        parts.append("\0".join(self._independent).encode())
         return b"".join(parts)
 
     def __reduce__(self) -> tuple[type[Robot], tuple[object, ...]]:
         """Pickle by the arguments of the constructor."""
         frames = tuple(self._frames.values())
-        return Robot, (self._name, self._joints, self._bodies, frames)
+        constraints = (self._couplings, self._loops, self._independent)
+        return Robot, (self._name, self._joints, self._bodies, frames, *constraints)
 
     def __repr__(self) -> str:
         digest = hashlib.sha256(self.to_bytes()).hexdigest()[:8]
