@@ -14,6 +14,7 @@ pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is no
 from builtin_interfaces.msg import Time  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import compute_layout_id, matrix_to_numpy  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
@@ -61,7 +62,11 @@ class Bench:
     def compute(self, q: np.ndarray) -> DelassusMatrix:
         state = JointState(name=list(self.robot.joint_names), position=q.tolist())
         state.header.stamp.sec = 11
-        return self.pipeline.compute(state)
+        return self.answer(state)
+
+    def answer(self, state: JointState) -> DelassusMatrix:
+        data = self.pipeline.answer(serialize_message(state))
+        return deserialize_message(data, DelassusMatrix)
 
 
 @pytest.fixture(name="bench")
@@ -327,12 +332,12 @@ def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
 def test_a_joint_state_without_a_stamp_degrades(bench, q) -> None:
     names = list(bench.robot.joint_names)
     unstamped = JointState(name=names, position=q.tolist())
-    message = bench.pipeline.compute(unstamped)
+    message = bench.answer(unstamped)
     assert message.validity == DelassusMatrix.VALIDITY_INVALID
     assert message.reasons == Reason.NO_CONTACTS_RECEIVED | Reason.STAMP_INVALID
     assert math.isnan(message.input_age)
     bench.touch("LF")
-    message = bench.pipeline.compute(unstamped)
+    message = bench.answer(unstamped)
     assert message.validity == DelassusMatrix.VALIDITY_DEGRADED
     assert message.reasons == DelassusMatrix.REASON_STAMP_INVALID
     assert math.isnan(message.input_age)

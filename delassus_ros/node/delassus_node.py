@@ -30,7 +30,6 @@ from delassus_ros.node import parameters
 from delassus_ros.node.algorithm_change import AlgorithmChange
 from delassus_ros.node.description import DescriptionTopic
 from delassus_ros.node.exchange import refusal
-from delassus_ros.node.joint_state_bytes import JointStateReader
 from delassus_ros.node.log_bridge import LogBridge
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Pipeline
@@ -100,7 +99,6 @@ class DelassusNode(LifecycleNode):
         )
         self._configuration: _Configuration | None = None
         self._inputs: list[Subscription] = []
-        self._joint_states = JointStateReader()
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
@@ -214,9 +212,7 @@ class DelassusNode(LifecycleNode):
             undo.callback(self.destroy_lifecycle_publisher, matrices)
             layouts = self._publisher(Layout, "~/layout", _LATCHED)
             undo.pop_all()
-        return _Configuration(
-            description, problem, layout, pipeline, algorithm, matrices, layouts
-        )
+        return _Configuration(description, problem, layout, pipeline, algorithm, matrices, layouts)
 
     def _configured(self) -> _Configuration:
         if self._configuration is None:
@@ -240,7 +236,10 @@ class DelassusNode(LifecycleNode):
         options = QoSOverridingOptions.with_default_policies()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
             # A copy, as rclpy writes overrides into what it is given.
-            kind, topic, copy.copy(qos), qos_overriding_options=options
+            kind,
+            topic,
+            copy.copy(qos),
+            qos_overriding_options=options,
         )
         return publisher
 
@@ -275,13 +274,12 @@ class DelassusNode(LifecycleNode):
         if superseded:
             configuration.pipeline.supersede(superseded)
         try:
-            state = self._joint_states.read(message)
+            answer = configuration.pipeline.answer(message)
         except RuntimeError as error:
             self._warn("bytes", f"a joint state cannot be read: {error}")
             return
-        answer = configuration.pipeline.compute(state)
         try:
-            configuration.matrices.publish(configuration.pipeline.to_publish(answer))
+            configuration.matrices.publish(answer)
         except RuntimeError:
             # A signal may shut ROS down at any time; then nobody misses this message.
             if self.context.ok():

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-import array
 import struct
 import sys
 
+import numpy as np
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 _STAMP = struct.Struct("<iI")
 _STAMP_AT = 4  # after the encapsulation
 _PREFIX_AT = _STAMP_AT + _STAMP.size
+_DOUBLE = np.dtype("<f8")
 _PLAIN_CDR = b"\x00\x01\x00\x00"  # little-endian; what else there is goes the long way
 
 
+class JointPositions:
+    """What a joint state says of positions; :meth:`JointStateReader.read` overwrites it.
+
+    Attributes
+    ----------
+    sec, nanosec : its stamp; both 0 if it has none.
+    names : names of the joints; the same list as long as they do not change.
+    values : (n,) positions [rad, m].
+    """
+
+    __slots__ = ("names", "nanosec", "sec", "values")
+
+    def __init__(self) -> None:
+        self.sec = self.nanosec = 0
+        self.names: list[str] = []
+        self.values = np.empty(0)
+
+
 class JointStateReader:
-    """Turns the bytes of sensor_msgs/JointState into messages.
+    """Reads positions from the bytes of sensor_msgs/JointState.
 
     One message mostly differs from the one before in its stamp and values alone. As long as the
     bytes in between (frame, names, number of positions) stay the same, only stamp and
@@ -25,12 +44,12 @@ class JointStateReader:
     """
 
     def __init__(self) -> None:
-        self._state = JointState()
+        self._state = JointPositions()
         self._prefix: bytes | None = None
         self._prefix_end = self._start = self._end = 0
 
-    def read(self, data: bytes) -> JointState:
-        """Return the message; it is overwritten by the next, and may lack velocity and effort.
+    def read(self, data: bytes) -> JointPositions:
+        """Return the positions; overwritten by the next.
 
         Parameters
         ----------
@@ -48,26 +67,27 @@ class JointStateReader:
         ):
             return self._learn(data)
         state = self._state
-        stamp = state.header.stamp
-        stamp.sec, stamp.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
-        state.position = array.array("d", data[self._start : self._end])
+        state.sec, state.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
+        state.values = np.frombuffer(data, _DOUBLE, state.values.size, self._start)
         return state
 
-    def _learn(self, data: bytes) -> JointState:
+    def _learn(self, data: bytes) -> JointPositions:
         """Read the whole message, and where its positions are."""
         self._prefix = None
-        state = deserialize_message(data, JointState)
-        end = _after_string(_PREFIX_AT, state.header.frame_id)
+        message = deserialize_message(data, JointState)
+        self._state = state = JointPositions()
+        state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
+        state.names, state.values = list(message.name), np.array(message.position)
+        end = _after_string(_PREFIX_AT, message.header.frame_id)
         end = _aligned(end, 4) + 4
-        for name in state.name:
+        for name in state.names:
             end = _after_string(end, name)
         end = _aligned(end, 4) + 4
         start = _aligned(end, 8)
-        positions = state.position.tobytes()
+        positions = message.position.tobytes()
         # Compared with what was read, so that another layout than the expected one is noticed.
         found = data[start : start + len(positions)] == positions
         if positions and found and data[:_STAMP_AT] == _PLAIN_CDR and sys.byteorder == "little":
-            self._state = state
             self._prefix, self._prefix_end = data[_PREFIX_AT:end], end
             self._start, self._end = start, start + len(positions)
         return state

@@ -1,16 +1,19 @@
-"""The messages that leave the node, made once and filled in place."""
+"""The messages that leave the node, serialized once and filled in place."""
 
 from __future__ import annotations
 
+import array
 from collections.abc import Sequence
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import DelassusMatrix, Layout
-from delassus_msgs_py import MatrixWriter, SerializedMessage, compute_layout_id
+from delassus_msgs_py import SerializedMessage, compute_layout_id
 from geometry_msgs.msg import Pose
+from rclpy.serialization import serialize_message
 
 from delassus_ros.bound_solver import Solution
 from delassus_ros.model import Transform
+from delassus_ros.node.joint_state_bytes import JointPositions
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
 
@@ -61,19 +64,28 @@ def axes_frame(problem: Problem) -> str:
 
 
 _CHANGING = {
-    "header.stamp.sec": "i",
-    "header.stamp.nanosec": "I",
-    "sequence": "Q",
-    "contacts_stamp.sec": "i",
-    "contacts_stamp.nanosec": "I",
-    "compute_time": "d",
-    "input_age": "d",
+    "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
+    "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
+    "times": {"compute_time": "d", "input_age": "d"},
 }
 """Numbers that differ from one matrix to the next, the matrix itself apart."""
 
 
+_MOST_WIRES = 256
+
+
+class _Wire:
+    """The bytes of a message, and the matrix in them."""
+
+    def __init__(self, message: DelassusMatrix) -> None:
+        m = message.row_offsets[-1]
+        message.matrix = array.array("d", bytes(8 * m * m))
+        self.data = SerializedMessage(message, _CHANGING, ("matrix",))
+        self.matrix = self.data.arrays["matrix"].reshape(m, m)
+
+
 class MatrixOutput:
-    """One message for matrices and one for INVALID, both of a layout.
+    """Serialized messages for matrices and for INVALID, both of a layout.
 
     Parameters
     ----------
@@ -87,16 +99,18 @@ class MatrixOutput:
     def __init__(self, layout: Layout) -> None:
         self.sequence = 0
         self._kinds = dict(zip(layout.contacts, layout.kinds, strict=True))
-        self._writer = MatrixWriter(_message_of(layout))
-        self._valid = self._writer.msg
+        self._valid = _message_of(layout)
         self._invalid = _message_of(layout)
-        # The bytes of the present matrix's message; None after a change of any other field.
-        self._bytes: SerializedMessage | None = None
+        self._contacts_stamp = (0, 0)
+        self._reasons, self._degraded = Reason.NONE, False
+        # Contacts come and go, so what was made for some of them is kept for the next time.
+        self._made: dict[tuple[object, ...], _Wire] = {}
+        self._wire: _Wire | None = None
 
     def set_algorithm(self, name: str) -> None:
         """Name the algorithm of the matrices from now on."""
         self._valid.algorithm = name
-        self._bytes = None
+        self._wire = None
 
     def set_contacts(self, contacts: Sequence[str], row_offsets: Sequence[int]) -> None:
         """Set the contacts of the matrices from now on, in the order of their rows."""
@@ -104,62 +118,69 @@ class MatrixOutput:
         message.contacts = list(contacts)
         message.kinds = [self._kinds[contact] for contact in contacts]
         message.row_offsets = list(row_offsets)
-        self._writer.resize(row_offsets[-1])
-        self._bytes = None
+        self._wire = None
 
     def set_status(self, status: list[int]) -> None:
         """Set the status of each contact of the matrices from now on."""
         if list(self._valid.status) != status:
             self._valid.status = status
-            self._bytes = None
+            self._wire = None
 
     def set_contacts_stamp(self, stamp: Time) -> None:
         """Set the stamp of the set of active contacts."""
-        self._valid.contacts_stamp = stamp
+        self._contacts_stamp = (stamp.sec, stamp.nanosec)
         self._invalid.contacts_stamp = stamp
 
     def matrix(
-        self, stamp: Time, solution: Solution, reasons: Reason, degraded: bool, input_age: float
-    ) -> DelassusMatrix:
-        """Return the message of a solution; it is overwritten by the next."""
-        message = self._valid
+        self,
+        state: JointPositions,
+        solution: Solution,
+        reasons: Reason,
+        degraded: bool,
+        input_age: float,
+    ) -> bytes:
+        """Return the serialized message of a solution; only its numbers are written anew."""
+        if reasons != self._reasons or degraded != self._degraded:
+            self._reasons, self._degraded = reasons, degraded
+            self._wire = None
+        wire = self._wire or self._find_wire()
         self.sequence += 1
-        message.sequence = self.sequence
-        message.header.stamp = stamp
-        validity = DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
-        if message.reasons != reasons or message.validity != validity:
-            message.reasons, message.validity = int(reasons), validity
-            self._bytes = None
-        self._writer.view[...] = solution.matrix
-        message.compute_time = solution.compute_time
-        message.input_age = input_age
-        return message
+        data = wire.data
+        data.set("stamp", state.sec, state.nanosec)
+        data.set("number", self.sequence, *self._contacts_stamp)
+        data.set("times", solution.compute_time, input_age)
+        wire.matrix[...] = solution.matrix
+        return data.to_bytes()
 
-    def to_bytes(self) -> bytes:
-        """Return the last message of :meth:`matrix`, serialized; only its numbers are new."""
-        message, wire = self._valid, self._bytes
+    def _find_wire(self) -> _Wire:
+        """Return what was made for the present fields, or make it."""
+        message = self._valid
+        key = (
+            tuple(message.contacts), tuple(message.status), message.algorithm,
+            self._reasons, self._degraded,
+        )  # fmt: skip
+        wire = self._made.get(key)
         if wire is None:
-            wire = self._bytes = SerializedMessage(message, _CHANGING, ("matrix",))
-        stamp, contacts_stamp = message.header.stamp, message.contacts_stamp
-        wire.set("header.stamp.sec", stamp.sec)
-        wire.set("header.stamp.nanosec", stamp.nanosec)
-        wire.set("contacts_stamp.sec", contacts_stamp.sec)
-        wire.set("contacts_stamp.nanosec", contacts_stamp.nanosec)
-        wire.set("sequence", message.sequence)
-        wire.set("compute_time", message.compute_time)
-        wire.set("input_age", message.input_age)
-        wire.arrays["matrix"][...] = self._writer.view.ravel()
-        return wire.to_bytes()
+            if len(self._made) >= _MOST_WIRES:
+                self._made.clear()
+            message.reasons = int(self._reasons)
+            message.validity = (
+                DelassusMatrix.VALIDITY_DEGRADED if self._degraded else DelassusMatrix.VALIDITY_OK
+            )
+            wire = self._made[key] = _Wire(message)
+        self._wire = wire
+        return wire
 
-    def invalid(self, stamp: Time, reasons: Reason, input_age: float) -> DelassusMatrix:
-        """Return the message that there is no matrix; it is overwritten by the next."""
+    def invalid(self, state: JointPositions, reasons: Reason, input_age: float) -> bytes:
+        """Return the serialized message that there is no matrix."""
         message = self._invalid
         self.sequence += 1
         message.sequence = self.sequence
-        message.header.stamp = stamp
+        message.header.stamp = Time(sec=state.sec, nanosec=state.nanosec)
         message.reasons = int(reasons)
         message.input_age = input_age
-        return message
+        data: bytes = serialize_message(message)
+        return data
 
 
 def _message_of(layout: Layout) -> DelassusMatrix:

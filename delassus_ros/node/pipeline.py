@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
-from sensor_msgs.msg import JointState
+from delassus_msgs.msg import ActiveContacts, Layout
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.node.contact_input import ContactInput
 from delassus_ros.node.joint_input import JointInput
+from delassus_ros.node.joint_state_bytes import JointPositions, JointStateReader
 from delassus_ros.node.matrix_output import MatrixOutput
 from delassus_ros.node.reasons import Reason
 from delassus_ros.solver import DelassusSolver
@@ -20,7 +20,7 @@ _FAILURES = {
     Status.NOT_POSITIVE_DEFINITE: Reason.SOLVER_FAILED,
     Status.NOT_FINITE: Reason.RESULT_NOT_FINITE,
     Status.FAILED: Reason.SOLVER_FAILED,
-    Status.FAILED: Reason.SOLVER_FAILED,
+    Status.SINGULAR_LOOP: Reason.SOLVER_FAILED,
 }
 
 
@@ -59,6 +59,7 @@ class Pipeline:
         self.refused = 0
         self.superseded = 0
         contacts = solver.problem.contacts
+        self._reader = JointStateReader()
         self._joints = JointInput(solver.problem.robot)
         self._contacts = ContactInput(contacts)
         self._always = contacts.names if all_rows else None
@@ -98,37 +99,38 @@ class Pipeline:
         self._output.set_contacts_stamp(Time())
         self._activate()
 
-    def compute(self, state: JointState) -> DelassusMatrix:
-        """Return the message for a joint state; its content is overwritten by the next."""
+    def answer(self, joint_state: bytes) -> bytes:
+        """Return the serialized DelassusMatrix for a serialized JointState.
+
+        Raises
+        ------
+        RuntimeError
+            If the bytes are no joint state.
+        """
+        state = self._reader.read(joint_state)
         contacts = self._contacts
-        stamp = state.header.stamp
         reasons = contacts.reasons
-        if not (stamp.sec or stamp.nanosec):
+        if not (state.sec or state.nanosec):
             reasons |= Reason.STAMP_INVALID
             self._warn("stamp", "joint states have no stamp: age and order cannot be told")
-        complaint = self._joints.read(state.name, state.position, self._q)
+        complaint = self._joints.read(state.names, state.values, self._q)
         if complaint is not None:
             self._warn(complaint.reason.name or "joints", complaint.text)
-            return self._refuse(stamp, reasons | complaint.reason)
+            return self._refuse(state, reasons | complaint.reason)
         if self._selected() is None:
             if contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
                 self._warn("contacts", "no set of active contacts has arrived yet")
-            return self._refuse(stamp, reasons)
+            return self._refuse(state, reasons)
         solution = self._solver.solve()
         if solution.status is not Status.OK:
             status = solution.status
             self._warn("solver", f"{self._algorithm} failed: {status.name} at q = {self._q}")
-            return self._refuse(stamp, reasons | _FAILURES[status])
+            return self._refuse(state, reasons | _FAILURES[status])
         self.published += 1
         degraded = (
             contacts.degraded or contacts.active is None or bool(reasons & Reason.STAMP_INVALID)
         )
-        return self._output.matrix(stamp, solution, reasons, degraded, self._age(stamp))
-
-    def to_publish(self, answer: DelassusMatrix) -> DelassusMatrix | bytes:
-        """Return the answer of :meth:`compute` in the form that is cheapest to publish."""
-        invalid = answer.validity == DelassusMatrix.VALIDITY_INVALID
-        return answer if invalid else self._output.to_bytes()
+        return self._output.matrix(state, solution, reasons, degraded, self._age(state))
 
     def supersede(self, count: int) -> None:
         """Note that this many joint states were passed over."""
@@ -151,12 +153,12 @@ class Pipeline:
     def _set_status(self) -> None:
         self._output.set_status(self._contacts.status(self._solver.solution.contacts))
 
-    def _refuse(self, stamp: Time, reasons: Reason) -> DelassusMatrix:
+    def _refuse(self, state: JointPositions, reasons: Reason) -> bytes:
         self.refused += 1
-        return self._output.invalid(stamp, reasons, self._age(stamp))
+        return self._output.invalid(state, reasons, self._age(state))
 
-    def _age(self, stamp: Time) -> float:
+    def _age(self, state: JointPositions) -> float:
         """Return the age of an input, s; NaN without a stamp."""
-        if not (stamp.sec or stamp.nanosec):
+        if not (state.sec or state.nanosec):
             return math.nan
-        return 1e-9 * float(self._now() - stamp.sec * 1_000_000_000 - stamp.nanosec)
+        return 1e-9 * float(self._now() - state.sec * 1_000_000_000 - state.nanosec)

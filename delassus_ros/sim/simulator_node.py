@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import gc
 import sys
 import time
@@ -11,7 +12,7 @@ import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from delassus_msgs_py import MatrixWriter, SerializedMessage
+from delassus_msgs_py import SerializedMessage
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterValueException, ParameterException
 from rclpy.executors import SingleThreadedExecutor
@@ -32,7 +33,11 @@ _STEPS_PER_SECOND = round(1.0 / PERIOD)
 _CONTACTS_PERIOD = 0.1  # s; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
 _CATCH_UP = 0.01  # s of delay that is made good
-_STAMP = {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}
+_STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+_REFERENCE = {
+    **_STAMP,
+    "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
+}
 _EXTRA_JOINT = "gripper"  # not in the URDF: consumers have to pick their joints by name
 
 
@@ -102,6 +107,7 @@ class SimulatorNode(Node):
 
     def _make_contacts(self) -> None:
         self._contacts = ActiveContacts(names=list(self._simulation.contact_names))
+        self._contacts_stamp = (0, 0)
         self._states: tuple[int, ...] = ()
         self._contacts_due = 0.0
         self._contacts_publisher = self.create_publisher(
@@ -115,9 +121,8 @@ class SimulatorNode(Node):
             self.create_publisher(DelassusMatrix, "~/reference", 10) if wanted else None
         )
         names = self._simulation.contact_names
-        self._reference = MatrixWriter()
-        self._reference.resize(3 * len(names))
-        message = self._reference.msg
+        m = 3 * len(names)
+        message = DelassusMatrix()
         message.contacts = list(names)
         message.kinds = ["point"] * len(names)
         message.status = [ActiveContacts.ACTIVE] * len(names)
@@ -126,40 +131,42 @@ class SimulatorNode(Node):
         message.validity = DelassusMatrix.VALIDITY_OK
         message.input_age = float("nan")
         message.algorithm = "mujoco"
+        message.matrix = array.array("d", bytes(8 * m * m))
+        self._sequence = 0
+        self._reference = SerializedMessage(message, _REFERENCE, ("matrix",))
+        self._reference_matrix = self._reference.arrays["matrix"].reshape(m, m)
 
     def tick(self) -> None:
-        """Simulate one period and publish its end."""
+        """Publish the reference of the last tick, simulate one period and publish its end."""
+        # So late because what follows a joint state competes with those who wait for it.
+        if self._reference_publisher is not None and self._sequence:
+            self._reference_publisher.publish(self._reference.to_bytes())
         simulation = self._simulation
         for _ in range(self._substeps):
             simulation.step()
         self._position[self._places] = simulation.q
         self._velocity[self._places] = simulation.velocity
         self._effort[self._places] = simulation.effort
-        # Before the stamp: what comes after it competes with those who wait for the state.
         if self._reference_publisher is not None:
-            self._reference.view[...] = simulation.reference_all()
+            self._reference_matrix[...] = simulation.reference_all()
 
         # Stamps identify joint states in the demo: no two may be the same.
         self._stamp = max(self.get_clock().now().nanoseconds, self._stamp + 1)
-        stamp = _to_time(self._stamp)
+        stamp = divmod(self._stamp, 10**9)
         # The set goes first, so that it is there when the joint state it belongs to comes.
         states = simulation.contact_states
         if states != self._states or simulation.time >= self._contacts_due:
             self._states = states
             self._contacts_due = simulation.time + _CONTACTS_PERIOD
-            self._contacts.header.stamp = stamp
+            self._contacts_stamp = stamp
+            self._contacts.header.stamp = Time(sec=stamp[0], nanosec=stamp[1])
             self._contacts.status = [int(state) for state in states]
             self._contacts_publisher.publish(self._contacts)
-        self._joint_bytes.set("header.stamp.sec", stamp.sec)
-        self._joint_bytes.set("header.stamp.nanosec", stamp.nanosec)
+        self._joint_bytes.set("stamp", *stamp)
         self._joint_publisher.publish(self._joint_bytes.to_bytes())
-
-        if self._reference_publisher is not None:
-            message = self._reference.msg
-            message.header.stamp = stamp
-            message.contacts_stamp = self._contacts.header.stamp
-            message.sequence += 1
-            self._reference_publisher.publish(message)
+        self._sequence += 1
+        self._reference.set("stamp", *stamp)
+        self._reference.set("number", self._sequence, *self._contacts_stamp)
 
     def run(self, proceed: Callable[[], bool]) -> None:
         """Tick at the rate.
@@ -196,11 +203,6 @@ class SimulatorNode(Node):
             "the machine is too busy for this rate",
             throttle_duration_sec=5.0,
         )
-
-
-def _to_time(nanoseconds: int) -> Time:
-    seconds, rest = divmod(nanoseconds, 10**9)
-    return Time(sec=seconds, nanosec=rest)
 
 
 def main(args: list[str] | None = None) -> int:

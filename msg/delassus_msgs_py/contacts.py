@@ -46,6 +46,4 @@ def active_names(msg: ActiveContacts) -> tuple[str, ...]:
                 f"ActiveContacts gives contact {name!r} the status {value}; "
                 "expected UNKNOWN=0, INACTIVE=1, ACTIVE=2 or SLIPPING=3"
             )
-    return tuple(
-        name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
-    )
+    return tuple(name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT)

@@ -21,15 +21,17 @@ class SerializedMessage:
     """The bytes of a message, with places in which numbers may be changed.
 
     Publishing bytes costs about half of publishing a message, whose every field is converted
-    each time. Fields outside of the named ones keep the value that they have now.
+    each time. Fields outside of the named ones keep the value that they have now. Numbers that
+    change together are named together: neighbours in the message are then written at once.
 
     Parameters
     ----------
     msg
         The message; it is left as it is.
     fields
-        By name, dots included (``"header.stamp.sec"``), the `struct` code of numbers to change:
-        ``"i"``, ``"I"``, ``"Q"``, ``"d"``.
+        Per group of numbers to change, by name, dots included (``"header.stamp.sec"``), the
+        `struct` code of each: ``"i"``, ``"I"``, ``"Q"``, ``"d"``. The numbers of a group follow
+        each other in the message without gaps.
     arrays
         Names of ``float64[]`` fields to change; their sizes stay.
 
@@ -41,30 +43,44 @@ class SerializedMessage:
     Raises
     ------
     MessageError
-        If a field is not found in the bytes as a number of its own.
+        If a field is not found in the bytes as a number of its own, or those of a group are
+        not neighbours.
 
     """
 
-    def __init__(self, msg: Any, fields: Mapping[str, str], arrays: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, msg: Any, fields: Mapping[str, Mapping[str, str]], arrays: tuple[str, ...] = ()
+    ) -> None:
         self._buffer = bytearray(serialize_message(msg))
-        self._places = {
-            name: (struct.Struct("<" + code), _offset(msg, name, code))
-            for name, code in fields.items()
-        }
+        self._places = {group: _place(msg, group, codes) for group, codes in fields.items()}
         self.arrays: dict[str, npt.NDArray[np.float64]] = {}
         for name in arrays:
             size = len(getattr(msg, name))
             start = _offset(msg, name, "d") if size else 0
             self.arrays[name] = np.frombuffer(self._buffer, np.dtype("<f8"), size, start)
 
-    def set(self, name: str, value: float) -> None:
-        """Change a number."""
-        place, offset = self._places[name]
-        place.pack_into(self._buffer, offset, value)
+    def set(self, group: str, *values: float) -> None:
+        """Change the numbers of a group, in their order."""
+        place, offset = self._places[group]
+        place.pack_into(self._buffer, offset, *values)
 
     def to_bytes(self) -> bytes:
         """Return the present bytes, for `publish`."""
         return bytes(self._buffer)
+
+
+def _place(msg: Any, group: str, codes: Mapping[str, str]) -> tuple[struct.Struct, int]:
+    """Return how and where the numbers of a group are written."""
+    place = struct.Struct("<" + "".join(codes.values()))
+    offsets = [_offset(msg, name, code) for name, code in codes.items()]
+    expected = offsets[0]
+    for (name, code), offset in zip(codes.items(), offsets, strict=True):
+        if offset != expected:
+            raise MessageError(
+                f"{type(msg).__name__}: {name} does not follow the one before it in {group!r}"
+            )
+        expected += struct.calcsize(code)
+    return place, offsets[0]
 
 
 def _offset(msg: Any, path: str, code: str) -> int:

@@ -15,12 +15,9 @@ from delassus_msgs_py import MessageError, SerializedMessage
 from rclpy.serialization import deserialize_message, serialize_message
 
 FIELDS = {
-    "header.stamp.sec": "i",
-    "header.stamp.nanosec": "I",
-    "sequence": "Q",
-    "contacts_stamp.sec": "i",
-    "compute_time": "d",
-    "input_age": "d",
+    "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
+    "number": {"sequence": "Q", "contacts_stamp.sec": "i"},
+    "times": {"compute_time": "d", "input_age": "d"},
 }
 
 
@@ -36,10 +33,9 @@ def test_changed_numbers_are_read_and_all_else_is_kept(frame: str, m: int) -> No
     wire = SerializedMessage(msg, FIELDS, ("matrix",))
     unchanged = deserialize_message(before, DelassusMatrix)
     assert msg == unchanged == deserialize_message(wire.to_bytes(), DelassusMatrix)
-    values = {"header.stamp.sec": -5, "header.stamp.nanosec": 999_999_999, "sequence": 2**63,
-              "contacts_stamp.sec": 7, "compute_time": 1e-6, "input_age": -0.25}  # fmt: skip
-    for name, value in values.items():
-        wire.set(name, value)
+    wire.set("stamp", -5, 999_999_999)
+    wire.set("number", 2**63, 7)
+    wire.set("times", 1e-6, -0.25)
     wire.arrays["matrix"][...] = np.arange(m * m) + 0.5
     expected = deserialize_message(before, DelassusMatrix)
     expected.header.stamp.sec, expected.header.stamp.nanosec = -5, 999_999_999
@@ -50,7 +46,7 @@ def test_changed_numbers_are_read_and_all_else_is_kept(frame: str, m: int) -> No
 
 
 def test_an_empty_array_stays_empty() -> None:
-    wire = SerializedMessage(DelassusMatrix(), {"sequence": "Q"}, ("matrix",))
+    wire = SerializedMessage(DelassusMatrix(), {"number": {"sequence": "Q"}}, ("matrix",))
     assert wire.arrays["matrix"].size == 0
     assert len(deserialize_message(wire.to_bytes(), DelassusMatrix).matrix) == 0
 
@@ -58,4 +54,10 @@ def test_an_empty_array_stays_empty() -> None:
 def test_a_field_that_is_not_one_number_of_its_own_is_refused() -> None:
     """Two bytes are written, of which the field has one."""
     with pytest.raises(MessageError, match="no place of axes in its bytes"):
-        SerializedMessage(DelassusMatrix(), {"axes": "H"})
+        SerializedMessage(DelassusMatrix(), {"axes": {"axes": "H"}})
+
+
+def test_numbers_that_are_no_neighbours_are_refused() -> None:
+    apart = {"sequence": "Q", "compute_time": "d"}
+    with pytest.raises(MessageError, match="compute_time does not follow the one before it"):
+        SerializedMessage(DelassusMatrix(), {"apart": apart})
