@@ -29,7 +29,8 @@ PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
 
 .PHONY: help
 help:
-	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself'
+	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself;'
+	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well'
 	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
@@ -40,7 +41,7 @@ help:
 
 .PHONY: demo
 demo: setup
-	@$(BIN)/delassus_demo
+	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
 
 .PHONY: test
 test: setup

@@ -29,7 +29,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.errors import DelassusError  # noqa: E402
-from delassus_ros.sim import demo, quadruped_urdf  # noqa: E402
+from delassus_ros.sim import demo, demo_urdf  # noqa: E402
 from delassus_ros.sim.quadruped import QuadrupedSimulation  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -349,7 +349,7 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
             and len(node.descriptions) == 1
         )
     )
-    assert node.descriptions[0].data == quadruped_urdf()
+    assert node.descriptions[0].data == demo_urdf()
 
     own = QuadrupedSimulation().joint_names
     for joints in node.joints:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from delassus_ros.errors import ContactError, InputError
-from delassus_ros.sim import quadruped_urdf
+from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.gait import LEGS, Gait, LegGeometry, Phase, smoothstep, stepping_cycle
 from delassus_ros.sim.touch import TouchFilter, TouchState
 
@@ -43,7 +43,7 @@ def foot_position(leg: LegGeometry, angles: tuple[float, float, float]) -> np.nd
 
 def links() -> dict[str, ElementTree.Element]:
     """Return the links of the URDF by name."""
-    root = ElementTree.fromstring(quadruped_urdf())
+    root = ElementTree.fromstring(demo_urdf())
     return {link.attrib["name"]: link for link in root.iter("link")}
 
 
@@ -56,7 +56,7 @@ def inertia_of(link: ElementTree.Element) -> np.ndarray:
 
 def test_urdf_has_twelve_joints_and_four_feet() -> None:
     """The names the configuration and the documentation rely on."""
-    root = ElementTree.fromstring(quadruped_urdf())
+    root = ElementTree.fromstring(demo_urdf())
     moving = [j.attrib["name"] for j in root.iter("joint") if j.attrib["type"] == "revolute"]
     assert moving == [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
     assert {f"{leg}_FOOT" for leg in LEGS} <= set(links())
@@ -244,7 +244,7 @@ def test_robot_stays_up_and_every_foot_steps(simulation) -> None:
 
 def simulation_limits(simulation) -> tuple[np.ndarray, np.ndarray]:
     """Joint limits from the URDF, in the order of the simulation's joints."""
-    root = ElementTree.fromstring(quadruped_urdf())
+    root = ElementTree.fromstring(demo_urdf())
     limits = {
         joint.attrib["name"]: joint.find("limit").attrib
         for joint in root.iter("joint")
@@ -349,7 +349,7 @@ def test_reference_agrees_with_pinocchio(simulation) -> None:
     pinocchio = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
     from delassus_ros.sim.reference import MujocoReference
 
-    model = pinocchio.buildModelFromXML(quadruped_urdf(), pinocchio.JointModelFreeFlyer())
+    model = pinocchio.buildModelFromXML(demo_urdf(), pinocchio.JointModelFreeFlyer())
     data = model.createData()
     assert tuple(model.names[2:]) != () and set(model.names[2:]) == set(simulation.joint_names)
     places = [model.idx_qs[model.getJointId(name)] for name in simulation.joint_names]

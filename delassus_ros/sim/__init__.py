@@ -1,12 +1,37 @@
-"""The demo robot, its physics, and the ROS nodes that show it; needs the extra ``sim``."""
+"""The demo robots, their physics, and the ROS nodes that show them; needs the extra ``sim``."""
 
 from __future__ import annotations
 
 from importlib.resources import files
+from xml.etree import ElementTree
 
-__all__ = ["quadruped_urdf"]
+from delassus_ros.errors import RobotError, unknown
+
+__all__ = ["ROBOTS", "demo_urdf"]
+
+ROBOTS = ("quadruped", "geared")
+"""The demo robots: the quadruped, and the same with geared joints and a four-bar on its trunk."""
 
 
-def quadruped_urdf() -> str:
-    """Return the URDF text of the demo robot."""
-    return files(__name__).joinpath("quadruped.urdf").read_text(encoding="utf-8")
+def demo_urdf(robot: str = "quadruped") -> str:
+    """Return the URDF text of a demo robot.
+
+    Raises
+    ------
+    RobotError
+        There is no demo robot of that name.
+    """
+    if robot not in ROBOTS:
+        raise RobotError(unknown("demo robot", robot, ROBOTS))
+    text = _read("quadruped.urdf")
+    if robot == "quadruped":
+        return text
+    # The repository's own files, so the plain parser will do.
+    tree, added = ElementTree.fromstring(text), ElementTree.fromstring(_read("geared.urdf"))
+    tree.set("name", added.get("name", ""))
+    tree.extend(added)
+    return ElementTree.tostring(tree, encoding="unicode")
+
+
+def _read(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from delassus_ros.errors import DelassusError
+from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.agreement import Agreement
 from delassus_ros.sim.processes import Children, Command
 from delassus_ros.sim.stopping import StopRequest
@@ -28,11 +29,10 @@ _NEEDED = {
 # The first up to Fast DDS 2, the second from there on.
 _FAST_DDS_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 _SOURCE = Path(__file__).resolve().parents[2]
-_CONFIG = Path("config") / "quadruped.yaml"
 
 
-def find_config() -> Path:
-    """Return the parameters of the demo robot: of the source tree, else the installed ones.
+def find_config(robot: str = ROBOTS[0]) -> Path:
+    """Return the parameters for a demo robot: of the source tree, else the installed ones.
 
     Raises
     ------
@@ -40,27 +40,28 @@ def find_config() -> Path:
         There is none; the message lists the places looked at.
     """
     prefixes = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
-    places = [_SOURCE / _CONFIG]
+    config = Path("config") / f"{robot}.yaml"
+    places = [_SOURCE / config]
     for prefix in [*prefixes, sys.prefix]:
-        places.append(Path(prefix) / "share" / "delassus_ros" / _CONFIG)
+        places.append(Path(prefix) / "share" / "delassus_ros" / config)
     for place in places:
         if place.is_file():
             return place
     raise DelassusError(
-        f"no {_CONFIG.name} found; looked for {', '.join(str(place) for place in places)}; "
+        f"no {config.name} found; looked for {', '.join(str(place) for place in places)}; "
         "name one with --params-file"
     )
 
 
-def demo_commands(config: Path) -> list[Command]:
+def demo_commands(config: Path, robot: str = ROBOTS[0]) -> list[Command]:
     """Return the two nodes that the demo starts, with the parameter file of delassus_node."""
-    python = [sys.executable, "-m"]
+
+    def node(module: str, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", module, "--ros-args", *arguments]
+
     return [
-        Command("simulator", [*python, "delassus_ros.sim.simulator_node"]),
-        Command(
-            "delassus_node",
-            [*python, "delassus_ros.node.main", "--ros-args", "--params-file", str(config)],
-        ),
+        Command("simulator", node("delassus_ros.sim.simulator_node", "-p", f"robot:={robot}")),
+        Command("delassus_node", node("delassus_ros.node.main", "--params-file", str(config))),
     ]
 
 
@@ -190,7 +191,7 @@ def _seconds(text: str) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="delassus_demo",
-        description="Simulate a small quadruped, let delassus_node publish its Delassus matrix at "
+        description="Simulate a small robot, let delassus_node publish its Delassus matrix at "
         "1 kHz, and hold every matrix against the physics engine's own. Ctrl-C ends it.",
         epilog="Exit status: 0 if matrices arrived and agreed to 1e-9 relative; 1 if not; 2 if it "
         "could not start. Uses a ROS domain of its own on this machine unless ROS_DOMAIN_ID and "
@@ -204,9 +205,16 @@ def _parser() -> argparse.ArgumentParser:
         "(default: the environment variable DEMO_SECONDS, else run until interrupted)",
     )
     parser.add_argument(
+        "--robot",
+        choices=ROBOTS,
+        default=ROBOTS[0],
+        help="a quadruped, or the same with geared joints and a four-bar on its trunk "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
         "--params-file",
         type=Path,
-        help="ROS parameters of delassus_node (default: the installed quadruped.yaml)",
+        help="ROS parameters of delassus_node (default: the installed file of that robot)",
     )
     return parser
 
@@ -224,13 +232,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 2
     try:
-        config = options.params_file or find_config()
+        config = options.params_file or find_config(options.robot)
         if not config.is_file():
             raise DelassusError(f"--params-file {config}: no such file")
     except DelassusError as error:
         print(f"delassus_demo: {error}", file=sys.stderr)
         return 2
-    return run(demo_commands(config), options.seconds)
+    return run(demo_commands(config, options.robot), options.seconds)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The demo quadruped in MuJoCo: it stands, leans, lifts its feet and lands again."""
+"""The demo quadrupeds in MuJoCo: they stand, lean, lift their feet and land again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import mujoco
 import numpy as np
 
 from delassus_ros.errors import ContactError, unknown
-from delassus_ros.sim import quadruped_urdf
+from delassus_ros.model import Robot
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.closing import Closing, add_equalities
 from delassus_ros.sim.gait import LEGS, Gait, LegGeometry, Stance, stepping_cycle
 from delassus_ros.sim.reference import FloatArray, MujocoReference
 from delassus_ros.sim.touch import TouchFilter, TouchState
@@ -23,12 +25,18 @@ _STIFFNESS = 500.0  # of the joint servos, Nm/rad
 _DAMPING = 10.0  # of the joint servos, Nm s/rad
 _FRICTION = 0.8
 _JOINTS = ("HAA", "HFE", "KFE")
+_CRANK = "LIFT_CRANK"
+_CRANK_STIFFNESS = 50.0  # Nm/rad
+_CRANK_DAMPING = 1.0  # Nm s/rad
+_CRANK_SWING = 0.4  # rad
+_CRANK_SPEED = 2.0  # rad/s of the phase
 
 
 def build_model(urdf: str) -> mujoco.MjModel:
-    """Put the robot of a URDF on a floor, with a free base and a position servo in every joint.
+    """Put the robot of a URDF on a floor, with a free base and a servo in every joint of its legs.
 
     The servos obey the effort limits of the URDF. The robot touches the floor but not itself.
+    Couplings and loops of the URDF become equalities; a lift gets a servo in its crank.
 
     Parameters
     ----------
@@ -51,37 +59,60 @@ def build_model(urdf: str) -> mujoco.MjModel:
     floor.friction[0] = _FRICTION
     for leg in LEGS:
         for joint in _JOINTS:
-            servo = spec.add_actuator(name=f"{leg}_{joint}", target=f"{leg}_{joint}")
-            servo.trntype = mujoco.mjtTrn.mjTRN_JOINT
-            servo.biastype = mujoco.mjtBias.mjBIAS_AFFINE
-            servo.gainprm[0] = _STIFFNESS
-            servo.biasprm[1:3] = -_STIFFNESS, -_DAMPING
+            _add_servo(spec, f"{leg}_{joint}", _STIFFNESS, _DAMPING)
+    if spec.joint(_CRANK) is not None:
+        _add_servo(spec, _CRANK, _CRANK_STIFFNESS, _CRANK_DAMPING)
+    add_equalities(spec, Robot.from_urdf(urdf))
     return spec.compile()
 
 
+def _add_servo(spec: mujoco.MjSpec, joint: str, stiffness: float, damping: float) -> None:
+    servo = spec.add_actuator(name=joint, target=joint)
+    servo.trntype = mujoco.mjtTrn.mjTRN_JOINT
+    servo.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+    servo.gainprm[0] = stiffness
+    servo.biasprm[1:3] = -stiffness, -damping
+
+
 class QuadrupedSimulation:
-    """The demo robot on its floor, 1 ms at a time; every run is the same.
+    """A demo robot on its floor, 1 ms at a time; every run is the same.
+
+    Parameters
+    ----------
+    robot
+        One of `delassus_ros.sim.ROBOTS`.
 
     Attributes
     ----------
     joint_names
-        The twelve joints in the order of `q`, `velocity` and `effort`: legs LF, RF, LH, RH, in
-        each HAA, HFE, KFE; the order of the URDF.
+        The joints that are measured, in the order of `q`, `velocity` and `effort`: legs LF, RF,
+        LH, RH, in each HAA, HFE, KFE, then the crank of a lift. Rotors and the other joints of
+        the lift follow from these.
     contact_names
         The contacts, named after their legs; the order of `contact_states`.
     frames
         The foot frames of the contacts, by contact name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, robot: str = "quadruped") -> None:
         self._ticks = 0
-        self._model = build_model(quadruped_urdf())
+        urdf = demo_urdf(robot)
+        self._model = build_model(urdf)
         self._data = mujoco.MjData(self._model)
         model, data = self._model, self._data
-        self.joint_names = tuple(model.joint(i).name for i in range(1, model.njnt))
+        # Those with a servo.
+        self.joint_names = tuple(model.actuator(i).name for i in range(model.nu))
+        measured = [model.joint(name) for name in self.joint_names]
+        self._q = np.array([int(joint.qposadr[0]) for joint in measured])
+        self._v = np.array([int(joint.dofadr[0]) for joint in measured])
+        self._closing = Closing(model, Robot.from_urdf(urdf))
         self.contact_names: tuple[str, ...] = LEGS
         self.frames: Mapping[str, str] = {leg: f"{leg}_FOOT" for leg in LEGS}
-        self._reference = MujocoReference(model, tuple(self.frames.values()))
+        self._reference = MujocoReference(
+            model,
+            tuple(self.frames.values()),
+            None if self._closing.is_trivial else self._closing.velocity_map,
+        )
 
         self._feet = [model.body(frame).id for frame in self.frames.values()]
         geoms = [int(model.body_geomadr[body]) for body in self._feet]
@@ -89,7 +120,8 @@ class QuadrupedSimulation:
         self._radius = float(model.geom_size[geoms[0], 0])
 
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
-        data.qpos[7:] = _STANCE * len(LEGS)
+        legs = self._q[: len(LEGS) * len(_JOINTS)]
+        data.qpos[legs] = _STANCE * len(LEGS)
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         # The feet stand around the centre of mass, not around the origin of the trunk.
@@ -100,7 +132,8 @@ class QuadrupedSimulation:
         self._gait = Gait(feet, stepping_cycle(feet))
         data.qpos[2] = self._radius - min(foot[2] for foot in feet)
         self._command()
-        data.qpos[7:] = data.ctrl
+        data.qpos[self._q] = data.ctrl
+        self._closing.close(data.qpos)
 
         self._velocity = np.zeros(6)
         self._wrench = np.zeros(6)
@@ -121,18 +154,18 @@ class QuadrupedSimulation:
 
     @property
     def q(self) -> FloatArray:
-        """Joint positions, (12,), rad; a copy."""
-        return np.array(self._data.qpos[7:])
+        """Joint positions, (n,), rad; a copy."""
+        return np.array(self._data.qpos[self._q])
 
     @property
     def velocity(self) -> FloatArray:
-        """Joint velocities, (12,), rad/s; a copy."""
-        return np.array(self._data.qvel[6:])
+        """Joint velocities, (n,), rad/s; a copy."""
+        return np.array(self._data.qvel[self._v])
 
     @property
     def effort(self) -> FloatArray:
-        """Joint torques of the servos during the last substep, (12,), Nm; a copy."""
-        return np.array(self._data.qfrc_actuator[6:])
+        """Joint torques of the servos during the last substep, (n,), Nm; a copy."""
+        return np.array(self._data.qfrc_actuator[self._v])
 
     @property
     def base_height(self) -> float:
@@ -197,7 +230,11 @@ class QuadrupedSimulation:
 
     def reference_all(self) -> FloatArray:
         """Delassus matrix of all contacts, in the order of `contact_names`, (12, 12), 1/kg."""
-        return self._reference.matrix(self._data.qpos)
+        qpos = self._data.qpos
+        if not self._closing.is_trivial:
+            qpos = qpos.copy()
+            self._closing.close(qpos)
+        return self._reference.matrix(qpos)
 
     def _command(self) -> None:
         """Set the servos to the gait's angles, ahead by what the weight will bend them back."""
@@ -208,6 +245,8 @@ class QuadrupedSimulation:
             angles = leg.angles(foot)
             torques = leg.torques(angles, load)
             targets += [q + t / _STIFFNESS for q, t in zip(angles, torques, strict=True)]
+        if len(self.joint_names) > len(targets):
+            targets.append(_CRANK_SWING * math.sin(_CRANK_SPEED * self.time))
         self._data.ctrl[:] = targets
 
     def _loads(self, stance: Stance) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import mujoco
 import numpy as np
@@ -24,6 +24,9 @@ class MujocoReference:
         A compiled model that keeps its fixed bodies (``fusestatic`` off): they are the frames.
     frames
         Names of bodies; rows come in this order, x, y, z of the frame for each.
+    velocity_map
+        For a robot with closed loops: from data with kinematics to E (nv, n), independent
+        velocities → all.
 
     Raises
     ------
@@ -31,7 +34,12 @@ class MujocoReference:
         A frame is not a body of the model.
     """
 
-    def __init__(self, model: mujoco.MjModel, frames: Sequence[str]) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        frames: Sequence[str],
+        velocity_map: Callable[[mujoco.MjData], FloatArray] | None = None,
+    ) -> None:
         bodies = [model.body(i).name for i in range(model.nbody)]
         for frame in frames:
             if frame not in bodies:
@@ -43,6 +51,7 @@ class MujocoReference:
         self._in_world = np.zeros((3, model.nv))
         self._jacobian = np.zeros((3 * len(self._bodies), model.nv))
         self._solved = np.zeros_like(self._jacobian)
+        self._velocity_map = velocity_map
 
     def matrix(self, qpos: FloatArray) -> FloatArray:
         """Compute the matrix of all frames; that of a subset is its sub-block.
@@ -76,6 +85,19 @@ class MujocoReference:
             mujoco.mj_jac(model, data, self._in_world, None, data.xpos[body], body)
             rotation = data.xmat[body].reshape(3, 3)
             np.matmul(rotation.T, self._in_world, out=self._jacobian[3 * i : 3 * i + 3])
+        if self._velocity_map is not None:
+            return self._constrained(self._velocity_map(data))
         mujoco.mj_solveM(model, data, self._solved, self._jacobian)
         matrix: FloatArray = self._jacobian @ self._solved.T
+        return matrix
+
+    def _constrained(self, E: FloatArray) -> FloatArray:
+        """Return J E (Eᵀ M E)⁻¹ Eᵀ Jᵀ, the matrix of a robot that can move along E only."""
+        # Column by column, as the signature of mj_fullM changed between versions.
+        columns = np.ascontiguousarray(E.T)
+        weighted = np.zeros_like(columns)
+        for column, out in zip(columns, weighted, strict=True):
+            mujoco.mj_mulM(self._model, self._data, out, column)
+        J = self._jacobian @ E
+        matrix: FloatArray = J @ np.linalg.solve(weighted @ E, J.T)
         return matrix

@@ -25,7 +25,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.sim import quadruped_urdf
+from delassus_ros.sim import ROBOTS, demo_urdf
 from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
 from delassus_ros.sim.stopping import StopRequest
 
@@ -71,12 +71,21 @@ class SimulatorNode(Node):
                 read_only=True,
             ),
         ).value
+        robot = self.declare_parameter(
+            "robot",
+            ROBOTS[0],
+            ParameterDescriptor(
+                description="Which robot to simulate.",
+                additional_constraints=f"one of {', '.join(ROBOTS)}",
+                read_only=True,
+            ),
+        ).value
         self.period = 1.0 / rate
         """Time between joint states, s."""
         self.late = 0
         """Number of times the schedule had to be moved because the machine did not keep up."""
 
-        self._simulation = QuadrupedSimulation()
+        self._simulation = QuadrupedSimulation(robot)
         self._substeps = _STEPS_PER_SECOND // rate
         self._stamp = 0
         self._make_joint_states()
@@ -84,7 +93,7 @@ class SimulatorNode(Node):
         self._make_reference(with_reference)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._description = self.create_publisher(String, "robot_description", latched)
-        self._description.publish(String(data=quadruped_urdf()))
+        self._description.publish(String(data=demo_urdf(robot)))
 
     def _make_joint_states(self) -> None:
         own = self._simulation.joint_names

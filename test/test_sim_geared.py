@@ -1,0 +1,142 @@
+"""The geared demo robot: it walks like the other, its joints close, its reference is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+
+from delassus_ros import Robot  # noqa: E402
+from delassus_ros.errors import RobotError  # noqa: E402
+from delassus_ros.model import Coupling, Loop, LoopKind  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.sim.closing import Closing, add_equalities  # noqa: E402
+from delassus_ros.sim.quadruped import QuadrupedSimulation, build_model  # noqa: E402
+
+
+@pytest.fixture(name="robot", scope="module")
+def make_robot() -> Robot:
+    return Robot.from_urdf(demo_urdf("geared"))
+
+
+@pytest.fixture(name="simulation")
+def make_simulation() -> QuadrupedSimulation:
+    return QuadrupedSimulation("geared")
+
+
+def closed(model: mujoco.MjModel, robot: Robot, seed: int) -> np.ndarray:
+    """Random positions that close."""
+    rng = np.random.default_rng(seed)
+    qpos = np.zeros(model.nq)
+    qpos[7:] = rng.uniform(-0.5, 0.5, model.nq - 7)
+    qpos[3:7] = rng.normal(size=4)
+    qpos[3:7] /= np.linalg.norm(qpos[3:7])
+    for name in ("LIFT_COUPLER", "LIFT_ROCKER"):
+        qpos[model.joint(name).qposadr] = 0.0
+    Closing(model, robot).close(qpos)
+    return qpos
+
+
+def test_demo_robots_are_named_when_unknown() -> None:
+    with pytest.raises(RobotError, match="geard.*did you mean 'geared'"):
+        demo_urdf("geard")
+
+
+def test_robot_has_its_gears_and_its_four_bar(robot) -> None:
+    assert len(robot.couplings) == 12
+    assert [loop.name for loop in robot.loops] == ["LIFT"]
+    assert len(robot.independent) == 13
+
+
+def test_it_walks_and_swings_its_lift(simulation) -> None:
+    sets, cranks = set(), []
+    for _ in range(6000):
+        simulation.step()
+        assert 0.29 < simulation.base_height < 0.34
+        assert simulation.base_tilt < 0.08
+        sets.add(simulation.active_contacts)
+        cranks.append(simulation.q[-1])
+    assert {len(names) for names in sets} >= {2, 3, 4}
+    assert max(cranks) > 0.2 and min(cranks) < -0.2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_closed_positions_satisfy_every_equality(robot, seed) -> None:
+    """As MuJoCo itself sees its equality constraints."""
+    model = build_model(demo_urdf("geared"))
+    data = mujoco.MjData(model)
+    data.qpos[:] = closed(model, robot, seed)
+    mujoco.mj_forward(model, data)
+    equality = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+    assert equality.sum() >= 14
+    assert np.abs(data.efc_pos[equality]).max() < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_velocity_map_spans_the_motions_that_the_equalities_allow(robot, seed) -> None:
+    model = build_model(demo_urdf("geared"))
+    model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    data = mujoco.MjData(model)
+    data.qpos[:] = closed(model, robot, seed)
+    mujoco.mj_forward(model, data)
+    E = Closing(model, robot).velocity_map(data)
+    rows = data.efc_J.reshape(-1, model.nv)
+    equality = rows[data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY]
+    assert np.abs(equality @ E).max() < 1e-12
+    assert np.linalg.matrix_rank(E) == E.shape[1] == model.nv - np.linalg.matrix_rank(equality)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reference_is_the_schur_complement_of_the_equalities(robot, simulation, seed) -> None:
+    """With MuJoCo's own constraint rows K: J M⁻¹Jᵀ - J M⁻¹Kᵀ (K M⁻¹Kᵀ)⁺ K M⁻¹Jᵀ."""
+    model = simulation._model
+    model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    data = mujoco.MjData(model)
+    data.qpos[:] = closed(model, robot, seed)
+    mujoco.mj_forward(model, data)
+    rows = data.efc_J.reshape(-1, model.nv)
+    K = rows[data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY]
+    # A rotor of 6e-5 kg·m² behind a gear of 12: rows of equal size keep the digits.
+    M_inv_K = np.zeros_like(K)
+    mujoco.mj_solveM(model, data, M_inv_K, K)
+    J = []
+    for frame in simulation.frames.values():
+        body = model.body(frame).id
+        block = np.zeros((3, model.nv))
+        mujoco.mj_jac(model, data, block, None, data.xpos[body], body)
+        J.append(data.xmat[body].reshape(3, 3).T @ block)
+    J = np.concatenate(J)
+    M_inv_J = np.zeros_like(J)
+    mujoco.mj_solveM(model, data, M_inv_J, J)
+    middle = np.linalg.pinv(K @ M_inv_K.T, rcond=1e-12, hermitian=True)
+    coupling = J @ M_inv_K.T
+    expected = J @ M_inv_J.T - coupling @ middle @ coupling.T
+    found = simulation._reference.matrix(data.qpos)
+    assert np.linalg.norm(found - expected) < 1e-10 * np.linalg.norm(expected)
+    unconstrained = J @ M_inv_J.T
+    assert np.linalg.norm(found - unconstrained) > 1e-3 * np.linalg.norm(expected)
+
+
+def test_what_cannot_be_built_is_named(robot) -> None:
+    spec = mujoco.MjSpec()
+    three = Coupling("belt", (("a", 1.0), ("b", 1.0), ("c", 1.0)))
+    weld = Loop("rod", LoopKind.WELD, 0, 1)
+    for couplings, loops, message in (
+        ([three], [], "'belt' is between 3 joints"),
+        ([], [weld], "'rod' is of kind weld"),
+    ):
+        odd = Robot("odd", robot.joints, robot.bodies, list(robot.frames.values()))
+        object.__setattr__(odd, "_couplings", couplings)
+        object.__setattr__(odd, "_loops", loops)
+        with pytest.raises(RobotError, match=message):
+            add_equalities(spec, odd)
+
+
+def test_a_lift_out_of_reach_is_named(robot) -> None:
+    model = build_model(demo_urdf("geared"))
+    model.body("LIFT_ROCKER").pos[0] += 0.2
+    qpos = np.zeros(model.nq)
+    qpos[3] = 1.0
+    with pytest.raises(RobotError, match="linkage 'LIFT' does not close"):
+        Closing(model, robot).close(qpos)
