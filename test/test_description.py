@@ -68,14 +68,6 @@ def test_refuses_unexpanded_xacro() -> None:
         read_urdf(text)
 
 
-@pytest.mark.parametrize("tag", ["loop", "coupling"])
-def test_refuses_urdf_plus_closures(tag: str) -> None:
-    closure = f'<{tag} name="rod"><predecessor link="a"/><successor link="a"/></{tag}>'
-    refuses(
-        f"{tag} 'rod': closed loops and coupled joints .* not supported yet", link("a"), closure
-    )
-
-
 @pytest.mark.parametrize(
     "dropped",
     [
@@ -122,12 +114,10 @@ def test_refuses_unknown_joint_types() -> None:
         read_urdf(text)
 
 
-@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "planar", "floating"])
-def test_refuses_mimic_joints(kind: str) -> None:
-    refuses(
-        "joint 'knee': <mimic>: coupled joints are not supported yet; make the joint fixed",
-        *with_joint('<axis xyz="1 0 0"/><mimic joint="other"/>', kind),
-    )
+def test_refuses_a_statement_about_independence_that_is_neither() -> None:
+    odd = robot_xml(*with_joint()).replace('type="revolute"', 'type="revolute" independent="no"')
+    with pytest.raises(RobotError, match="joint 'knee': independent must be 'true' or 'false'"):
+        read_urdf(odd)
 
 
 def test_mimic_on_a_fixed_joint_means_nothing() -> None:

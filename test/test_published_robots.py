@@ -129,29 +129,6 @@ def pinocchio_order(model: pin.Model, robot: Robot) -> np.ndarray:
     return order
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("grbda_four_bar", "loop 'loop1': closed loops"),
-        ("grbda_six_bar", "loop 'constraint1': closed loops"),
-        ("grbda_planar_leg_linkage", "loop 'linkage': closed loops"),
-        ("grbda_mini_cheetah", "coupling 'FR_abad_tranmission': closed loops and coupled"),
-        ("grbda_mit_humanoid", "coupling 'right_hipz_transmission': closed loops"),
-        ("grbda_mit_humanoid_leg", "coupling 'hipz_transmission': closed loops"),
-        ("grbda_jvrc1_humanoid", "coupling 'waist-yaw-transmission': closed loops"),
-        ("grbda_revolute_rotor_chain", "coupling 'transmission1': closed loops"),
-    ],
-)
-def test_closed_loops_and_couplings_are_refused_by_name(name: str, words: str) -> None:
-    with pytest.raises(RobotError, match=words):
-        read_urdf(robots.shared(name))
-
-
-def test_mimic_of_a_published_robot_is_refused_by_name() -> None:
-    with pytest.raises(RobotError, match="joint 'panda_finger_joint2': <mimic>"):
-        read_urdf(robots.example("panda_description/urdf/panda.urdf"))
-
-
 def test_inertia_of_a_published_robot_is_refused_by_name() -> None:
     with pytest.raises(RobotError, match="link 'body': the inertia of the body .* semidefinite"):
         read_urdf(robots.example("romeo_description/urdf/romeo_laas_small.urdf"))

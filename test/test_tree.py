@@ -36,7 +36,7 @@ def test_lists_only_the_first_of_many_roots() -> None:
 def test_refuses_a_joint_that_closes_a_loop() -> None:
     refuses(
         "joint 'rod' closes a loop: its child link 'c' would have two parents, "
-        r"'b' \(by joint 'elbow'\) and 'a'; .* remove one of the joints",
+        r"'b' \(by joint 'elbow'\) and 'a'; remove one of the joints and put a <loop>",
         link("a"), link("b"), link("c"),
         joint("shoulder", "a", "b"), joint("elbow", "b", "c"), joint("rod", "a", "c", "fixed"),
     )  # fmt: skip

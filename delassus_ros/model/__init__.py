@@ -1,14 +1,23 @@
 """The robot: a tree of joints and bodies with named frames, and what closes it."""
 
-from delassus_ros.model.constraints import Coupling, Loop, LoopKind
+from delassus_ros.model.clusters import (
+    Cluster,
+    cluster_indices,
+    cluster_parents,
+    clusters_of,
+    output_bodies,
+)
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Inertia, Transform
 
 __all__ = [
     "WORLD",
     "Body",
+    "Cluster",
     "Coupling",
     "Frame",
+    "FunctionConstraint",
     "Inertia",
     "Joint",
     "JointKind",
@@ -16,4 +25,8 @@ __all__ = [
     "LoopKind",
     "Robot",
     "Transform",
+    "cluster_indices",
+    "cluster_parents",
+    "clusters_of",
+    "output_bodies",
 ]

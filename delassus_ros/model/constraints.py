@@ -1,12 +1,17 @@
-"""What closes loops in a robot's tree of joints: couplings of joints and loops between bodies.
+"""What closes loops in a robot's tree of joints: couplings, loops and functions.
 
-Both are constraints on q of the spanning tree; see :class:`Coupling` and :class:`Loop`.
+All are constraints on q of the spanning tree; see :class:`Coupling`, :class:`Loop` and
+:class:`FunctionConstraint`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +30,7 @@ class Coupling:
     ----------
     name : for messages.
     ratios : joint name and its factor, in the units of the joints; none of the factors is 0.
+        Where independent coordinates are not stated, the first joint is dependent.
     offset : the constant part.
     """
 
@@ -109,3 +115,70 @@ class Loop:
         head = f"loop\0{self.name}\0{self.kind.label}\0{self.predecessor}\0{self.successor}\0"
         placements = self.predecessor_placement.to_bytes() + self.successor_placement.to_bytes()
         return head.encode() + placements + self.axis.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionConstraint:
+    """A constraint between joints that is given as a function over scalars.
+
+    The function takes a list of scalars and returns a list; it may use ``+ - * /`` and the
+    functions of :mod:`delassus_ros.algorithms.scalars`, and must not branch on a value. It is
+    differentiated and compiled like an algorithm.
+
+    Attributes
+    ----------
+    name : for messages.
+    joints : revolute or prismatic joints whose positions the function takes, in this order.
+    function : *implicit*: the positions of `joints` → `rows` numbers, all 0 where the
+        constraint holds. *Explicit*, with `dependent`: the positions of `joints` → those of
+        `dependent`.
+    rows : how many numbers the function returns.
+    dependent : joints whose positions an explicit function returns; empty for implicit ones.
+    version : raise it when results change without a change of the function's own source text,
+        as when a function that it calls changes.
+
+    Raises
+    ------
+    RobotError
+        If a joint is given twice, the numbers do not fit, or the function has no source text
+        or depends on variables of an enclosing function, so that compiled kernels could not
+        tell it from another.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    function: Callable[[list[Any]], Sequence[Any]]
+    rows: int
+    dependent: tuple[str, ...] = ()
+    version: int = 1
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = [*self.joints, *self.dependent]
+        if not self.joints or len(set(names)) < len(names):
+            raise RobotError(
+                f"constraint {self.name!r} is between joints {names}; expected different ones"
+            )
+        if self.rows < 1 or (self.dependent and self.rows != len(self.dependent)):
+            raise RobotError(
+                f"constraint {self.name!r} has {self.rows} rows and {len(self.dependent)} "
+                "dependent joints; expected at least one row, and one for each dependent joint"
+            )
+        if getattr(self.function, "__closure__", None):
+            raise RobotError(
+                f"constraint {self.name!r}: its function uses variables of an enclosing "
+                "function; make them constants of its module"
+            )
+        try:
+            source = inspect.getsource(self.function)
+        except (OSError, TypeError) as error:
+            raise RobotError(
+                f"constraint {self.name!r}: the source text of its function cannot be read "
+                f"({error}); define it in a file"
+            ) from error
+        object.__setattr__(self, "digest", hashlib.sha256(source.encode()).hexdigest())
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes: names, version and a digest of the function's source text."""
+        names = f"{self.joints!r}\0{self.dependent!r}\0{self.rows}"
+        return f"function\0{self.name}\0{names}\0{self.version}\0{self.digest}\0".encode()

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.model.constraints import Coupling, Loop
+from delassus_ros.model.consistency import check_constraints
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.spatial import Array, Inertia, Transform, frozen
 
 Base = Literal["floating", "fixed"]
@@ -115,7 +116,7 @@ class Robot:
     joints : joint i moves body i; ``joints[i].parent < i``.
     bodies : as many as joints.
     frames : named frames on the bodies.
-    couplings, loops : what closes the tree, if anything.
+    couplings, loops, functions : what closes the tree, if anything.
     independent : names of the joints whose positions are independent coordinates, where that
         was stated; else they are chosen.
 
@@ -123,7 +124,7 @@ class Robot:
     ------
     RobotError
         If a parent does not precede its child, a free-flyer is not the first joint, a frame
-        or loop is on a body that does not exist, a coupling or `independent` names an unknown
+        or loop is on a body that does not exist, a constraint or `independent` names an unknown
         joint, a name appears twice, or the sizes differ.
     """
 
@@ -136,6 +137,7 @@ class Robot:
         couplings: Sequence[Coupling] = (),
         loops: Sequence[Loop] = (),
         independent: Sequence[str] = (),
+        functions: Sequence[FunctionConstraint] = (),
     ) -> None:
         self._name = name
         self._joints = tuple(joints)
@@ -143,6 +145,7 @@ class Robot:
         self._couplings = tuple(couplings)
         self._loops = tuple(loops)
         self._independent = tuple(independent)
+        self._functions = tuple(functions)
         self._frames = MappingProxyType({frame.name: frame for frame in frames})
         self._check(frames)
         offsets, count = [], 0
@@ -161,7 +164,7 @@ class Robot:
         for what, names in (
             ("joint", [joint.name for joint in self._joints]),
             ("frame", [frame.name for frame in frames]),
-            ("coupling or loop", [each.name for each in (*self._couplings, *self._loops)]),
+            ("coupling, loop or constraint", [each.name for each in self._constraints()]),
         ):
             twice = sorted(name for name, count in Counter(names).items() if count > 1)
             if twice:
@@ -181,22 +184,8 @@ class Robot:
                     f"frame {frame.name!r}: there is no body {frame.body}, only "
                     f"{len(self._bodies)} bodies"
                 )
-        self._check_constraints()
-
-    def _check_constraints(self) -> None:
         single = [joint.name for joint in self._joints if joint.kind.nv == 1]
-        for coupling in self._couplings:
-            for name, _ in coupling.ratios:
-                if name not in single:
-                    message = unknown("joint", name, single)
-                    raise RobotError(f"coupling {coupling.name!r}: {message}")
-        for loop in self._loops:
-            for body in (loop.predecessor, loop.successor):
-                if not WORLD <= body < len(self._bodies):
-                    raise RobotError(
-                        f"loop {loop.name!r}: there is no body {body}, only "
-                        f"{len(self._bodies)} bodies"
-                    )
+        check_constraints(single, len(self._bodies), self._couplings, self._loops, self._functions)
         for name in self._independent:
             if name not in self.joint_names:
                 raise RobotError(f"independent: {unknown('joint', name, self.joint_names)}")
@@ -207,8 +196,11 @@ class Robot:
         source: str | bytes | Path,
         base: Base = "floating",
         armature: Mapping[str, float] | None = None,
+        loops: str | Path | Mapping[str, Any] | None = None,
     ) -> Robot:
         """Read a robot from a URDF file or from URDF text.
+
+        Couplings and loops of URDF+ and ``<mimic>`` joints are part of it.
 
         Parameters
         ----------
@@ -216,16 +208,19 @@ class Robot:
         base : ``"floating"`` puts a free-flyer under the root link, ``"fixed"`` welds the
             root link to the world.
         armature : per joint name, rotor inertia seen at the joint [kg·m² or kg].
+        loops : loops, couplings, rotors and joint types that the URDF cannot say: the path of
+            a YAML file, YAML text or its content. :mod:`delassus_ros.model.side_file` shows
+            its form.
 
         Raises
         ------
         RobotError
-            If the XML is broken or hostile, or the robot is not physical; the message names
-            the link or joint.
+            If the XML or YAML is broken or hostile, or the robot is not physical; the message
+            names the link, joint, coupling or loop.
         """
         from delassus_ros.model.urdf import read_urdf
 
-        robot = read_urdf(source, base)
+        robot = read_urdf(source, base, loops)
         return robot.with_armature(armature) if armature else robot
 
     def with_armature(self, armature: Mapping[str, float]) -> Robot:
@@ -249,15 +244,50 @@ class Robot:
             if not (np.isfinite(value) and value >= 0):
                 raise RobotError(f"joint {name!r}: armature must be finite and >= 0, got {value}")
             joints[name] = replace(joints[name], armature=float(value))
-        return Robot(
-            self._name,
-            list(joints.values()),
-            self._bodies,
-            list(self._frames.values()),
-            self._couplings,
-            self._loops,
-            self._independent,
+        return self._replaced(joints=tuple(joints.values()))
+
+    def with_constraints(
+        self,
+        couplings: Sequence[Coupling] = (),
+        loops: Sequence[Loop] = (),
+        functions: Sequence[FunctionConstraint] = (),
+        independent: Sequence[str] | None = None,
+    ) -> Robot:
+        """Return the same robot with these constraints besides its own.
+
+        Parameters
+        ----------
+        independent : joints that are independent coordinates, instead of those stated so far.
+
+        Raises
+        ------
+        RobotError
+            If a name is unknown or appears twice, or a loop is on a body that does not exist.
+        """
+        return self._replaced(
+            couplings=(*self._couplings, *couplings),
+            loops=(*self._loops, *loops),
+            functions=(*self._functions, *functions),
+            independent=self._independent if independent is None else tuple(independent),
         )
+
+    def _replaced(self, **changes: Any) -> Robot:
+        return Robot(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "name": self._name,
+            "joints": self._joints,
+            "bodies": self._bodies,
+            "frames": tuple(self._frames.values()),
+            "couplings": self._couplings,
+            "loops": self._loops,
+            "independent": self._independent,
+            "functions": self._functions,
+        }
+
+    def _constraints(self) -> list[Coupling | Loop | FunctionConstraint]:
+        return [*self._couplings, *self._loops, *self._functions]
 
     @property
     def name(self) -> str:
@@ -290,14 +320,19 @@ class Robot:
         return self._loops
 
     @property
+    def functions(self) -> tuple[FunctionConstraint, ...]:
+        """Constraints between joints that are given as functions."""
+        return self._functions
+
+    @property
     def independent(self) -> tuple[str, ...]:
         """Joints that were stated to be independent coordinates."""
         return self._independent
 
     @property
     def is_closed(self) -> bool:
-        """Whether couplings or loops constrain the joints."""
-        return bool(self._couplings or self._loops)
+        """Whether couplings, loops or functions constrain the joints."""
+        return bool(self._constraints())
 
     @property
     def base(self) -> Base:
@@ -342,15 +377,13 @@ class Robot:
             parts.append(np.float64(joint.armature).tobytes() + body.inertia.to_bytes())
         for frame in self._frames.values():
             parts.append(f"{frame.name}\0{frame.body}\0".encode() + frame.placement.to_bytes())
-        parts += [constraint.to_bytes() for constraint in (*self._couplings, *self._loops)]
+        parts += [constraint.to_bytes() for constraint in self._constraints()]
         parts.append("\0".join(self._independent).encode())
         return b"".join(parts)
 
     def __reduce__(self) -> tuple[type[Robot], tuple[object, ...]]:
         """Pickle by the arguments of the constructor."""
-        frames = tuple(self._frames.values())
-        constraints = (self._couplings, self._loops, self._independent)
-        return Robot, (self._name, self._joints, self._bodies, frames, *constraints)
+        return Robot, tuple(self._arguments().values())
 
     def __repr__(self) -> str:
         digest = hashlib.sha256(self.to_bytes()).hexdigest()[:8]

@@ -41,7 +41,7 @@ class Tree:
             raise RobotError(
                 f"joint {joint.name!r} closes a loop: its child link {joint.child!r} would have "
                 f"two parents, {other.parent!r} (by joint {other.name!r}) and "
-                f"{joint.parent!r}; closed loops are not supported yet: remove one of the joints"
+                f"{joint.parent!r}; remove one of the joints and put a <loop> (URDF+) in its place"
             )
         self.joints_on[joint.parent].append(joint)
 

@@ -1,0 +1,242 @@
+"""Clusters: the smallest groups of joints that contain each coupling and each loop.
+
+Joint i moves body i, so a cluster is a set of joints as well as of bodies. Seen as one joint
+that moves all its bodies, a cluster makes an ordinary tree of a robot with closed loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
+from delassus_ros.model.independents import independent_joints
+from delassus_ros.model.members import Members
+from delassus_ros.model.robot import WORLD, JointKind, Robot
+
+_Constraint = Coupling | Loop | FunctionConstraint
+_WORDS: dict[type[_Constraint], str] = {
+    Coupling: "coupling",
+    Loop: "loop",
+    FunctionConstraint: "constraint",
+}
+_KEPT = 32
+"""Robots whose clusters are remembered: to find them again takes milliseconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Joints that constrain each other, and the bodies they move.
+
+    Attributes
+    ----------
+    joints : joint (= body) indices, increasing: parents come first.
+    parent : the body that carries the cluster, or WORLD. The parent of every body of the
+        cluster is this one or in the cluster.
+    couplings, loops, functions : the constraints between its joints.
+    independent : joints whose positions are independent coordinates, in increasing order;
+        the other joints of the cluster follow from them.
+    """
+
+    joints: tuple[int, ...]
+    parent: int
+    couplings: tuple[Coupling, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    independent: tuple[int, ...] = ()
+    functions: tuple[FunctionConstraint, ...] = ()
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        """Joints that follow from the independent ones, in increasing order."""
+        return tuple(joint for joint in self.joints if joint not in self.independent)
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether this is one joint without constraints."""
+        return not (self.couplings or self.loops or self.functions)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its loop Jacobian ∂q/∂y is the same in every configuration."""
+        return not (self.loops or self.functions)
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Names of its constraints, for messages."""
+        constraints: list[_Constraint] = [*self.couplings, *self.loops, *self.functions]
+        return tuple(constraint.name for constraint in constraints)
+
+
+@lru_cache(maxsize=_KEPT)
+def clusters_of(robot: Robot) -> tuple[Cluster, ...]:
+    """Return the clusters of a robot: every joint is in exactly one.
+
+    The body that carries a cluster is in an earlier cluster. Independent coordinates are
+    those that the robot states for a cluster; where it states none, they are chosen, see
+    :func:`~delassus_ros.model.independents.independent_joints`.
+
+    Raises
+    ------
+    RobotError
+        If a cluster has joints with more than one degree of freedom, its constraints
+        contradict each other or cannot be closed, or the independent joints that are stated
+        for it are of wrong number or do not determine the others. Names the constraints.
+    """
+    return tuple(
+        Cluster(
+            members.joints,
+            # The first joint is on the body that carries all of them.
+            robot.joints[members.joints[0]].parent,
+            members.couplings,
+            members.loops,
+            independent_joints(members),
+            members.functions,
+        )
+        for members in groups_of(robot)
+    )
+
+
+def groups_of(robot: Robot) -> tuple[Members, ...]:
+    """Return the joints and constraints of each cluster, without its coordinates.
+
+    Raises
+    ------
+    RobotError
+        If a joint with more than one degree of freedom is in a group; names the constraint.
+    """
+    parents = [joint.parent for joint in robot.joints]
+    indices = {joint.name: i for i, joint in enumerate(robot.joints)}
+    tied: list[tuple[_Constraint, list[int]]] = []
+    for coupling in robot.couplings:
+        tied.append((coupling, _coupled(parents, [indices[name] for name, _ in coupling.ratios])))
+    for loop in robot.loops:
+        tied.append((loop, _looped(parents, loop)))
+    for function in robot.functions:
+        names = (*function.joints, *function.dependent)
+        tied.append((function, _coupled(parents, [indices[name] for name in names])))
+    groups = _Groups(len(parents))
+    for constraint, joints in tied:
+        _check_single(robot, constraint, joints)
+        groups.join(joints)
+    constraints: dict[int, list[_Constraint]] = {}
+    for constraint, joints in tied:
+        constraints.setdefault(groups.leader(joints[0]), []).append(constraint)
+    return tuple(
+        _members(robot, joints, constraints.get(leader, ()))
+        for leader, joints in groups.members().items()
+    )
+
+
+def _members(robot: Robot, joints: Iterable[int], constraints: Iterable[_Constraint]) -> Members:
+    couplings, loops, functions = [], [], []
+    for constraint in constraints:
+        if isinstance(constraint, Coupling):
+            couplings.append(constraint)
+        elif isinstance(constraint, Loop):
+            loops.append(constraint)
+        else:
+            functions.append(constraint)
+    return Members(robot, tuple(joints), tuple(couplings), tuple(loops), tuple(functions))
+
+
+def cluster_indices(robot: Robot) -> tuple[int, ...]:
+    """Return for each joint (= body) the index of its cluster in :func:`clusters_of`."""
+    indices = [0] * len(robot.joints)
+    for i, cluster in enumerate(clusters_of(robot)):
+        for joint in cluster.joints:
+            indices[joint] = i
+    return tuple(indices)
+
+
+def cluster_parents(robot: Robot) -> tuple[int, ...]:
+    """Return for each cluster the index of the cluster that carries it, or WORLD."""
+    indices = cluster_indices(robot)
+    return tuple(
+        WORLD if cluster.parent == WORLD else indices[cluster.parent]
+        for cluster in clusters_of(robot)
+    )
+
+
+def output_bodies(robot: Robot, contact_bodies: Iterable[int] = ()) -> tuple[tuple[int, ...], ...]:
+    """Return for each cluster its bodies that carry other clusters or contacts, increasing.
+
+    Parameters
+    ----------
+    contact_bodies : bodies that have contacts; WORLD and repetitions do no harm.
+    """
+    outputs = {cluster.parent for cluster in clusters_of(robot)} | set(contact_bodies)
+    return tuple(
+        tuple(body for body in cluster.joints if body in outputs) for cluster in clusters_of(robot)
+    )
+
+
+class _Groups:
+    """Disjoint groups of joints; the leader of a group is its first joint."""
+
+    def __init__(self, count: int) -> None:
+        self._above = list(range(count))
+
+    def leader(self, joint: int) -> int:
+        while self._above[joint] != joint:
+            self._above[joint] = self._above[self._above[joint]]
+            joint = self._above[joint]
+        return joint
+
+    def join(self, joints: Iterable[int]) -> None:
+        leaders = {self.leader(joint) for joint in joints}
+        for leader in leaders:
+            self._above[leader] = min(leaders)
+
+    def members(self) -> dict[int, list[int]]:
+        """Return the joints of each group by its leader, both in increasing order."""
+        groups: dict[int, list[int]] = {}
+        for joint in range(len(self._above)):
+            groups.setdefault(self.leader(joint), []).append(joint)
+        return groups
+
+
+def _check_single(robot: Robot, constraint: _Constraint, joints: list[int]) -> None:
+    what = _WORDS[type(constraint)]
+    for index in joints:
+        joint = robot.joints[index]
+        if joint.kind is JointKind.ROOT:
+            raise RobotError(
+                f"{what} {constraint.name!r} ties the floating base to the world: read the "
+                "robot with base='fixed', or make it a contact"
+            )
+        if joint.kind.nv != 1:
+            raise RobotError(
+                f"{what} {constraint.name!r} goes through joint {joint.name!r}, which is "
+                f"{joint.kind.label}: only revolute and prismatic joints can be in a loop"
+            )
+
+
+def _path(parents: list[int], body: int) -> list[int]:
+    """Return a body and what carries it, down to the root."""
+    path = []
+    while body != WORLD:
+        path.append(body)
+        body = parents[body]
+    return path
+
+
+def _coupled(parents: list[int], joints: list[int]) -> list[int]:
+    """Return coupled joints and those between them and the body that carries them all.
+
+    Without the latter a cluster would carry parts of itself.
+    """
+    paths = [_path(parents, joint) for joint in joints]
+    # The carrier is no coupled joint's own body: it starts at their parents.
+    carriers = set(paths[0][1:]).intersection(*(path[1:] for path in paths[1:]))
+    return sorted(set().union(*paths) - carriers)
+
+
+def _looped(parents: list[int], loop: Loop) -> list[int]:
+    """Return the joints on the two branches from the nearest common ancestor of a loop's ends.
+
+    These joints, the predecessor's branch down and the successor's up, are the loop.
+    """
+    branches = (_path(parents, loop.predecessor), _path(parents, loop.successor))
+    return sorted(set(branches[0]) ^ set(branches[1]))

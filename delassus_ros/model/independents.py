@@ -1,0 +1,200 @@
+"""Which joints of a cluster are independent coordinates: checked where stated, else chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.loop_closure import LoopClosure, closed_jacobians
+from delassus_ros.model.members import Members
+from delassus_ros.model.spatial import Array
+
+RANK_TOLERANCE = 1e-4
+"""Constraint rows whose part of their own is smaller than this, relative to the largest, count
+as redundant: a planar four-bar closed by a hinge has three of them, up to rounded angles."""
+_SMALLEST_PIVOT = 1e-6
+"""A joint is not made dependent because of a wish where its factor is relatively smaller."""
+
+
+def independent_joints(members: Members, motors: Iterable[int] = ()) -> tuple[int, ...]:
+    """Return the independent joints of a cluster, increasing.
+
+    Those that the robot states for this cluster are checked. If it states none, they are
+    chosen: `motors` as far as possible; the first joint of each coupling and the dependent
+    joints of a function become dependent where that is possible; loops take the joints on
+    which they depend most, at a configuration that closes them.
+
+    Raises
+    ------
+    RobotError
+        If couplings contradict each other, no configuration that closes the loops is found,
+        or the stated joints are too few, too many or do not determine the others.
+    """
+    if not members.is_tied:
+        return members.joints
+    regular, rank = _regular_jacobians(members)
+    stated = set(members.robot.independent)
+    independent = tuple(
+        joint for joint in members.joints if members.robot.joints[joint].name in stated
+    )
+    if independent:
+        _check_stated(members, independent, rank, [jacobian for _, jacobian in regular])
+        return independent
+    best = max((each[1] for each in regular), key=lambda each: _singular_values(each)[rank - 1])
+    dependent = _dependent_columns(members, best, rank, set(motors))
+    return tuple(joint for i, joint in enumerate(members.joints) if i not in dependent)
+
+
+def null_motions(members: Members) -> tuple[LoopClosure, Array, Array]:
+    """Return the closure of a cluster, a regular q, and the motions left there as columns.
+
+    Raises
+    ------
+    RobotError
+        As for :func:`independent_joints`.
+    """
+    candidates, rank = _regular_jacobians(members)
+    q, jacobian = max(candidates, key=lambda each: _singular_values(each[1])[rank - 1])
+    return LoopClosure(members), q, np.linalg.svd(jacobian)[2][rank:].T
+
+
+def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int]:
+    """Return closed configurations with their constraint Jacobians, and the rank of these.
+
+    Singular configurations have a smaller rank than those around them and are left out.
+    """
+    _check_consistent(members)
+    closure = LoopClosure(members)
+    if members.loops or members.functions:
+        candidates = closed_jacobians(closure)
+        if not candidates:
+            raise RobotError(_not_closed(members, closure))
+    else:
+        # The same everywhere.
+        candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
+    ranks = [_rank(jacobian) for _, jacobian in candidates]
+    rank = max(ranks)
+    if rank == len(members.joints):
+        raise RobotError(
+            f"{members.described()}: joints {members.names(members.joints)} cannot move; if they "
+            "should, the frames of a loop may not be aligned as its type asks: give it one "
+            "with fewer rows; else make the joints fixed"
+        )
+    return [each for each, found in zip(candidates, ranks, strict=True) if found == rank], rank
+
+
+def _check_consistent(members: Members) -> None:
+    """Refuse a coupling that contradicts those before it."""
+    rows = members.coupling_rows()
+    for count, coupling in enumerate(members.couplings, start=1):
+        factors, constants = rows[:count, :-1], rows[:count, -1]
+        solution = np.linalg.lstsq(factors, -constants, rcond=RANK_TOLERANCE)[0]
+        gap = np.abs(factors @ solution + constants).max()
+        if gap > RANK_TOLERANCE * (1.0 + np.abs(constants).max()):
+            others = ", ".join(repr(each.name) for each in members.couplings[: count - 1])
+            raise RobotError(
+                f"coupling {coupling.name!r} contradicts what these say together: {others}; "
+                "the same joints would have different offsets"
+            )
+
+
+def _not_closed(members: Members, closure: LoopClosure) -> str:
+    name, gap = closure.worst()
+    return (
+        f"{name} does not close: a gap of {gap:.3g} (m or rad) remains at the best configuration "
+        f"found of joints {members.names(members.joints)}; check its frames, its type and the "
+        "joints"
+    )
+
+
+def _singular_values(jacobian: Array) -> Array:
+    return np.asarray(np.linalg.svd(jacobian, compute_uv=False))
+
+
+def _rank(jacobian: Array) -> int:
+    if not jacobian.size:
+        return 0
+    values = _singular_values(jacobian)
+    return int(np.sum(values > RANK_TOLERANCE * values[0]))
+
+
+def _even(jacobian: Array) -> Array:
+    """Return the columns at equal length: that a motor is geared highly is no dependence."""
+    lengths = np.linalg.norm(jacobian, axis=0)
+    return jacobian / np.where(lengths > RANK_TOLERANCE**2, lengths, 1.0)
+
+
+def _check_stated(
+    members: Members, independent: tuple[int, ...], rank: int, regular: list[Array]
+) -> None:
+    what = members.described()
+    needed = len(members.joints) - rank
+    if len(independent) != needed:
+        raise RobotError(
+            f"{what}: {len(independent)} independent joints are stated "
+            f"({members.names(independent)}), but the {len(members.joints)} joints "
+            f"{members.names(members.joints)} need {needed}"
+        )
+    dependent = [i for i, joint in enumerate(members.joints) if joint not in independent]
+    if all(_rank(_even(jacobian[:, dependent])) < rank for jacobian in regular):
+        raise RobotError(
+            f"{what}: joints {members.names(members.joints[i] for i in dependent)} cannot close "
+            f"it: they do not follow from the independent joints {members.names(independent)}"
+        )
+
+
+def _dependent_columns(members: Members, jacobian: Array, rank: int, motors: set[int]) -> set[int]:
+    """Return the columns to be eliminated, by Gauss-Jordan with preferences.
+
+    `jacobian` has the rows of the couplings first and of the functions last.
+    """
+    left = jacobian.copy()
+    columns = members.columns
+    spared = np.array([joint in motors for joint in members.joints])
+    dependent: set[int] = set()
+    rest = list(range(len(left)))
+    wished = [(row, each.ratios[0][0]) for row, each in enumerate(members.couplings)]
+    row = len(left) - sum(function.rows for function in members.functions)
+    for function in members.functions:
+        wished += [(row + k, name) for k, name in enumerate(function.dependent)]
+        row += function.rows
+    for row, name in wished:
+        sizes = np.abs(left[row])
+        if sizes.max() <= RANK_TOLERANCE:
+            continue
+        column = columns[name]
+        if spared[column] or sizes[column] <= _SMALLEST_PIVOT * sizes.max():
+            column = _last_largest(_unspared(sizes, spared))
+        _eliminate(left, row, column)
+        dependent.add(column)
+        rest.remove(row)
+    while len(dependent) < rank:
+        sizes = _unspared(np.abs(left[rest]), spared)
+        row = rest[int(np.argmax(sizes.max(axis=1)))]
+        column = _last_largest(_unspared(np.abs(left[row]), spared))
+        _eliminate(left, row, column)
+        dependent.add(column)
+        rest.remove(row)
+    return dependent
+
+
+def _unspared(sizes: Array, spared: Array) -> Array:
+    """Return the sizes without those of spared columns, as long as there are others."""
+    others = np.where(spared, 0.0, sizes)
+    return others if others.max() > RANK_TOLERANCE else sizes
+
+
+def _last_largest(sizes: Array) -> int:
+    """Return the last of the largest: joints further out rather follow than lead."""
+    return int(np.flatnonzero(sizes >= sizes.max() * (1.0 - RANK_TOLERANCE))[-1])
+
+
+def _eliminate(matrix: Array, row: int, column: int) -> None:
+    """Make `column` zero in all other rows; the row's own other entries lose nothing."""
+    factors = matrix[:, column] / matrix[row, column]
+    factors[row] = 0.0
+    matrix -= np.outer(factors, matrix[row])
+    matrix[:, column] = 0.0
+    matrix[row] = 0.0

@@ -1,0 +1,277 @@
+"""Loops on plain numbers: the gap between their ends, its Jacobian, configurations that close.
+
+Used once per robot, to find how many rows of the loops count; see
+:mod:`~delassus_ros.model.independents`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.members import Members
+from delassus_ros.model.robot import WORLD, JointKind
+from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
+
+CLOSED = 2e-5
+"""Largest gap of a closed loop: an angle [rad], or a share of the cluster's size. Published
+angles are rounded, as 1.5708, so that hinges in a plane are not quite parallel."""
+_EXACT = 1e-10
+"""Gap or step at which iterations end."""
+_ITERATIONS = 100
+_LONGEST_STEP = 0.5
+"""Longest step of one iteration [rad, or the cluster's size]."""
+_SCALES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
+"""Starts are this far [rad] from the reference; near ones come first, for they are on the branch
+that is meant."""
+_ENOUGH = 5
+"""Closed configurations that are looked at."""
+_DIFFERENCE = 1e-5
+"""Step [rad, or the cluster's size] of numerical derivatives."""
+
+
+class LoopClosure:
+    """The constraints of one cluster as functions of its q.
+
+    Lengths are measured in units of the cluster's size, so that rows and columns of
+    revolute and prismatic joints are comparable; `q` and the results are in these units.
+
+    Parameters
+    ----------
+    members : the cluster; its joints are revolute and prismatic.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        self._robot = members.robot
+        self._joints = members.joints
+        self._loops = members.loops
+        self._column = {joint: i for i, joint in enumerate(members.joints)}
+        self._size = self._largest_length()
+        slides = [self._robot.joints[j].kind is JointKind.PRISMATIC for j in self._joints]
+        self._units = np.where(slides, self._size, 1.0)
+        self._linear = members.coupling_rows() * np.append(self._units, 1.0)
+        self._best = (np.inf, "", np.inf)
+
+    def reference(self) -> Array:
+        """Return the neutral q, moved into the joint limits where it is not in them."""
+        limits = [self._robot.joints[joint] for joint in self._joints]
+        neutral: Array = np.array([min(max(0.0, each.lower), each.upper) for each in limits])
+        return self.in_units(neutral)
+
+    def in_units(self, q: Array) -> Array:
+        """Return the cluster's q [rad, m] in the units used here."""
+        return q / self._units
+
+    def gap(self, q: Array) -> Array:
+        """Return the constraint rows: of couplings, of loops, of functions."""
+        return self._rows(q)[0]
+
+    def jacobian(self, q: Array) -> Array:
+        """Return the derivative of :meth:`gap` by q; exact where the loops are closed."""
+        return self._rows(q)[1]
+
+    def inertia(self, q: Array) -> Array:
+        """Return the mass matrix of the cluster's joints, with what it carries fixed at zero."""
+        robot = self._robot
+        composite = [body.inertia for body in robot.bodies]
+        for i in reversed(range(len(composite))):
+            joint = robot.joints[i]
+            if i not in self._column and joint.parent != WORLD:
+                composite[joint.parent] += composite[i].in_parent(joint.placement)
+        poses = self._poses(q * self._units)
+        mass: Array = np.diag([robot.joints[joint].armature for joint in self._joints])
+        for body in self._joints:
+            twists = self._twists(body, poses, poses[body])
+            turned = np.kron(np.eye(2), poses[body].rotation.T) @ twists
+            mass += turned.T @ composite[body].matrix() @ turned
+        mass *= np.outer(self._units, self._units)
+        return mass
+
+    def close(self, q: Array) -> Array | None:
+        """Return a closed configuration near `q`, by Levenberg-Marquardt, or None.
+
+        A function that is not defined on the way ends it, too.
+        """
+        try:
+            return self._closed(self._coupled(q))
+        except (ArithmeticError, ValueError):
+            return None
+
+    def _coupled(self, q: Array) -> Array:
+        """Return `q` with the joints that are in no loop moved to satisfy the couplings.
+
+        Else a motor with a high gear ratio, at a small angle, would hold its loop near zero.
+        """
+        jacobian = self._rows(q)[1][len(self._linear) :]
+        loose = np.abs(jacobian).max(axis=0, initial=0.0) == 0.0
+        factors, constants = self._linear[:, :-1], self._linear[:, -1]
+        moved = np.array(q)
+        given = -constants - factors[:, ~loose] @ q[~loose]
+        moved[loose] = np.linalg.lstsq(factors[:, loose], given, rcond=None)[0]
+        return moved
+
+    def _closed(self, q: Array) -> Array | None:
+        for _ in range(_ITERATIONS):
+            gap, jacobian = self._rows(q)
+            size = float(np.linalg.norm(gap))
+            if size < _EXACT:
+                break
+            # Damping by the squared gap keeps convergence quadratic at redundant rows.
+            damped = jacobian.T @ jacobian + min(size * size, 1.0) * np.eye(len(q))
+            step = -np.linalg.lstsq(damped, jacobian.T @ gap, rcond=1e-14)[0]
+            length = float(np.linalg.norm(step))
+            if length < _EXACT:
+                break
+            q = q + step * min(1.0, _LONGEST_STEP / length)
+        self._note(q)
+        return q if np.abs(self.gap(q)).max() <= CLOSED else None
+
+    def worst(self) -> tuple[str, float]:
+        """Return what has the largest gap [m or rad] at the best q of all attempts."""
+        return self._best[1], self._best[2]
+
+    def _note(self, q: Array) -> None:
+        gap = np.abs(self.gap(q))
+        if gap.max() >= self._best[0]:
+            return
+        blocks = [(f"loop {loop.name!r}", self._row_units(loop)) for loop in self._loops]
+        for function in self._members.functions:
+            blocks.append((f"constraint {function.name!r}", np.ones(function.rows)))
+        row, worst = len(self._linear), (self._members.described(), -1.0)
+        for what, units in blocks:
+            own = float((gap[row : row + len(units)] * units).max())
+            worst = max(worst, (what, own), key=lambda each: each[1])
+            row += len(units)
+        self._best = (float(gap.max()), *worst)
+
+    def _largest_length(self) -> float:
+        lengths = [
+            np.linalg.norm(self._robot.joints[j].placement.translation) for j in self._joints
+        ]
+        for loop in self._loops:
+            for placement in (loop.predecessor_placement, loop.successor_placement):
+                lengths.append(np.linalg.norm(placement.translation))
+        return float(max(lengths)) or 1.0
+
+    def _row_units(self, loop: Loop) -> Array:
+        return np.array([1.0 if row < 3 else self._size for row in _ROWS[loop.kind]])
+
+    def _rows(self, q: Array) -> tuple[Array, Array]:
+        poses = self._poses(q * self._units)
+        gaps, jacobians = [self._linear[:, :-1] @ q + self._linear[:, -1]], [self._linear[:, :-1]]
+        for loop in self._loops:
+            gap, jacobian = self._loop_rows(loop, poses)
+            gaps.append(gap)
+            jacobians.append(jacobian)
+        for function in self._members.functions:
+            gaps.append(self._function_gap(function, q))
+            jacobians.append(self._function_slopes(function, q))
+        return np.concatenate(gaps), np.concatenate(jacobians)
+
+    def _function_gap(self, constraint: FunctionConstraint, q: Array) -> Array:
+        columns, values = self._members.columns, q * self._units
+        results = constraint.function([float(values[columns[name]]) for name in constraint.joints])
+        if len(results) != constraint.rows:
+            raise RobotError(
+                f"constraint {constraint.name!r}: its function returned {len(results)} numbers, "
+                f"expected {constraint.rows}"
+            )
+        gap = np.array([float(each) for each in results])
+        if constraint.dependent:
+            gap = values[[columns[name] for name in constraint.dependent]] - gap
+        return gap
+
+    def _function_slopes(self, constraint: FunctionConstraint, q: Array) -> Array:
+        """Return central differences: good to 1e-9, where ranks are told to 1e-5."""
+        slopes = np.zeros((constraint.rows, len(q)))
+        for name in (*constraint.joints, *constraint.dependent):
+            column = self._members.columns[name]
+            step = np.zeros(len(q))
+            step[column] = _DIFFERENCE
+            ahead = self._function_gap(constraint, q + step)
+            behind = self._function_gap(constraint, q - step)
+            slopes[:, column] = (ahead - behind) / (2.0 * _DIFFERENCE)
+        return slopes
+
+    def _poses(self, q: Array) -> dict[int, Transform]:
+        """Return the pose of each body of the cluster, and of what carries it."""
+        poses = {self._robot.joints[self._joints[0]].parent: Transform()}
+        for joint, value in zip(self._joints, q, strict=True):
+            data = self._robot.joints[joint]
+            if data.kind is JointKind.PRISMATIC:
+                motion = Transform(translation=value * data.axis)
+            else:
+                w = skew(data.axis)
+                motion = Transform(np.eye(3) + np.sin(value) * w + (1 - np.cos(value)) * w @ w)
+            poses[joint] = poses[data.parent] @ data.placement @ motion
+        return poses
+
+    def _loop_rows(self, loop: Loop, poses: dict[int, Transform]) -> tuple[Array, Array]:
+        """Return gap and Jacobian in the axes of the predecessor's frame, the loop's last."""
+        predecessor = poses[loop.predecessor] @ loop.predecessor_placement
+        successor = poses[loop.successor] @ loop.successor_placement
+        basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
+        axes = predecessor.rotation @ basis
+        between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
+        offset = axes.T @ (successor.translation - predecessor.translation) / self._size
+        if loop.kind in (LoopKind.HINGE, LoopKind.PLANAR):
+            angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
+        else:
+            angles = _rotation_vector(between)
+        twists = self._twists(loop.successor, poses, successor)
+        twists -= self._twists(loop.predecessor, poses, successor)
+        twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / self._size])
+        rows = _ROWS[loop.kind]
+        return np.concatenate([angles, offset])[rows], (twists * self._units)[rows]
+
+    def _twists(self, body: int, poses: dict[int, Transform], at: Transform) -> Array:
+        """Return the twist, angular first, of a body at a point by each joint's unit rate."""
+        twists = np.zeros((6, len(self._joints)))
+        while body in self._column:
+            data = self._robot.joints[body]
+            axis = poses[body].rotation @ data.axis
+            arm = at.translation - poses[body].translation
+            slides = data.kind is JointKind.PRISMATIC
+            twists[:3, self._column[body]] = 0.0 if slides else axis
+            twists[3:, self._column[body]] = axis if slides else np.cross(axis, arm)
+            body = data.parent
+        return twists
+
+
+_ROWS: dict[LoopKind, list[int]] = {
+    LoopKind.POINT: [3, 4, 5],
+    LoopKind.HINGE: [3, 4, 5, 0, 1],
+    LoopKind.SLIDER: [0, 1, 2, 3, 4],
+    LoopKind.PLANAR: [5, 0, 1],
+    LoopKind.WELD: [0, 1, 2, 3, 4, 5],
+}
+"""What each kind closes of: rotation about x, y, z, then translation along them; z is the axis."""
+
+
+def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:
+    """Return a few closed configurations, the nearest to the reference first, with Jacobians.
+
+    More than one, for the reference itself may be singular (a four-bar that is stretched).
+    """
+    # A fixed seed: the same robot must always get the same coordinates.
+    random = np.random.default_rng(0)
+    reference = closure.reference()
+    jacobians: list[tuple[Array, Array]] = []
+    for scale in _SCALES:
+        start = reference + scale * random.uniform(-1.0, 1.0, len(reference))
+        closed = closure.close(start)
+        if closed is not None:
+            jacobians.append((closed, closure.jacobian(closed)))
+        if len(jacobians) == _ENOUGH:
+            break
+    return jacobians
+
+
+def _rotation_vector(rotation: Array) -> Array:
+    """Return axis times angle of a rotation matrix, also near a half turn."""
+    x, y, z, w = Transform(rotation).quaternion()
+    vector = np.array([x, y, z])
+    sine = float(np.linalg.norm(vector))
+    return vector * (2.0 * np.arctan2(sine, w) / sine if sine > 0.0 else 2.0)

@@ -1,0 +1,60 @@
+"""The joints of a cluster with the constraints between them, before its coordinates are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The joints of a cluster, increasing, with the constraints between them."""
+
+    robot: Robot
+    joints: tuple[int, ...]
+    couplings: tuple[Coupling, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    functions: tuple[FunctionConstraint, ...] = ()
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether there are constraints."""
+        return bool(self.couplings or self.loops or self.functions)
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """Column of each joint, by name, in the matrices of the cluster."""
+        return {self.robot.joints[joint].name: i for i, joint in enumerate(self.joints)}
+
+    def names(self, joints: Iterable[int]) -> str:
+        """Return the names of joints, quoted, for messages."""
+        return ", ".join(repr(self.robot.joints[joint].name) for joint in joints) or "none"
+
+    def described(self) -> str:
+        """Return the constraints by name, for messages."""
+        parts = []
+        for word, names in (
+            ("coupling", [repr(each.name) for each in self.couplings]),
+            ("loop", [repr(each.name) for each in self.loops]),
+            ("constraint", [repr(each.name) for each in self.functions]),
+        ):
+            if names:
+                parts.append(f"{word}{'s' if len(names) > 1 else ''} {', '.join(names)}")
+        return " and ".join(parts)
+
+    def coupling_rows(self) -> Array:
+        """Return a row per coupling: its factors, the largest 1, then its constant part; in SI."""
+        columns = self.columns
+        rows = np.zeros((len(self.couplings), len(self.joints) + 1))
+        for row, coupling in zip(rows, self.couplings, strict=True):
+            for name, ratio in coupling.ratios:
+                row[columns[name]] = ratio
+            row[-1] = coupling.offset
+            row /= np.abs(row[:-1]).max()
+        return rows

@@ -1,0 +1,95 @@
+"""Reading of YAML that may be broken or hostile: plain data only, bounded, no aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from delassus_ros.errors import RobotError
+
+MAX_BYTES = 256 * 2**10
+"""Largest document accepted [bytes]; published files have 2 KiB."""
+MAX_DEPTH = 10
+"""Deepest nesting accepted; such files need 4."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses keys that appear twice, of which YAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for i, key in enumerate(keys):
+            if key in keys[:i]:
+                raise RobotError(f"line {node.start_mark.line + 1}: key {key!r:.60} appears twice")
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
+    """Return the plain data of a YAML document.
+
+    Parameters
+    ----------
+    source : a path, YAML text (a string with a line break or that starts with ``{``), or data,
+        which is returned as it is.
+    what : what is read, for messages.
+
+    Raises
+    ------
+    RobotError
+        If the file cannot be read, is too large or deep, is not YAML, or has aliases or tags
+        of objects.
+    """
+    if isinstance(source, Mapping):
+        return source
+    if not isinstance(source, (str, Path)):
+        raise RobotError(
+            f"{what} is given as a path, text or mapping, not {type(source).__name__}"
+        )
+    text: str | bytes
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+        text = source
+    else:
+        what = f"{what} {str(source)!r:.200}"
+        text = _read(Path(source), what)
+    if len(text) > MAX_BYTES:
+        raise RobotError(f"{what} is larger than {MAX_BYTES} bytes")
+    try:
+        _check_events(text)
+        return yaml.load(text, Loader=_StrictLoader)
+    except RobotError as error:
+        raise RobotError(f"{what}: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        # ValueError: dates that do not exist and the like.
+        raise RobotError(f"{what} is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _read(path: Path, what: str) -> bytes:
+    """Return at most one byte more than the size bound of the file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RobotError(
+            f"{what} cannot be read: {error.strerror or error}; give the path of a file, YAML "
+            "text or a mapping"
+        ) from error
+    except ValueError as error:
+        raise RobotError(f"{what} is neither a path nor YAML: {error}") from error
+
+
+def _check_events(text: str | bytes) -> None:
+    """Refuse what a few bytes can make huge."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise RobotError(f"it has the alias *{event.anchor}; write it out")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise RobotError(f"it is nested more than {MAX_DEPTH} deep")

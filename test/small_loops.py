@@ -1,0 +1,57 @@
+"""Small planar robots with couplings and loops, for the tests of clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from delassus_ros.model import (
+    WORLD,
+    Body,
+    Coupling,
+    Inertia,
+    Joint,
+    JointKind,
+    Loop,
+    LoopKind,
+    Robot,
+    Transform,
+)
+
+BOX = Inertia.from_com(1.0, (0.1, 0.02, 0.0), np.diag([0.01, 0.02, 0.03]))
+Z = np.array([0.0, 0.0, 1.0])
+
+
+def at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Transform:
+    """Return a translation."""
+    return Transform(translation=np.array([x, y, z]))
+
+
+def hinge(name: str, parent: int, x: float = 0.0, kind: JointKind = JointKind.REVOLUTE) -> Joint:
+    """Return a joint about or along z, at x on its parent."""
+    return Joint(name, kind, parent, at(x), Z)
+
+
+def assembled(joints: list[Joint], **constraints: object) -> Robot:
+    """Return a robot of these joints, each with the same body."""
+    bodies = [Body(f"{joint.name} body", BOX) for joint in joints]
+    return Robot("test", joints, bodies, [], **constraints)  # type: ignore[arg-type]
+
+
+def four_bar(
+    kind: LoopKind = LoopKind.HINGE, independent: tuple[str, ...] = (), rod: float = 1.0
+) -> Robot:
+    """Return a four-bar in the plane; with rod 1 it is stretched, hence singular, at q = 0."""
+    joints = [hinge("crank", WORLD), hinge("rod", 0, 0.5), hinge("rocker", WORLD, 1.0)]
+    loop = Loop("bar", kind, 1, 2, at(rod), at(0.5), Z)
+    return assembled(joints, loops=[loop], independent=independent)
+
+
+def geared_chain(count: int, floating: bool = True) -> Robot:
+    """Return a chain of links with a rotor each, ratio 6: link 2i + 1, rotor 2i + 2."""
+    joints = [Joint("root", JointKind.ROOT, WORLD)] if floating else []
+    couplings, parent = [], len(joints) - 1
+    for i in range(count):
+        joints += [hinge(f"link{i}", parent, 0.3), hinge(f"rotor{i}", parent, 0.3)]
+        parent = len(joints) - 2
+        couplings.append(Coupling(f"gear{i}", ((f"rotor{i}", -1.0), (f"link{i}", 6.0))))
+    return assembled(joints, couplings=couplings)

@@ -1,0 +1,370 @@
+"""From names of links and joints to constraints of a robot."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from rigid_body import mass_matrix
+from urdf_text import joint, link, robot_xml
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model import WORLD, JointKind, LoopKind, Robot, clusters_of
+from delassus_ros.model.urdf import read_urdf
+
+BELT = (
+    *(link(name) for name in ("base", "thigh", "shank", "rotor")),
+    joint("hip", "base", "thigh"),
+    joint("knee", "thigh", "shank"),
+    joint("spin", "base", "rotor"),
+)
+
+
+def coupling(name: str, predecessor: str, successor: str, ratio: float = 6.0) -> str:
+    return (
+        f'<coupling name="{name}"><predecessor link="{predecessor}"/>'
+        f'<successor link="{successor}"/><ratio value="{ratio}"/></coupling>'
+    )
+
+
+def loop(name: str, predecessor: str, successor: str, loop_type: str = "fixed") -> str:
+    return (
+        f'<loop name="{name}" type="{loop_type}"><predecessor link="{predecessor}"/>'
+        f'<successor link="{successor}"/></loop>'
+    )
+
+
+def mimicking(mimics: dict[str, str], order: tuple[str, ...] = ("a", "b", "c")) -> str:
+    """Return joints on one link that follow each other, declared in this order."""
+    joints = []
+    for name in order:
+        inside = '<axis xyz="0 0 1"/>'
+        if name in mimics:
+            inside += f'<mimic joint="{mimics[name]}" multiplier="-2" offset="0.1"/>'
+        joints.append(joint(name, "base", f"l{name}", inside=inside))
+    return robot_xml(link("base"), *(link(f"l{name}") for name in "abc"), *joints)
+
+
+def geared(**parts: str) -> str:
+    """Return a joint 'knee' with a transmission 'drive'."""
+    text = {
+        "joint": '<joint name="knee"><hardwareInterface/></joint>',
+        "actuator": '<actuator name="motor">',
+        "reduction": "<mechanicalReduction>50</mechanicalReduction>",
+        "kind": "revolute",
+        **parts,
+    }
+    return robot_xml(
+        link("base"), link("shank"), link("foot"),
+        joint("knee", "base", "shank", text["kind"]), joint("weld", "shank", "foot", "fixed"),
+        f'<transmission name="drive">{text["joint"]}{text["actuator"]}{text["reduction"]}'
+        "</actuator></transmission>",
+    )  # fmt: skip
+
+
+def refuses(words: str, text: str, loops: Any = None, base: str = "fixed") -> None:
+    with pytest.raises(RobotError, match=words):
+        read_urdf(text, base, loops)  # type: ignore[arg-type]
+
+
+def independent(robot: Robot) -> list[str]:
+    return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
+
+
+# --- URDF+ couplings --------------------------------------------------------------------------
+
+
+def test_couplings_sum_the_joints_of_both_paths() -> None:
+    robot = read_urdf(robot_xml(*BELT, coupling("belt", "shank", "rotor", -7.0)))
+    (read,) = robot.couplings
+    assert dict(read.ratios) == {"spin": -1.0, "knee": -7.0, "hip": -7.0}
+    assert read.offset == 0.0
+    assert robot.is_closed
+    # Where nothing is stated, the rotor follows.
+    assert independent(robot) == ["root", "hip", "knee"]
+
+
+def test_paths_go_through_fixed_joints() -> None:
+    fixed = (link("cover"), joint("screws", "rotor", "cover", "fixed"))
+    robot = read_urdf(robot_xml(*BELT, *fixed, coupling("belt", "thigh", "cover")), "fixed")
+    assert dict(robot.couplings[0].ratios) == {"spin": -1.0, "hip": 6.0}
+
+
+def test_refuses_couplings_that_do_not_fit() -> None:
+    refuses(
+        "coupling 'c': unknown link 'rotr'; did you mean 'rotor'",
+        robot_xml(*BELT, coupling("c", "thigh", "rotr")),
+    )
+    for ends in (("thigh", "shank"), ("shank", "thigh"), ("thigh", "thigh"), ("base", "rotor")):
+        refuses(
+            f"coupling 'c': no joint moves '{ends[0]}' against '{ends[1]}' on either side",
+            robot_xml(*BELT, coupling("c", *ends)),
+        )
+    refuses(
+        "coupling 'c': the factor of joint 'hip' is 0.0",
+        robot_xml(*BELT, coupling("c", "thigh", "rotor", 0.0)),
+    )
+    free = robot_xml(*BELT, link("ball"), joint("drift", "base", "ball", "floating"))
+    refuses(
+        "coupling 'c': unknown joint 'drift'; joints: hip, knee, spin",
+        free.replace("</robot>", coupling("c", "thigh", "ball") + "</robot>"),
+    )
+
+
+# --- URDF+ independent ------------------------------------------------------------------------
+
+
+def stated(text: str, **values: str) -> str:
+    for name, value in values.items():
+        text = text.replace(f'<joint name="{name}"', f'<joint independent="{value}" name="{name}"')
+    return text
+
+
+def test_stated_coordinates_are_taken_and_true_is_the_default_beside_them() -> None:
+    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
+    assert independent(read_urdf(stated(text, hip="false"), "fixed")) == ["knee", "spin"]
+    assert independent(read_urdf(stated(text, knee="false"), "fixed")) == ["hip", "spin"]
+    assert independent(read_urdf(stated(text, spin="false"), "fixed")) == ["hip", "knee"]
+
+
+def test_refuses_a_wrong_number_of_stated_coordinates() -> None:
+    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
+    words = "coupling 'belt': {} independent joints are stated .* need 2"
+    refuses(words.format(1), stated(text, hip="false", knee="false"))
+    refuses(words.format(3), stated(text, hip="true"))
+
+
+def test_statements_outside_of_clusters_mean_nothing() -> None:
+    text = robot_xml(*BELT, coupling("gear", "thigh", "rotor"))
+    assert independent(read_urdf(stated(text, knee="false"), "fixed")) == ["hip", "knee"]
+
+
+def test_the_side_file_counts_before_the_document() -> None:
+    text = stated(robot_xml(*BELT, coupling("belt", "shank", "rotor")), spin="false")
+    robot = read_urdf(text, "fixed", {"independent": ["spin", "hip"]})
+    assert independent(robot) == ["hip", "spin"]
+
+
+# --- mimic ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")))
+def test_mimic_chains_in_any_order_lead_to_one_joint(order: tuple[str, ...]) -> None:
+    robot = read_urdf(mimicking({"c": "b", "b": "a"}, order), "fixed")
+    assert independent(robot) == ["a"]
+    q = {"a": 0.3, "b": -2 * 0.3 + 0.1}
+    q["c"] = -2 * q["b"] + 0.1
+    for read in robot.couplings:
+        assert abs(sum(ratio * q[name] for name, ratio in read.ratios) + read.offset) < 1e-15
+    assert {read.name for read in robot.couplings} == {"b mimics a", "c mimics b"}
+
+
+def test_several_joints_may_mimic_one() -> None:
+    robot = read_urdf(mimicking({"a": "c", "b": "c"}), "fixed")
+    assert independent(robot) == ["c"]
+    assert [cluster.joints for cluster in clusters_of(robot)] == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("mimics", "words"),
+    [
+        ({"a": "a"}, "'a' -> 'a'"),
+        ({"a": "b", "b": "a"}, "'a' -> 'b' -> 'a'"),
+        ({"a": "b", "b": "c", "c": "b"}, "'b' -> 'c' -> 'b'"),
+    ],
+)
+def test_refuses_joints_that_follow_each_other(mimics: dict[str, str], words: str) -> None:
+    refuses(f"joint '.': <mimic>: joints follow each other: {words}", mimicking(mimics))
+
+
+def test_refuses_mimic_of_what_cannot_be_followed() -> None:
+    refuses("joint 'a': <mimic>: unknown joint 'd'; joints: a, b, c", mimicking({"a": "d"}))
+    base = mimicking({"a": "b"}).replace('name="b" type="revolute"', 'name="b" type="{}"')
+    for kind in ("fixed", "planar"):
+        words = "joint 'a': <mimic>: joint 'b' is not revolute or prismatic"
+        refuses(words, base.format(kind))
+    odd = mimicking({"a": "b"}).replace('name="a" type="revolute"', 'name="a" type="planar"')
+    refuses("joint 'a': <mimic>: only revolute and prismatic joints can follow", odd)
+
+
+# --- rotors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_a_rotor_is_a_body_about_the_axis_of_its_joint(kind: str) -> None:
+    robot = read_urdf(geared(kind=kind), "floating", {"rotors": {"drive": 1e-4}})
+    assert [item.name for item in robot.joints] == ["root", "knee", "motor"]
+    knee, motor = robot.joints[1:]
+    assert (motor.kind, motor.parent) == (JointKind.REVOLUTE, knee.parent)
+    assert motor.placement.to_bytes() == knee.placement.to_bytes()
+    assert motor.axis.tolist() == knee.axis.tolist()
+    assert dict(robot.couplings[0].ratios) == {"motor": -1.0, "knee": 50.0}
+    assert independent(robot) == ["root", "knee"]
+    inertia = robot.bodies[2].inertia
+    assert inertia.mass == 0.0 and not inertia.moment.any()
+    assert inertia.rotational.tolist() == np.diag([0.0, 0.0, 1e-4]).tolist()
+
+
+def test_a_rotor_adds_its_reflected_inertia_at_a_base_at_rest() -> None:
+    plain = mass_matrix(read_urdf(geared(), "fixed"), np.array([0.3]))
+    robot = read_urdf(geared(), "fixed", {"rotors": {"drive": 1e-4}})
+    ratio = np.array([1.0, 50.0])  # of knee and motor by the knee
+    whole = ratio @ mass_matrix(robot, np.array([0.3, 15.0])) @ ratio
+    assert whole == pytest.approx(plain[0, 0] + 50.0**2 * 1e-4, rel=1e-13)
+
+
+def test_transmissions_without_rotor_mean_nothing() -> None:
+    assert not read_urdf(geared(), "fixed").is_closed
+    assert not read_urdf(geared(reduction="<mechanicalReduction/>"), "fixed").is_closed
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"joint": ""}, "'drive' has 0 <joint>"),
+        ({"joint": '<joint name="knee"/><joint name="knee"/>'}, "'drive' has 2 <joint>"),
+        ({"reduction": ""}, "'drive' has 0 <mechanicalReduction>"),
+        ({"reduction": "<mechanicalReduction>x</mechanicalReduction>"}, "1 numbers, got 'x'"),
+        ({"reduction": "<mechanicalReduction>0</mechanicalReduction>"}, "'knee' is 0.0"),
+        ({"joint": '<joint name="kne"/>'}, "'drive': unknown joint 'kne'; did you mean 'knee'"),
+        ({"actuator": '<actuator name="knee">'}, "name of the actuator, 'knee'"),
+        ({"actuator": "<actuator>"}, "name of the actuator, ''"),
+    ],
+)
+def test_refuses_rotors_of_other_transmissions(parts: dict[str, str], words: str) -> None:
+    refuses(words, geared(**parts), {"rotors": {"drive": 1e-4}})
+
+
+def test_refuses_rotors_of_unknown_or_repeated_transmissions() -> None:
+    refuses(
+        "rotors: unknown transmission 'drivr'; did you mean 'drive'",
+        geared(), {"rotors": {"drivr": 1e-4}},
+    )  # fmt: skip
+    twice = geared().replace("</robot>", '<transmission name="drive"/></robot>')
+    refuses("transmission 'drive' appears 2 times", twice, {"rotors": {"drive": 1e-4}})
+
+
+# --- loops ------------------------------------------------------------------------------------
+
+
+def planar(*parts: str) -> str:
+    """Return a four-bar's three moving links, with frames 'end' and 'pin' to be closed."""
+
+    def placed(name: str, kind: str, ends: tuple[str, str], x: float) -> str:
+        return (
+            f'<joint name="{name}" type="{kind}"><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/>'
+            f'<parent link="{ends[0]}"/><child link="{ends[1]}"/></joint>'
+        )
+
+    return robot_xml(
+        *(link(name) for name in ("base", "crank", "rod", "rocker", "end", "pin")),
+        placed("a", "continuous", ("base", "crank"), 0.0),
+        placed("b", "continuous", ("crank", "rod"), 0.5),
+        placed("c", "continuous", ("base", "rocker"), 1.0),
+        placed("e", "fixed", ("rod", "end"), 0.8),
+        placed("p", "fixed", ("rocker", "pin"), 0.5),
+        *parts,
+    )
+
+
+def test_loops_of_the_document_and_of_the_side_file_are_the_same() -> None:
+    bar = (
+        '<loop name="bar" type="revolute"><predecessor link="end"/><successor link="rocker">'
+        '<origin xyz="0.5 0 0"/></successor><axis xyz="0 0 1"/></loop>'
+    )
+    entry = {"name": "bar", "frames": ["end", "pin"], "type": "hinge", "axis": [0, 0, 2]}
+    inside, beside = (
+        read_urdf(planar(bar), "fixed"),
+        read_urdf(planar(), "fixed", {"loops": [entry]}),
+    )
+    for robot in (inside, beside):
+        (read,) = robot.loops
+        assert (read.kind, read.predecessor, read.successor) == (LoopKind.HINGE, 1, 2)
+        assert read.predecessor_placement.translation.tolist() == [0.8, 0.0, 0.0]
+        assert len(independent(robot)) == 1
+    assert inside.to_bytes() == beside.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("loop_type", "freedoms"), [("spherical", 1), ("universal", 1), ("point", 1)]
+)
+def test_loops_that_join_origins(loop_type: str, freedoms: int) -> None:
+    entry = {"frames": ["end", "pin"], "type": loop_type}
+    robot = read_urdf(planar(), "fixed", {"loops": [entry]})
+    assert (robot.loops[0].name, robot.loops[0].kind) == ("end:pin", LoopKind.POINT)
+    assert len(independent(robot)) == freedoms
+
+
+def test_reading_refuses_loops_that_do_not_close() -> None:
+    bar = (
+        '<loop name="bar" type="spherical"><predecessor link="end"/><successor link="pin">'
+        '<origin xyz="0 0 0.25"/></successor></loop>'
+    )
+    refuses("loop 'bar' does not close: a gap of 0.25 .*'a', 'b', 'c'", planar(bar))
+
+
+def test_refuses_loops_that_do_not_fit() -> None:
+    parts = (*BELT, link("cap"), joint("w", "shank", "cap", "fixed"))
+    refuses(
+        "loop 'bar': unknown link 'shnk'; did you mean 'shank'",
+        robot_xml(*parts, loop("bar", "shnk", "rotor")),
+    )
+    refuses(
+        "loop 'bar' is between a body and itself: links 'shank' and 'cap' cannot move apart",
+        robot_xml(*parts, loop("bar", "shank", "cap")),
+    )
+    refuses(
+        "loop 'bar' is between a body and itself: link 'cap' cannot",
+        robot_xml(*parts, loop("bar", "cap", "cap")),
+    )
+    refuses(
+        "coupling, loop or constraint 'gear' appears twice",
+        robot_xml(*BELT, coupling("gear", "thigh", "rotor")),
+        {"couplings": [{"name": "gear", "joints": {"hip": 1, "spin": 2}}]},
+    )
+
+
+# --- types of joints --------------------------------------------------------------------------
+
+
+def test_a_joint_can_be_a_chain_of_revolute_joints() -> None:
+    text = robot_xml(*BELT)
+    robot = read_urdf(text, "fixed", {"joints": {"knee": "universal_yz", "hip": "spherical"}})
+    names = ["hip_X", "hip_Y", "hip_Z", "knee_Y", "knee_Z", "spin"]
+    assert [item.name for item in robot.joints] == names
+    assert [item.parent for item in robot.joints] == [WORLD, 0, 1, 2, 3, WORLD]
+    assert [item.axis.tolist() for item in robot.joints[:5]] == [
+        [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1]
+    ]  # fmt: skip
+    plain = read_urdf(text, "fixed")
+    for i in (0, 3):
+        assert robot.joints[i].placement.to_bytes() == plain.joints[i // 3].placement.to_bytes()
+    assert not robot.joints[4].placement.translation.any()
+    assert [body.inertia.mass for body in robot.bodies] == [0, 0, 1.5, 0, 1.5, 1.5]
+    assert (robot.frames["thigh"].body, robot.frames["shank"].body) == (2, 4)
+    assert robot.bodies[2].inertia.to_bytes() == plain.bodies[0].inertia.to_bytes()
+    assert not robot.is_closed
+
+
+def test_a_joint_can_be_made_fixed() -> None:
+    robot = read_urdf(robot_xml(*BELT), "fixed", {"joints": {"knee": "fixed"}})
+    assert robot.joint_names == ("hip", "spin")
+    assert robot.bodies[0].inertia.mass == 3.0
+
+
+def test_refuses_types_of_joints_that_do_not_fit() -> None:
+    refuses("joints: unknown joint 'kne'", robot_xml(*BELT), {"joints": {"kne": "fixed"}})
+    refuses(
+        "joints: 'a' has a <mimic>; it cannot be of another type",
+        mimicking({"a": "b"}), {"joints": {"a": "spherical"}},
+    )  # fmt: skip
+
+
+def test_motors_of_published_files_are_independent_where_possible() -> None:
+    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
+    assert independent(read_urdf(text, "fixed", {"name_mot": ["spin"]})).count("spin") == 1
+    both = read_urdf(text, "fixed", {"name_mot": ["spin", "hip", "knee"]})
+    assert len(independent(both)) == 2
+    refuses("name_mot: unknown joint 'spn'", text, {"name_mot": ["spn"]})

@@ -1,0 +1,146 @@
+"""Gaps of loops, their derivatives, configurations that close them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rigid_body import body_poses, mass_matrix
+from small_loops import four_bar
+
+from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
+from delassus_ros.model.clusters import groups_of
+from delassus_ros.model.loop_closure import LoopClosure, closed_jacobians
+from delassus_ros.model.spatial import rotation_from_rpy
+from delassus_ros.testing.random_trees import random_axis, random_robot, random_transform
+
+
+def closed_at(kind: LoopKind, seed: int) -> tuple[Robot, np.ndarray]:
+    """Return a robot of two chains whose loop is closed at the q that comes with it."""
+    random = np.random.default_rng(seed)
+    tree = random_robot(random, (JointKind.REVOLUTE, JointKind.PRISMATIC), 9, floating=False)
+    q = random.uniform(-0.8, 0.8, tree.nq)
+    poses = [*body_poses(tree, q), Transform()]  # the last is the world's, index -1
+    count = len(tree.joints)
+    predecessor, successor = int(random.integers(-1, count - 1)), count - 1
+    placement, axis = random_transform(random), random_axis(random)
+    closing = poses[successor].inverse() @ poses[predecessor] @ placement
+    loop = Loop("loop", kind, predecessor, successor, placement, closing, axis)
+    return tree.with_constraints(loops=[loop]), q
+
+
+def closure_of(robot: Robot) -> tuple[LoopClosure, tuple[int, ...]]:
+    (members,) = [members for members in groups_of(robot) if members.is_tied]
+    return LoopClosure(members), members.joints
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", LoopKind)
+def test_gap_is_zero_where_the_frames_coincide_and_the_jacobian_its_derivative(
+    kind: LoopKind, seed: int
+) -> None:
+    robot, q = closed_at(kind, seed)
+    closure, joints = closure_of(robot)
+    x = closure.in_units(q[list(joints)])
+    assert closure.gap(x).shape == (kind.rows,)
+    assert np.abs(closure.gap(x)).max() < 1e-14
+    h = 1e-6
+    numeric = [(closure.gap(x + h * e) - closure.gap(x - h * e)) / (2 * h) for e in np.eye(len(x))]
+    assert np.abs(closure.jacobian(x) - np.array(numeric).T).max() < 1e-8
+
+
+@pytest.mark.parametrize("kind", LoopKind)
+def test_what_a_kind_leaves_free_makes_no_gap(kind: LoopKind) -> None:
+    """The successor's frame is moved as a joint of that type would move it."""
+    turn = rotation_from_rpy((0.0, 0.0, 0.7))
+    moves = {
+        LoopKind.POINT: [Transform(rotation_from_rpy((0.3, -0.5, 0.7)))],
+        LoopKind.HINGE: [Transform(turn)],
+        LoopKind.SLIDER: [Transform(translation=np.array([0.0, 0.0, 0.4]))],
+        LoopKind.PLANAR: [Transform(turn, np.array([0.3, -0.2, 0.0]))],
+        LoopKind.WELD: [Transform()],
+    }
+    others = {
+        LoopKind.POINT: Transform(translation=np.array([0.0, 0.1, 0.0])),
+        LoopKind.HINGE: Transform(rotation_from_rpy((np.pi, 0.0, 0.0))),
+        LoopKind.SLIDER: Transform(turn),
+        LoopKind.PLANAR: Transform(rotation_from_rpy((np.pi, 0.0, 0.0))),
+        LoopKind.WELD: Transform(rotation_from_rpy((0.0, 0.0, np.pi))),
+    }
+    for move, is_free in [*((each, True) for each in moves[kind]), (others[kind], False)]:
+        tree = four_bar()
+        at_zero = body_poses(tree, np.zeros(3))
+        placement = at_zero[2].inverse() @ at_zero[1] @ move
+        loop = Loop("loop", kind, 1, 2, Transform(), placement)
+        closure, _ = closure_of(Robot("r", tree.joints, tree.bodies, [], loops=[loop]))
+        assert (np.abs(closure.gap(np.zeros(3))).max() < 1e-12) == is_free
+
+
+@pytest.mark.parametrize("kind", LoopKind)
+def test_closes_from_nearby(kind: LoopKind) -> None:
+    robot, q = closed_at(kind, 5)
+    closure, joints = closure_of(robot)
+    start = closure.in_units(q[list(joints)])
+    closed = closure.close(start + 0.02 * np.sin(np.arange(len(start))))
+    assert closed is not None
+    assert np.abs(closure.gap(closed)).max() < 1e-9
+    assert np.abs(closed - start).max() < 0.3
+
+
+def test_closes_stretched_four_bars_at_more_than_one_configuration() -> None:
+    closure, _ = closure_of(four_bar())
+    found = closed_jacobians(closure)
+    assert len(found) == 5
+    ranks = [int(np.linalg.matrix_rank(jacobian, tol=1e-6)) for _, jacobian in found]
+    assert ranks[0] == 1 and max(ranks) == 2  # the first is q = 0
+
+
+def test_says_what_does_not_close() -> None:
+    closure, _ = closure_of(four_bar(rod=3.0))
+    assert closed_jacobians(closure) == []
+    what, gap = closure.worst()
+    assert what == "loop 'bar'"
+    assert gap == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_reference_is_inside_the_limits() -> None:
+    robot = four_bar()
+    joints = [
+        type(joint)(
+            joint.name, joint.kind, joint.parent, joint.placement, joint.axis, 0.0, *limits
+        )
+        for joint, limits in zip(
+            robot.joints, [(0.3, 1.0), (-2.0, -0.5), (-1.0, 1.0)], strict=True
+        )
+    ]
+    closure, _ = closure_of(Robot("r", joints, robot.bodies, [], loops=robot.loops))
+    assert closure.reference().tolist() == [0.3, -0.5, 0.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_inertia_is_the_mass_matrix(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    tree = random_robot(random, floating=False)
+    names = [joint.name for joint in tree.joints]
+    # One coupling of all joints: the cluster is the whole robot.
+    robot = tree.with_constraints([Coupling("all", tuple((name, 1.0) for name in names))])
+    closure, joints = closure_of(robot)
+    q = random.uniform(-1.0, 1.0, tree.nq)
+    units = np.array([closure.in_units(e).max() for e in np.eye(len(joints))])
+    expected = mass_matrix(tree, q) / np.outer(units, units)
+    inertia = closure.inertia(closure.in_units(q))
+    assert np.abs(inertia - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def test_inertia_counts_what_the_cluster_carries_as_fixed() -> None:
+    robot = random_robot(np.random.default_rng(1), floating=False)
+    names = [joint.name for joint in robot.joints if joint.parent == WORLD]
+    if len(names) < 2:
+        names = [robot.joints[0].name, robot.joints[1].name]
+    tied = robot.with_constraints([Coupling("pair", tuple((name, 1.0) for name in names[:2]))])
+    closure, joints = closure_of(tied)
+    assert len(joints) < len(robot.joints)
+    units = np.array([closure.in_units(e).max() for e in np.eye(len(joints))])
+    expected = mass_matrix(robot, np.zeros(robot.nq))[np.ix_(joints, joints)]
+    armatures = np.diag([robot.joints[joint].armature for joint in joints])
+    inertia = closure.inertia(np.zeros(len(joints))) * np.outer(units, units)
+    assert np.abs(inertia - expected).max() < 1e-12 * np.abs(expected + armatures).max()

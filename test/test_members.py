@@ -1,0 +1,44 @@
+"""The joints of a cluster with the constraints between them."""
+
+from __future__ import annotations
+
+import numpy as np
+from small_loops import assembled, four_bar, geared_chain, hinge
+
+from delassus_ros.model import WORLD, Coupling, FunctionConstraint
+from delassus_ros.model.clusters import groups_of
+from delassus_ros.model.members import Members
+
+
+def cam(q: list[float]) -> list[float]:
+    return [q[0]]
+
+
+def test_coupling_rows_are_scaled_to_their_largest_factor() -> None:
+    joints = [hinge(name, WORLD) for name in "abc"]
+    couplings = (
+        Coupling("one", (("c", -8.0), ("a", 2.0)), 4.0),
+        Coupling("two", (("b", 1.0), ("a", 0.5))),
+    )
+    members = Members(assembled(joints, couplings=couplings), (0, 1, 2), couplings)
+    assert members.columns == {"a": 0, "b": 1, "c": 2}
+    expected = np.array([[0.25, 0.0, -1.0, 0.5], [0.5, 1.0, 0.0, 0.0]])
+    assert np.array_equal(members.coupling_rows(), expected)
+
+
+def test_described_names_every_constraint() -> None:
+    robot = four_bar().with_constraints(
+        [Coupling("g", (("crank", 1.0), ("rocker", 1.0)))],
+        functions=[FunctionConstraint("cam", ("rod",), cam, 1)],
+    )
+    (members,) = groups_of(robot)
+    assert members.is_tied
+    assert members.described() == "coupling 'g' and loop 'bar' and constraint 'cam'"
+    assert members.names([2, 0]) == "'rocker', 'crank'"
+    assert members.names([]) == "none"
+
+
+def test_an_ordinary_joint_is_not_tied() -> None:
+    root, geared = groups_of(geared_chain(1))
+    assert (root.is_tied, geared.is_tied) == (False, True)
+    assert geared.described() == "coupling 'gear0'"

@@ -1,0 +1,88 @@
+"""Bodies without inertia: where they can be, and where not."""
+
+from __future__ import annotations
+
+import pytest
+from urdf_text import INERTIAL, joint, link, robot_xml
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.urdf import read_urdf
+
+GEAR = (
+    '<coupling name="gear"><predecessor link="arm"/><successor link="rotor"/>'
+    '<ratio value="6"/></coupling>'
+)
+
+
+def geared(arm: str, rotor: str, *parts: str) -> str:
+    return robot_xml(
+        link("base"), link("arm", arm), link("rotor", rotor),
+        joint("shoulder", "base", "arm"), joint("spin", "base", "rotor"), *parts,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("inertias", [(INERTIAL, ""), ("", INERTIAL)])
+def test_one_of_two_coupled_bodies_may_lack_inertia(inertias: tuple[str, str]) -> None:
+    robot = read_urdf(geared(*inertias, GEAR))
+    assert sorted(body.inertia.mass for body in robot.bodies) == [0.0, 1.5, 1.5]
+    lacking = "rotor" if inertias[0] else "arm"
+    with pytest.raises(RobotError, match=f"link '{lacking}': no inertia on the last link that"):
+        read_urdf(geared(*inertias))
+
+
+def test_refuses_coupled_bodies_that_all_lack_inertia() -> None:
+    with pytest.raises(
+        RobotError,
+        match="coupling 'gear': some motion of joints 'shoulder', 'spin' moves no inertia; "
+        "give link 'arm' an <inertial>",
+    ):
+        read_urdf(geared("", "", GEAR))
+
+
+def test_what_a_cluster_carries_counts() -> None:
+    hand = (link("hand"), joint("wrist", "arm", "hand"))
+    assert len(read_urdf(geared("", "", GEAR, *hand)).bodies) == 4
+
+
+def test_each_motion_of_a_cluster_must_move_inertia() -> None:
+    second = (link("idle", ""), joint("idler", "base", "idle"))
+    belt = (
+        '<coupling name="belt"><predecessor link="arm"/><successor link="idle"/>'
+        '<ratio value="2"/></coupling>'
+    )
+    # Idle follows the arm: fine. With a joint of its own between, it turns freely.
+    assert read_urdf(geared(INERTIAL, "", GEAR, belt, *second)).is_closed
+    free = (link("lever", ""), joint("lever", "idle", "lever"))
+    summed = belt.replace('link="idle"', 'link="lever"')
+    with pytest.raises(RobotError, match="couplings 'gear', 'belt': some motion .* no inertia"):
+        read_urdf(geared(INERTIAL, "", GEAR, summed, *second, *free))
+
+
+def test_semidefiniteness_is_asked_of_tied_bodies_too() -> None:
+    broken = INERTIAL.replace('iyz="0.002"', 'iyz="0.2"')
+    with pytest.raises(RobotError, match="link 'rotor': .* must be positive semidefinite"):
+        read_urdf(geared(INERTIAL, broken, GEAR))
+    # The triangle inequality is not: published rotors break it.
+    read_urdf(geared(INERTIAL, INERTIAL.replace('izz="0.04"', 'izz="4"'), GEAR))
+
+
+def test_a_loop_may_close_over_links_without_inertia() -> None:
+    def flat(name: str, ends: tuple[str, str], x: float) -> str:
+        return (
+            f'<joint name="{name}" type="continuous"><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/>'
+            f'<parent link="{ends[0]}"/><child link="{ends[1]}"/></joint>'
+        )
+
+    def bars(rocker: str) -> str:
+        return robot_xml(
+            link("base"), link("crank", ""), link("rod", ""), link("rocker", rocker),
+            flat("a", ("base", "crank"), 0.0), flat("b", ("crank", "rod"), 0.5),
+            flat("c", ("base", "rocker"), 1.0),
+            '<loop name="bar" type="revolute"><predecessor link="rod"><origin xyz="0.8 0 0"/>'
+            '</predecessor><successor link="rocker"><origin xyz="0.5 0 0"/></successor>'
+            '<axis xyz="0 0 1"/></loop>',
+        )  # fmt: skip
+
+    assert read_urdf(bars(INERTIAL), "fixed").bodies[0].inertia.mass == 0.0
+    with pytest.raises(RobotError, match="loop 'bar': some motion .*'a', 'b', 'c' moves no"):
+        read_urdf(bars(""), "fixed")

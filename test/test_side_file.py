@@ -1,0 +1,169 @@
+"""The YAML file beside a URDF: read, or refused with the place that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model import LoopKind, side_file
+from delassus_ros.model.side_file import SideFile, read_side_file
+
+
+def refuses(words: str, **content: Any) -> None:
+    with pytest.raises(RobotError, match=words):
+        read_side_file(content)
+
+
+def test_the_form_that_the_module_shows() -> None:
+    """The docstring is what users copy from."""
+    shown = (side_file.__doc__ or "").split("::\n")[1].split("Every part may")[0]
+    read = read_side_file(shown)
+    knee, toe = read.loops
+    assert (knee.name, knee.kind, knee.predecessor) == ("knee", LoopKind.HINGE, "rod_end")
+    assert (knee.successor, knee.axis.tolist()) == ("lever_pin", [0.0, 0.0, 1.0])
+    assert (toe.name, toe.kind) == ("toe_rod:heel", LoopKind.POINT)
+    (belt,) = read.couplings
+    assert belt.ratios == (("motor", -1.0), ("hip", 2.0), ("knee", 2.0))
+    assert belt.offset == 0.1
+    assert read.rotors == {"knee_transmission": 1e-5}
+    assert read.chains == {"rod_ball": "XYZ"}
+    assert read.independent == ("motor", "hip")
+    assert read.motors == ()
+
+
+def test_path_text_and_mapping_say_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "loops.yaml"
+    path.write_text("independent: [a, b]\n", encoding="utf-8")
+    for source in (
+        path,
+        str(path),
+        path.read_text(),
+        "{independent: [a, b]}",
+        {"independent": ["a", "b"]},
+    ):
+        assert read_side_file(source).independent == ("a", "b")
+
+
+def test_every_part_may_be_missing() -> None:
+    read = read_side_file({})
+    assert read == SideFile() or vars(read) == vars(SideFile())
+
+
+@pytest.mark.parametrize("label", [kind.label for kind in LoopKind])
+def test_loops_are_called_by_their_kind(label: str) -> None:
+    entry: dict[str, Any] = {"frames": ["a", "b"], "type": label}
+    if label in ("hinge", "slider", "planar"):
+        entry["axis"] = ["1e0", 0, -1]
+    (loop,) = read_side_file({"loops": [entry]}).loops
+    assert loop.kind.label == label
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("a", r"loops\[1\] must be a mapping, got 'a'"),
+        ({"type": "point"}, r"loops\[1\]: frames must be a list of names, got nothing"),
+        ({"frames": ["a"], "type": "point"}, r"loops\[1\]: frames must be two links, got 1"),
+        ({"frames": ["a", "a"], "type": "point"}, "'a' appears twice"),
+        ({"frames": ["a", 3], "type": "point"}, r"frames must be text, got 3"),
+        ({"frames": ["a", "b"]}, "loop 'a:b': type must be text, got nothing"),
+        (
+            {"frames": ["a", "b"], "type": "hing"},
+            "loop 'a:b': unknown type 'hing'; did you mean 'hinge'",
+        ),
+        ({"frames": ["a", "b"], "type": "hinge"}, "loop 'a:b': .* 'hinge' needs an axis"),
+        ({"frames": ["a", "b"], "type": "weld", "axis": [1, 0, 0]}, "'weld' has no axis"),
+        ({"frames": ["a", "b"], "type": "hinge", "axis": [0, 0, 0]}, "axis must not be zero"),
+        ({"frames": ["a", "b"], "type": "hinge", "axis": [0, 1]}, "axis: expected 3 numbers"),
+        ({"frames": ["a", "b"], "type": "hinge", "axis": "z"}, "axis must be a list of numbers"),
+        ({"frames": ["a", "b"], "typ": "weld"}, r"loops\[1\]: unknown key 'typ'; did you mean"),
+        ({"frames": ["a", "b"], "type": "weld", "name": ""}, r"loops\[1\]: name must be text"),
+    ],
+)
+def test_refuses_broken_loops(entry: Any, words: str) -> None:
+    refuses(words, loops=[{"frames": ["c", "d"], "type": "weld"}, entry])
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"joints": {"a": 1}}, r"couplings\[0\]: name must be text, got nothing"),
+        ({"name": "c"}, "coupling 'c': joints must be a mapping, got nothing"),
+        ({"name": "c", "joints": {}}, r"coupling 'c' is between joints \[\]"),
+        ({"name": "c", "joints": {"a": "x"}}, "coupling 'c': 'a' must be a number, got 'x'"),
+        ({"name": "c", "joints": {"a": True}}, "coupling 'c': 'a' must be a number, got True"),
+        ({"name": "c", "joints": {"a": 0}}, "coupling 'c': the factor of joint 'a' is 0.0"),
+        ({"name": "c", "joints": {"a": float("inf")}}, "coupling 'c': 'a': .* must be finite"),
+        ({"name": "c", "joints": {1: 2}}, "coupling 'c': joints: a key must be text, got 1"),
+        (
+            {"name": "c", "joints": {"a": 1}, "offset": [1]},
+            "coupling 'c': offset must be a number",
+        ),
+        ({"name": "c", "joints": {"a": 10**400}}, "coupling 'c': 'a' must be a number"),
+    ],
+)
+def test_refuses_broken_couplings(entry: Any, words: str) -> None:
+    refuses(words, couplings=[entry])
+
+
+def test_refuses_other_wrong_parts() -> None:
+    refuses("the loops file: unknown key 'lops'; did you mean 'loops'", lops=[])
+    refuses("loops must be a list, got {}", loops={})
+    refuses("rotors must be a mapping, got 3", rotors=3)
+    refuses("rotor of transmission 't': the inertia must be > 0 kg m.2, got 0", rotors={"t": 0})
+    refuses("joint 'j': unknown type 'ball'", joints={"j": "ball"})
+    refuses("independent: 'a' appears twice", independent=["a", "a"])
+    refuses("independent must be a list of names, got 'a'", independent="a")
+    with pytest.raises(RobotError, match="the loops file must be a mapping, got 'a b'"):
+        read_side_file("a\n b")
+    with pytest.raises(RobotError, match="the loops file must be a mapping, got nothing"):
+        read_side_file("\n")
+
+
+# --- published files --------------------------------------------------------------------------
+
+
+def published(**changes: Any) -> dict[str, Any]:
+    return {
+        "closed_loop": [["A1", "B1"], ["A2", "B2"]],
+        "type": ["6d", "3D"],
+        "name_mot": ["m", "n"],
+        "joint_name": ["i", "j", "k"],
+        "joint_type": ["SPHERICAL", "UJOINT_XY", "FIXED"],
+        **changes,
+    }
+
+
+def test_published_files_are_understood_as_they_are() -> None:
+    read = read_side_file(published())
+    assert [(loop.predecessor, loop.successor) for loop in read.loops] == [
+        ("A1", "B1"),
+        ("A2", "B2"),
+    ]
+    assert [loop.kind for loop in read.loops] == [LoopKind.WELD, LoopKind.POINT]
+    assert read.chains == {"i": "XYZ", "j": "XY", "k": ""}
+    assert (read.motors, read.independent) == (("m", "n"), ())
+
+
+def test_published_loops_are_welds_unless_they_say_otherwise() -> None:
+    read = read_side_file({"closed_loop": [["A", "B"]]})
+    assert [loop.kind for loop in read.loops] == [LoopKind.WELD]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"type": ["6d"]}, "closed_loop has 2 entries, type has 1; they belong together"),
+        ({"joint_type": []}, "joint_name has 3 entries, joint_type has 0"),
+        ({"type": ["6d", "5d"]}, "unknown type '5d'"),
+        ({"joint_type": ["SPHERICAL", "UJOINT_XX", "FIXED"]}, "'j': unknown type 'universal_xx'"),
+        ({"name_mot": ["m", "m"]}, "name_mot: 'm' appears twice"),
+        ({"closed_loop": ["A", ["A", "B"]]}, r"loops\[0\]: frames must be a list of names"),
+        ({"loops": []}, "unknown key 'closed_loop'"),
+    ],
+)
+def test_refuses_broken_published_files(changes: dict[str, Any], words: str) -> None:
+    refuses(words, **published(**changes))
