@@ -15,6 +15,7 @@ from delassus_ros.sim.closing import Closing, add_equalities
 from delassus_ros.sim.gait import LEGS, Gait, LegGeometry, Stance, stepping_cycle
 from delassus_ros.sim.reference import FloatArray, MujocoReference
 from delassus_ros.sim.touch import TouchFilter, TouchState
+from delassus_ros.sim.truth import Truth, TruthProbe
 
 PERIOD = 1e-3
 """Simulated time of one `QuadrupedSimulation.step`, s."""
@@ -117,6 +118,7 @@ class QuadrupedSimulation:
         self._feet = [model.body(frame).id for frame in self.frames.values()]
         geoms = [int(model.body_geomadr[body]) for body in self._feet]
         self._leg_of_geom = {geom: leg for leg, geom in enumerate(geoms)}
+        self._probe = TruthProbe(model, self._v, geoms)
         self._radius = float(model.geom_size[geoms[0], 0])
 
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
@@ -191,6 +193,10 @@ class QuadrupedSimulation:
             for name, touch in zip(self.contact_names, self._filters, strict=True)
             if touch.state.touches
         )
+
+    def truth(self) -> Truth:
+        """Return base state, torques and contact forces at the present `q`."""
+        return self._probe.read(self._data)
 
     def step(self) -> None:
         """Advance by `PERIOD`, exactly."""

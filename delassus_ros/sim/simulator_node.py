@@ -71,6 +71,15 @@ class SimulatorNode(Node):
                 read_only=True,
             ),
         ).value
+        with_truth = self.declare_parameter(
+            "truth",
+            False,
+            ParameterDescriptor(
+                description="Publish what a robot cannot know for certain: its base on "
+                "~/odometry, the floor's forces on ~/contact_force/<contact>.",
+                read_only=True,
+            ),
+        ).value
         robot = self.declare_parameter(
             "robot",
             ROBOTS[0],
@@ -91,6 +100,7 @@ class SimulatorNode(Node):
         self._make_joint_states()
         self._make_contacts()
         self._make_reference(with_reference)
+        self._make_truth(with_truth)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=demo_urdf(robot)))
@@ -145,6 +155,14 @@ class SimulatorNode(Node):
         self._reference = SerializedMessage(message, _REFERENCE, ("matrix",))
         self._reference_matrix = self._reference.arrays["matrix"].reshape(m, m)
 
+    def _make_truth(self, wanted: bool) -> None:
+        self._truth = None
+        if wanted:
+            # Here, as nothing else of the demo needs nav_msgs.
+            from delassus_ros.sim.truth_publisher import TruthPublisher
+
+            self._truth = TruthPublisher(self, "base", self._simulation.contact_names)
+
     def tick(self) -> None:
         """Publish the reference of the last tick, simulate one period and publish its end."""
         # So late because what follows a joint state competes with those who wait for it.
@@ -171,6 +189,11 @@ class SimulatorNode(Node):
             self._contacts.header.stamp = Time(sec=stamp[0], nanosec=stamp[1])
             self._contacts.status = [int(state) for state in states]
             self._contacts_publisher.publish(self._contacts)
+        if self._truth is not None:
+            truth = simulation.truth()
+            # Torques of the same instant as positions and forces.
+            self._effort[self._places] = truth.effort
+            self._truth.publish(truth, Time(sec=stamp[0], nanosec=stamp[1]))
         self._joint_bytes.set("stamp", *stamp)
         self._joint_publisher.publish(self._joint_bytes.to_bytes())
         self._sequence += 1

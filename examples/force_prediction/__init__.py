@@ -1,0 +1,1 @@
+"""Contact forces from a Delassus matrix: see README.md beside this folder."""
