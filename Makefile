@@ -33,6 +33,8 @@ help:
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well'
+	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
+	@echo '                for; SOAK_SECONDS=60 makes it shorter, ARGS=--help shows the limits'
 	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
@@ -50,6 +52,10 @@ test: setup
 .PHONY: test-all
 test-all: setup
 	@$(BIN)/pytest -m '' $(ARGS)
+
+.PHONY: soak
+soak: setup
+	@$(BIN)/delassus_soak $(ARGS)
 
 .PHONY: bench
 bench: $(STAMPS)/bench

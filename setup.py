@@ -14,10 +14,12 @@ MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 
 COMMANDS = {
     "delassus": "delassus_ros.cli.main:main",
+    "delassus_compare": "delassus_ros.sim.compare_node:main",
     "delassus_demo": "delassus_ros.sim.demo:main",
     "delassus_monitor": "delassus_ros.sim.monitor_node:main",
     "delassus_node": "delassus_ros.node.main:main",
     "delassus_simulator": "delassus_ros.sim.simulator_node:main",
+    "delassus_soak": "delassus_ros.sim.soak:main",
 }
 
 
@@ -48,6 +50,7 @@ data_files = [
     (f"share/{NAME}", ["package.xml"]),
     (f"share/{NAME}/launch", files("launch/*.py")),
     (f"share/{NAME}/config", files("config/*.yaml")),
+    (f"share/{NAME}/config/security", files("config/security/*.xml")),
 ]
 # `ros2 run` and `ros2 launch` look for executables in lib/delassus_ros. There colcon puts
 # the commands, as setup.cfg says; pip does not read that and puts them in bin/.

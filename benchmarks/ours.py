@@ -77,18 +77,15 @@ def build(problem: Problem, name: str, inputs: Array, use_cache: bool = True) ->
 def python_calls(problem: Problem, ours: Ours, name: str) -> dict[str, Callable[[Array], Array]]:
     """Return the ways to call a kernel from Python: each takes q and returns G."""
     solver = BoundSolver(problem, ours.kernel, name)
-    solver_q = solver.inputs["q"]
     bound = ours.kernel.bind()
-    bound_q, bound_G = bound.inputs["q"], bound.outputs["G"]
+    bound_G = bound.outputs["G"]
     whole = DelassusSolver(problem, name)
 
     def by_solver(q: Array) -> Array:
-        solver_q[:] = q
-        return solver.solve().matrix
+        return solver.solve(q).matrix
 
     def by_kernel(q: Array) -> Array:
-        bound_q[:] = q
-        bound.run()
+        bound.run_at(q)
         return bound_G
 
     def checked(q: Array) -> Array:

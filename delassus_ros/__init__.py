@@ -9,6 +9,7 @@
 __version__ = "0.1.0"
 
 from delassus_ros.bound_solver import BoundSolver, Solution
+from delassus_ros.closure import Closure
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.model import Robot, Transform
 from delassus_ros.problem import Problem
@@ -16,6 +17,7 @@ from delassus_ros.solver import DelassusSolver
 
 __all__ = [
     "BoundSolver",
+    "Closure",
     "Contact",
     "ContactSet",
     "DelassusSolver",

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.inputs import InputCheck
+from delassus_ros.inputs import Given, InputCheck
 from delassus_ros.problem import Problem
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
@@ -53,19 +53,17 @@ class BatchSolver:
 
     def solve(
         self,
-        Q: ArrayLike,
+        given: Given,
         active: Iterable[str] | None,
         threads: int,
-        base_orientation: ArrayLike | None,
         layout: Layout,
         out: Array | None,
     ) -> BatchSolution:
-        """Compute all; the parameters are those of :meth:`DelassusSolver.solve_batch`."""
+        """Compute all at the inputs `given`; see :meth:`DelassusSolver.solve_batch`."""
         if layout not in LAYOUTS:
             raise InputError(unknown("layout", str(layout), LAYOUTS))
         if threads < 1:
             raise InputError(f"threads is {threads}, expected at least 1")
-        given = {"q": Q, "base_orientation": base_orientation}
         inputs = self._check.batch(given, columns=layout == "columns")
         n = inputs.shape[0 if layout == "rows" else 1]
         contact_set = self._problem.contacts

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
+from delassus_ros.compiler.python_call import NOT_TAKEN
 from delassus_ros.errors import InputError
+from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
+
+_OK = Status.OK
+"""Looking up a member of an enumeration takes as long as half of a small kernel."""
 
 
 @dataclass(slots=True)
@@ -38,6 +44,15 @@ class Solution:
     compute_time: float
     J: Array | None = None
     MinvJT: Array | None = None
+
+    def copy(self) -> Solution:
+        """Return the same with arrays of its own, which no other computation changes."""
+        J = None if self.J is None else self.J.copy()
+        MinvJT = None if self.MinvJT is None else self.MinvJT.copy()
+        return Solution(
+            self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
+            self.compute_time, J, MinvJT,
+        )  # fmt: skip
 
     def block(self, row: str, column: str) -> Array:
         """Return the block that maps forces at contact `column` to accelerations at `row`.
@@ -66,13 +81,24 @@ class BoundSolver:
     Attributes
     ----------
     inputs : arrays by port name (``q``, …) to be filled before :meth:`solve`.
+    contact_positions, contact_orientations : by name of each moving contact, its part of the
+        inputs: (3,) position in its frame [m] and (4,) unit quaternion x, y, z, w that takes its
+        axes to its frame's; at first the contact's own placement. They have to be finite for
+        contacts that are not active, too.
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
+        self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._contact_set = problem.contacts
         self._bound: BoundKernel = kernel.bind()
-        self._run = self._bound.run
+        self._run, self._run_at = self._bound.run, self._bound.run_at
         self.inputs: Mapping[str, Array] = self._bound.inputs
+        for name, values in problem.placements.items():
+            self.inputs[name][...] = values
+        self.contact_positions = _by_contact(problem.moving, self.inputs.get("contact_positions"))
+        self.contact_orientations = _by_contact(
+            problem.turning, self.inputs.get("contact_orientations")
+        )
         contacts = problem.contacts
         outputs = self._bound.outputs
         self._solution = Solution(
@@ -111,25 +137,51 @@ class BoundSolver:
         self._solution.contacts = tuple(contact_set[i].name for i in indices)
         self._solution.row_offsets = tuple(offsets)
 
-    def solve(self) -> Solution:
-        """Compute G at the present inputs for the active contacts; never raises.
+    def solve(self, q: ArrayLike | None = None) -> Solution:
+        """Compute G at the present inputs for the active contacts.
 
         Look at :attr:`Solution.status` before using the matrix.
+
+        Parameters
+        ----------
+        q : (nq,) joint positions [rad, m], written to ``inputs["q"]`` first; a contiguous array
+            of float64 is the fastest way to give them. None: the inputs as they are.
+
+        Raises
+        ------
+        InputError
+            If q is not numbers of this shape; nothing was computed then. Numbers that are not
+            finite show in the status.
         """
         solution = self._solution
         start = perf_counter()
-        status = self._run()
+        status = self._run() if q is None else self._run_at(q)
         if status:
-            solution.status = Status(status)
-            solution.matrix.fill(np.nan)
-            for other in self._others:
-                other.active.fill(np.nan)
+            self._run_again(status, q)
         else:
-            solution.status = Status.OK
+            solution.status = _OK
+        if self._others and solution.status is _OK:
             for other in self._others:
                 other.take()
         solution.compute_time = perf_counter() - start
         return solution
+
+    def _run_again(self, status: int, q: ArrayLike | None) -> None:
+        """Compute at a q that has to be converted first, or note that a computation failed."""
+        if status == NOT_TAKEN:
+            self.inputs["q"][...] = self._check.shaped(self._q, q)
+            status = self._run()
+        solution = self._solution
+        solution.status = Status(status)
+        if status:
+            solution.matrix.fill(np.nan)
+            for other in self._others:
+                other.active.fill(np.nan)
+
+
+def _by_contact(names: Sequence[str], block: Array | None) -> Mapping[str, Array]:
+    """Return each contact's row of an input."""
+    return {} if block is None else dict(zip(names, block, strict=True))
 
 
 class _Slices:

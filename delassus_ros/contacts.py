@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,10 @@ from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
 _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
+
+Moving = Literal["nothing", "position", "pose"]
+MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
+"""What of a contact's placement may change from one computation to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,18 +30,22 @@ class Contact:
     kind : ``"point"`` (3 linear rows), ``"surface"`` (6 rows: linear, then angular), or a
         selection K, (k, 6), linear first, applied after the axes are chosen.
     placement : pose of the contact frame in `frame`.
+    moving : what of the placement is an input of every computation, for contacts that roll or
+        touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
+        ``"pose"``. What is not given then is as in `placement`.
 
     Raises
     ------
     ContactError
-        For an unknown kind, a selection that is not (k, 6), not finite or not of full rank, or a
-        placement that is not a Transform.
+        For an unknown kind, a selection that is not (k, 6), not finite or not of full rank, a
+        placement that is not a Transform, or an unknown `moving`.
     """
 
     name: str
     frame: str
     kind: str | ArrayLike = "point"
     placement: Transform = field(default_factory=Transform)
+    moving: Moving = "nothing"
     selection: Array = field(init=False, repr=False)
     """(rows, 6), linear first: the rows that the contact owns."""
 
@@ -49,6 +57,9 @@ class Contact:
                 f"contact {self.name!r}: placement must be a Transform, got {self.placement!r}; "
                 "write Transform.from_xyz_rpy((0.1, 0, 0), (0, 0, 0))"
             )
+        if self.moving not in MOVING:
+            message = unknown("moving", str(self.moving), MOVING, "choices")
+            raise ContactError(f"contact {self.name!r}: {message}")
         if isinstance(self.kind, str):
             if self.kind not in _SELECTIONS:
                 kinds = [*_SELECTIONS, "or a (k, 6) array"]
@@ -94,7 +105,7 @@ class Contact:
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes (for hashing)."""
-        text = f"{self.name}\0{self.frame}\0{self.kind}\0{self.rows}\0".encode()
+        text = f"{self.name}\0{self.frame}\0{self.kind}\0{self.rows}\0{self.moving}\0".encode()
         return text + self.selection.tobytes() + self.placement.to_bytes()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -11,6 +11,7 @@ from typing import Literal
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import ContactError, ProblemError, unknown
 from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.spatial import Array, frozen
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
@@ -23,7 +24,7 @@ class Port:
 
     Attributes
     ----------
-    name : ``"q"``, ``"base_orientation"``, ``"G"``, …
+    name : ``"q"``, ``"base_orientation"``, ``"contact_positions"``, ``"G"``, …
     shape : shape of the block.
     """
 
@@ -118,12 +119,48 @@ class Problem:
 
         ``q`` (nq,), see :class:`~delassus_ros.model.robot.JointKind` for its entries [rad, m];
         with world axes and a floating base also ``base_orientation`` (4,), the unit
-        quaternion x, y, z, w that takes the root link's axes to the world's.
+        quaternion x, y, z, w that takes the root link's axes to the world's; with moving
+        contacts also ``contact_positions`` (k, 3), where each of :attr:`moving` is in its frame
+        [m], and ``contact_orientations`` (k, 4), for each of :attr:`turning` the unit quaternion
+        x, y, z, w that takes its axes to its frame's.
         """
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
             ports.append(Port("base_orientation", (4,)))
+        if self.moving:
+            ports.append(Port("contact_positions", (len(self.moving), 3)))
+        if self.turning:
+            ports.append(Port("contact_orientations", (len(self.turning), 4)))
         return tuple(ports)
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """Contacts whose position is an input, in the order of ``contact_positions``."""
+        return tuple(c.name for c in self._contacts if c.moving != "nothing")
+
+    @cached_property
+    def turning(self) -> tuple[str, ...]:
+        """Contacts whose orientation is an input, in the order of ``contact_orientations``.
+
+        There are none with world axes: the rows then do not depend on it.
+        """
+        if self._axes == "world":
+            return ()
+        return tuple(c.name for c in self._contacts if c.moving == "pose")
+
+    @cached_property
+    def placements(self) -> Mapping[str, Array]:
+        """What the inputs for moving contacts are until they are set: the contacts' own places."""
+        by_name = {contact.name: contact.placement for contact in self._contacts}
+        values: dict[str, list[Array]] = {
+            "contact_positions": [by_name[name].translation for name in self.moving],
+            "contact_orientations": [by_name[name].quaternion() for name in self.turning],
+        }
+        return {
+            port.name: frozen(values[port.name], port.shape)
+            for port in self.inputs
+            if port.name in values
+        }
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.contacts import MOVING, Contact, ContactSet
 from delassus_ros.errors import ContactError, ProblemError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.robot import Base
@@ -31,6 +31,7 @@ CONTACT_DEFAULTS: Mapping[str, Any] = {
     "xyz": (0.0, 0.0, 0.0),
     "rpy": (0.0, 0.0, 0.0),
     "selection": (),
+    "moving": "nothing",
 }
 """Parameters of a contact, each after ``contacts.<name>.``."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +40,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "rows": ("active", "all"),
 }
 KINDS = ("point", "surface", "selection")
+CONTACT_CHOICES: Mapping[str, tuple[str, ...]] = {"kind": KINDS, "moving": MOVING}
+"""Values of a contact's parameters that have a fixed number of them."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,16 @@ class Settings:
         RobotError, ContactError
             If the robot cannot be read or the contacts do not fit it.
         ProblemError
-            For world axes with a floating base: the orientation of the base is not an input
-            of the node.
+            For world axes with a floating base, and for moving contacts: the orientation of the
+            base and the placements of contacts are not inputs of the node.
         """
+        moving = [contact.name for contact in self.contacts if contact.moving != "nothing"]
+        if moving:
+            raise ProblemError(
+                f"parameter 'contacts.{moving[0]}.moving' needs the placement of the contact at "
+                "run time, which this version of the node has no input for; set it to 'nothing', "
+                "or use the library or an exported kernel"
+            )
         if self.axes == "world" and self.base == "floating":
             raise ProblemError(
                 "axes 'world' with base 'floating' needs the orientation of the base, which "
@@ -129,8 +139,9 @@ def _contact(name: str, values: Mapping[str, Any]) -> Contact:
             f"contact {name!r}: parameter 'contacts.{name}.frame' is not set; it names the link "
             "that the contact is fixed to"
         )
-    if own["kind"] not in KINDS:
-        raise ContactError(f"contact {name!r}: {unknown('kind', own['kind'], KINDS)}")
+    for key, choices in CONTACT_CHOICES.items():
+        if own[key] not in choices:
+            raise ContactError(f"contact {name!r}: {unknown(key, own[key], choices, 'choices')}")
     selection = list(own["selection"])
     if own["kind"] == "selection":
         if not selection or len(selection) % 6:
@@ -147,7 +158,7 @@ def _contact(name: str, values: Mapping[str, Any]) -> Contact:
     else:
         kind = own["kind"]
     placement = Transform.from_xyz_rpy(_triple(name, "xyz", own), _triple(name, "rpy", own))
-    return Contact(name, own["frame"], kind, placement)
+    return Contact(name, own["frame"], kind, placement, own["moving"])
 
 
 def _triple(contact: str, key: str, values: Mapping[str, Any]) -> list[float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 from numpy.typing import ArrayLike
 
@@ -96,6 +95,8 @@ class DelassusSolver:
         q: ArrayLike,
         active: Iterable[str] | None = None,
         base_orientation: ArrayLike | None = None,
+        contact_positions: Mapping[str, ArrayLike] | None = None,
+        contact_orientations: Mapping[str, ArrayLike] | None = None,
     ) -> Solution:
         """Compute G once.
 
@@ -105,6 +106,10 @@ class DelassusSolver:
         active : names of the active contacts; all if None.
         base_orientation : (4,) unit quaternion x, y, z, w of the root link in the world; only
             with ``axes="world"`` and a floating base.
+        contact_positions : (3,) position in its frame [m] of each moving contact, by name; one
+            that is not named is at its own placement.
+        contact_orientations : (4,) unit quaternion x, y, z, w that takes a contact's axes to
+            its frame's, by name of contacts with ``moving="pose"``; with ``axes="contact"``.
 
         Returns
         -------
@@ -114,24 +119,27 @@ class DelassusSolver:
         ------
         InputError
             For a q of wrong size or with non-finite entries, an unknown contact, a missing
-            or superfluous base orientation, or a quaternion that is not of unit norm.
+            or superfluous base orientation, a placement of a contact that does not move, or a
+            quaternion that is not of unit norm.
         NumericalError
             If M is not positive definite at q, naming the joint, or if a back end fails.
         """
         bound = self._thread_bound()
-        given = {"q": q, "base_orientation": base_orientation}
+        given = {
+            "q": q,
+            "base_orientation": base_orientation,
+            "contact_positions": contact_positions,
+            "contact_orientations": contact_orientations,
+        }
         for name, values in self._check.single(given).items():
             bound.inputs[name][...] = values
-        bound.activate(self._problem.contacts.names if active is None else active)
+        wanted = self._problem.contacts.names if active is None else active
+        if wanted != bound.solution.contacts:
+            bound.activate(wanted)
         solution = bound.solve()
         if solution.status is not Status.OK:
             raise self._numerical_error(solution.status, bound)
-        return replace(
-            solution,
-            matrix=solution.matrix.copy(),
-            J=None if solution.J is None else solution.J.copy(),
-            MinvJT=None if solution.MinvJT is None else solution.MinvJT.copy(),
-        )
+        return solution.copy()
 
     def solve_batch(
         self,
@@ -141,6 +149,8 @@ class DelassusSolver:
         base_orientation: ArrayLike | None = None,
         layout: Layout = "rows",
         out: Array | None = None,
+        contact_positions: Mapping[str, ArrayLike] | None = None,
+        contact_orientations: Mapping[str, ArrayLike] | None = None,
     ) -> BatchSolution:
         """Compute G at many configurations, several per instruction, with the GIL released.
 
@@ -154,6 +164,9 @@ class DelassusSolver:
         layout : ``"rows"``, or ``"columns"`` for structures of arrays, the faster one: Q is
             then (nq, N), base_orientation (4, N) and the result (k, k, N).
         out : array to write the result to; a new one if None.
+        contact_positions, contact_orientations : placements of moving contacts by name, as in
+            :meth:`solve`: one for all configurations, or (N, 3) and (N, 4), with columns (3, N)
+            and (4, N).
 
         Returns
         -------
@@ -175,7 +188,13 @@ class DelassusSolver:
                     )
                 kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
                 self._batch = BatchSolver(self._problem, kernel, self._check)
-        return self._batch.solve(Q, active, threads, base_orientation, layout, out)
+        given = {
+            "q": Q,
+            "base_orientation": base_orientation,
+            "contact_positions": contact_positions,
+            "contact_orientations": contact_orientations,
+        }
+        return self._batch.solve(given, active, threads, layout, out)
 
     def _thread_bound(self) -> BoundSolver:
         bound: BoundSolver | None = getattr(self._local, "bound", None)
@@ -186,7 +205,7 @@ class DelassusSolver:
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
         """Return the error with the joint at fault, found by running on floats."""
         if isinstance(self._algorithm, TracedAlgorithm):
-            values = {name: array_.tolist() for name, array_ in bound.inputs.items()}
+            values = {name: array_.ravel().tolist() for name, array_ in bound.inputs.items()}
             try:
                 self._algorithm.evaluate(self._problem, values)
             except NumericalError as error:

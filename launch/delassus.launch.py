@@ -1,6 +1,8 @@
 """Start delassus_node for a robot.
 
 Usage: ros2 launch delassus_ros delassus.launch.py params_file:=... robot_description_file:=...
+
+ros2 launch delassus_ros delassus.launch.py --show-args explains the arguments.
 """
 
 from pathlib import Path
@@ -28,11 +30,32 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "robot_description_file",
                 default_value="",
-                description="URDF or xacro file; if empty, the node takes the description "
-                "from the topic robot_description.",
+                description="URDF or, if it ends in .xacro, xacro file; if empty, the node takes "
+                "the description from the topic.",
             ),
             DeclareLaunchArgument(
-                "namespace", default_value="", description="Namespace of the node."
+                "xacro_arguments",
+                default_value="",
+                description="Arguments of the xacro file: 'name:=value name:=value'.",
+            ),
+            DeclareLaunchArgument(
+                "robot_description_topic",
+                default_value="robot_description",
+                description="Topic of the robot description, used if there is no file.",
+            ),
+            DeclareLaunchArgument(
+                "name", default_value="delassus_node", description="Name of the node."
+            ),
+            DeclareLaunchArgument(
+                "namespace",
+                default_value="",
+                description="Namespace of the node and of its topics.",
+            ),
+            DeclareLaunchArgument(
+                "algorithm",
+                default_value="",
+                description="Algorithm; if empty, that of the parameter file. 'delassus list' "
+                "shows the choices.",
             ),
             DeclareLaunchArgument(
                 "autostart",
@@ -42,9 +65,15 @@ def generate_launch_description() -> LaunchDescription:
                 "does this.",
             ),
             DeclareLaunchArgument(
-                "algorithm",
-                default_value="",
-                description="Algorithm; if empty, that of the parameter file.",
+                "use_sim_time",
+                default_value="false",
+                choices=["true", "false"],
+                description="Take the time from the topic /clock.",
+            ),
+            DeclareLaunchArgument(
+                "enclave",
+                default_value="/delassus/delassus_node",
+                description="Security enclave; without effect unless ROS 2 security is enabled.",
             ),
             DeclareLaunchArgument(
                 "log_level",
@@ -64,31 +93,48 @@ def _node(context) -> list[Node]:
         return LaunchConfiguration(name).perform(context)
 
     # Later parameters win over those of the file.
-    given = {"autostart": value("autostart") == "true"}
+    given = {
+        "autostart": value("autostart") == "true",
+        "use_sim_time": value("use_sim_time") == "true",
+    }
     if value("algorithm"):
         given["algorithm"] = value("algorithm")
     if value("robot_description_file"):
-        urdf = _urdf(Path(value("robot_description_file")))
+        file = _existing("robot_description_file", value("robot_description_file"))
+        urdf = _urdf(file, value("xacro_arguments"))
         # As a string: launch would otherwise try to read the text as YAML.
         given["robot_description"] = ParameterValue(urdf, value_type=str)
+    elif value("xacro_arguments"):
+        raise RuntimeError("xacro_arguments are given, but no robot_description_file")
     return [
         Node(
             package="delassus_ros",
             executable="delassus_node",
-            name="delassus_node",
+            name=value("name"),
             namespace=value("namespace"),
-            parameters=[value("params_file"), given],
-            ros_arguments=["--log-level", value("log_level")],
+            parameters=[str(_existing("params_file", value("params_file"))), given],
+            remappings=[("robot_description", value("robot_description_topic"))],
+            ros_arguments=["--log-level", value("log_level"), "--enclave", value("enclave")],
             output="screen",
         )
     ]
 
 
-def _urdf(file: Path) -> str:
+def _existing(argument: str, path: str) -> Path:
+    """Return the file that an argument names."""
+    if not Path(path).is_file():
+        raise RuntimeError(f"{argument}: there is no file {path}")
+    return Path(path)
+
+
+def _urdf(file: Path, arguments: str) -> str:
     """Return the URDF text of a file, after xacro if it is one."""
-    if not file.is_file():
-        raise RuntimeError(f"robot_description_file: there is no file {file}")
     if file.suffix != ".xacro":
+        if arguments:
+            raise RuntimeError(
+                f"xacro_arguments are given, but robot_description_file {file} does not end in "
+                ".xacro"
+            )
         return file.read_text(encoding="utf-8")
     try:
         import xacro
@@ -97,4 +143,10 @@ def _urdf(file: Path) -> str:
             f"robot_description_file {file} needs xacro, which is not installed "
             "(apt install ros-$ROS_DISTRO-xacro); or give the URDF itself"
         ) from error
-    return xacro.process_file(str(file)).toxml()
+    mappings = {}
+    for pair in arguments.split():
+        name, separator, text = pair.partition(":=")
+        if not (name and separator):
+            raise RuntimeError(f"xacro_arguments: {pair!r} is not of the form name:=value")
+        mappings[name] = text
+    return xacro.process_file(str(file), mappings=mappings).toxml()

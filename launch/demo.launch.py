@@ -1,6 +1,6 @@
-"""Start the simulated quadruped, delassus_node and the monitor that compares them.
+"""Start a simulated robot, delassus_node and the monitor that compares them.
 
-Usage: ros2 launch delassus_ros demo.launch.py
+Usage: ros2 launch delassus_ros demo.launch.py robot:=geared
 """
 
 from launch import LaunchDescription
@@ -14,15 +14,27 @@ from launch_ros.substitutions import FindPackageShare
 def generate_launch_description() -> LaunchDescription:
     """Return the three nodes; all end when one of simulator and monitor does."""
     share = FindPackageShare("delassus_ros")
+    robot = LaunchConfiguration("robot")
     return LaunchDescription(
         [
             DeclareLaunchArgument(
-                "algorithm", default_value="pv_osimr", description="Algorithm of the node."
+                "robot",
+                default_value="quadruped",
+                choices=["quadruped", "geared"],
+                description="Robot: a quadruped, or the same with geared joints and a four-bar "
+                "on its trunk.",
+            ),
+            DeclareLaunchArgument(
+                "algorithm",
+                default_value="",
+                description="Algorithm of the node; if empty, that of the robot's parameters.",
             ),
             Node(
                 package="delassus_ros",
                 executable="delassus_simulator",
                 name="simulator",
+                parameters=[{"robot": robot}],
+                ros_arguments=["--enclave", "/delassus/simulator"],
                 output="screen",
                 on_exit=Shutdown(reason="the simulator has ended"),
             ),
@@ -31,7 +43,7 @@ def generate_launch_description() -> LaunchDescription:
                     PathJoinSubstitution([share, "launch", "delassus.launch.py"])
                 ),
                 launch_arguments={
-                    "params_file": PathJoinSubstitution([share, "config", "quadruped.yaml"]),
+                    "params_file": [PathJoinSubstitution([share, "config", robot]), ".yaml"],
                     "algorithm": LaunchConfiguration("algorithm"),
                 }.items(),
             ),
@@ -43,6 +55,7 @@ def generate_launch_description() -> LaunchDescription:
                     ("delassus", "delassus_node/delassus"),
                     ("reference", "simulator/reference"),
                 ],
+                ros_arguments=["--enclave", "/delassus/delassus_monitor"],
                 output="screen",
                 emulate_tty=True,
                 on_exit=Shutdown(reason="the monitor has ended"),

@@ -6,6 +6,7 @@ import enum
 import gc
 import sys
 import tracemalloc
+from array import array
 
 import numpy as np
 import pytest
@@ -43,6 +44,72 @@ def test_a_bound_solver_reports_by_status_and_recovers(solver) -> None:
     singular.inputs["q"][:] = 0.3, 0.0
     assert singular.solve().status is Status.NOT_POSITIVE_DEFINITE
     assert np.isnan(singular.solve().matrix).all()
+
+
+def test_joint_positions_as_an_argument(solver) -> None:
+    bound = solver.bind()
+    expected = {sign: solver.solve(sign * Q).matrix for sign in (1, -1)}
+    assert np.array_equal(bound.solve(Q).matrix, expected[1])
+    assert bound.inputs["q"].tolist() == Q.tolist()
+    strided, whole = np.repeat(-Q, 2)[::2], np.array([1, 2, 3])
+    for other in (-Q, (-Q).tolist(), tuple(-Q), strided, array("d", -Q), memoryview(-Q)):
+        assert np.array_equal(bound.solve(other).matrix, expected[-1])
+        bound.solve(Q)
+    assert np.array_equal(bound.solve(whole).matrix, solver.solve(whole).matrix)
+    bound.activate(["c2", "c0"])
+    rows = [0, 1, 2, 9]
+    assert np.array_equal(bound.solve(-Q).matrix, expected[-1][np.ix_(rows, rows)])
+    assert np.array_equal(bound.solve().matrix, bound.solve(-Q).matrix)
+
+
+def test_a_copy_of_a_solution_stays() -> None:
+    bound = DelassusSolver(problem(outputs={"J", "MinvJT"}), cache=False).bind()
+    kept = bound.solve(Q).copy()
+    values = [part.copy() for part in (kept.matrix, kept.J, kept.MinvJT)]
+    bound.activate(["c1"])
+    bound.solve(-Q)
+    for part, value in zip((kept.matrix, kept.J, kept.MinvJT), values, strict=True):
+        assert np.array_equal(part, value)
+    assert kept.contacts == ("c0", "c1", "c2") and kept.row_offsets == (0, 3, 9, 10)
+    assert (kept.status, kept.algorithm) == (Status.OK, "pv_osimr")
+    assert 0.0 < kept.compute_time < 1.0
+
+
+def test_joint_positions_that_are_not_finite_show_in_the_status(solver) -> None:
+    bound = solver.bind()
+    for bad in (Q * np.nan, [np.inf, 0.0, 0.0]):
+        solution = bound.solve(bad)
+        assert solution.status is Status.NOT_FINITE
+        assert np.isnan(solution.matrix).all()
+    assert bound.solve(Q).status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("q", "words"),
+    [
+        (Q[:2], r"'q' has shape \(2,\), expected \(3,\); joints: hip0, hip1, hip2"),
+        (Q[np.newaxis], r"'q' has shape \(1, 3\), expected"),
+        (0.5, r"'q' has shape \(\), expected"),
+        (["a", "b", "c"], "'q' must be numbers of shape"),
+        (Q.tobytes(), "'q' must be numbers of shape|'q' has shape"),
+    ],
+)
+def test_joint_positions_of_a_wrong_shape_are_refused(solver, q, words) -> None:
+    bound = solver.bind()
+    expected = bound.solve(Q).matrix.copy()
+    with pytest.raises(InputError, match=words):
+        bound.solve(q)
+    assert np.array_equal(bound.solve().matrix, expected)
+
+
+def test_outputs_follow_joint_positions_given_in_either_way() -> None:
+    bound = DelassusSolver(problem(outputs={"J", "MinvJT"}), cache=False).bind()
+    bound.activate(["c1"])
+    expected = [part.copy() for part in (bound.solve(Q).J, bound.solve(Q).MinvJT)]
+    bound.solve(-Q)
+    bound.solve(Q.tolist())
+    assert np.array_equal(bound.solution.J, expected[0])
+    assert np.array_equal(bound.solution.MinvJT, expected[1])
 
 
 def test_a_refused_active_set_leaves_the_present_one(solver) -> None:
@@ -86,6 +153,7 @@ def test_a_bound_solve_makes_no_array_and_memory_stays(solver, monkeypatch) -> N
     assert Counted.made > 0
     q = bound.inputs["q"]
     sets = [("c0", "c1", "c2"), ("c2", "c0"), (), ("c1",)]
+    values = Q.copy()
 
     def cycle() -> None:
         for active in sets:
@@ -93,6 +161,7 @@ def test_a_bound_solve_makes_no_array_and_memory_stays(solver, monkeypatch) -> N
             for value in (0.3, -0.7):
                 q[0] = value
                 bound.solve()
+                bound.solve(values)
         q[0] = np.nan
         bound.solve()
         q[0] = 0.1
@@ -133,7 +202,8 @@ def test_a_bound_solve_calls_nothing_that_could_make_an_array(solver) -> None:
             called.add(frame.f_code.co_filename)
 
     for active in (("c0", "c1", "c2"), ("c0", "c2")):
-        for value, allowed in ((0.3, {"perf_counter"}), (np.nan, {"perf_counter", "fill"})):
+        for value, more in ((0.3, set()), (np.nan, {"fill"})):
+            allowed = {"perf_counter", "run", *more}
             bound.activate(active)
             bound.inputs["q"][0] = value
             bound.solve()

@@ -164,7 +164,7 @@ def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) 
         patch.setattr(build, "host_identity", lambda: "another processor")
         assert build._key(plain, Counting()) not in keys
     with monkeypatch.context() as patch:
-        patch.setattr(build, "_package_source", lambda: b"another version of this package")
+        patch.setattr(build, "package_source", lambda: b"another version of this package")
         assert build._key(plain, Counting()) not in keys
 
 

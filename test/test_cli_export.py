@@ -84,6 +84,17 @@ def test_export_in_world_axes_has_the_orientation_as_an_input(capsys, tmp_path: 
     assert "MY_ROBOT_1_IN_BASE_ORIENTATION_SIZE = 4," in Path(header).read_text()
 
 
+def test_export_of_a_moving_contact_has_its_position_as_an_input(capsys, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    place = "{frame: LF_FOOT, xyz: [0.0, 0.0, -0.02], moving: position}"
+    config.write_text(f"/**: {{ros__parameters: {{contacts: {{names: [LF], LF: {place}}}}}}}")
+    out = output(capsys, *exported(tmp_path, config=config))
+    assert "3 rows in contact axes: LF (point, moving position)" in out
+    header = (tmp_path / "quadruped.h").read_text()
+    assert "QUADRUPED_IN_CONTACT_POSITIONS = 12, /* contact_positions: first of 3" in header
+    assert "static const double quadruped_contact_positions[3] = {0.0, 0.0, -0.02};" in header
+
+
 ONE = "contacts: {names: [LF], LF: {frame: LF_FOOT"
 
 
@@ -121,6 +132,8 @@ def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, nod
         (f"a: {{ros__parameters: {{{ONE}, xyz: '123'}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: 1}}}}}}}}", "LF.xyz' is 1, expected a list of n"),
         (f"a: {{ros__parameters: {{{ONE}, kind: flat}}}}}}}}", "'LF': unknown kind 'flat'"),
+        (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True, expected te"),
+        (f"a: {{ros__parameters: {{{ONE}, moving: it}}}}}}}}", "'LF': unknown moving 'it'; choic"),
         (f"a: {{ros__parameters: {{{ONE}T}}}}}}}}", "unknown frame 'LF_FOOTT'; did you mean"),
     ],
 )

@@ -70,6 +70,16 @@ def test_a_placement_that_is_no_transform_is_refused(placement: object) -> None:
         Contact("c", "f", "point", placement)  # type: ignore[arg-type]
 
 
+def test_what_moves_is_one_of_three_choices() -> None:
+    assert Contact("c", "f").moving == "nothing"
+    for moving in ("nothing", "position", "pose"):
+        assert Contact("c", "f", moving=moving).moving == moving
+    for wrong in ("poses", True, None, ["pose"]):
+        words = "contact 'c': unknown moving .*choices: nothing, position, pose"
+        with pytest.raises(ContactError, match=words):
+            Contact("c", "f", moving=wrong)  # type: ignore[arg-type]
+
+
 def test_set_keeps_order_and_offsets() -> None:
     contacts = four()
     assert contacts.names == ("LF", "RF", "LH", "RH")
@@ -124,6 +134,8 @@ def test_bytes_change_with_everything_that_the_matrix_depends_on() -> None:
         Contact("c", "f", np.eye(3, 6)),
         Contact("c", "f", "point", Transform.from_xyz_rpy((0.1, 0, 0))),
         Contact("c", "f", "point", Transform.from_xyz_rpy(rpy=(0, 0.1, 0))),
+        Contact("c", "f", moving="position"),
+        Contact("c", "f", moving="pose"),
     ]
     assert len({plain.to_bytes(), *(other.to_bytes() for other in others)}) == 1 + len(others)
     assert Contact("c", "f").to_bytes() == plain.to_bytes()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import robots
@@ -13,14 +17,16 @@ launch_pytest = pytest.importorskip(
 pytest.importorskip("launch_ros", reason="launch_ros is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from launch import LaunchDescription  # noqa: E402
 from launch.actions import IncludeLaunchDescription  # noqa: E402
 from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
 from launch.substitutions import PathJoinSubstitution  # noqa: E402
 from launch_pytest.actions import ReadyToTest  # noqa: E402
 from launch_ros.substitutions import FindPackageShare  # noqa: E402
-from ros_support import Graph, new_domain  # noqa: E402
+from ros_support import LATCHED, Graph, new_domain  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 
@@ -68,6 +74,118 @@ def test_delassus_launch_starts_the_node_by_itself(capfd) -> None:
 
 
 @launch_pytest.fixture
+def node_of_a_xacro_file(tmp_path: Path) -> LaunchDescription:
+    """delassus_node for a xacro file with an argument."""
+    pytest.importorskip("xacro", reason="xacro is not installed")
+    file = tmp_path / "robot.urdf.xacro"
+    file.write_text(
+        '<robot name="$(arg name)" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+        '<xacro:arg name="name" default="nobody"/>'
+        f'<xacro:include filename="{robots.quadruped()}"/></robot>'
+    )
+    return included(
+        "delassus.launch.py", robot_description_file=str(file), xacro_arguments="name:=somebody"
+    )
+
+
+@pytest.mark.launch(fixture=node_of_a_xacro_file)
+def test_delassus_launch_expands_xacro_with_arguments(capfd) -> None:
+    with Graph(capfd, DOMAIN) as graph:
+        layout = graph.until(lambda: graph.layouts, "layout")[0]
+    assert layout.robot == "somebody"
+    assert list(layout.contacts) == ["LF", "RF", "LH", "RH"]
+
+
+@launch_pytest.fixture
+def node_of_a_topic() -> LaunchDescription:
+    """A node of another name, in a namespace, with the description on a topic of another name."""
+    return included(
+        "delassus.launch.py",
+        name="matrices",
+        namespace="somewhere",
+        robot_description_topic="description",
+    )
+
+
+@pytest.mark.launch(fixture=node_of_a_topic)
+def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
+    layouts: list[Layout] = []
+    with Graph(capfd, DOMAIN) as graph:
+        graph.peer.create_subscription(
+            Layout, "/somewhere/matrices/layout", layouts.append, LATCHED
+        )
+        publisher = graph.peer.create_publisher(String, "/somewhere/description", LATCHED)
+        publisher.publish(String(data=robots.quadruped().read_text(encoding="utf-8")))
+        graph.until(lambda: layouts, "layout")
+    assert layouts[0].robot == "delassus_quadruped"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"robot_description_file": "/no.urdf"}, "robot_description_file: there is no file /no."),
+        ({"params_file": "/no.yaml"}, "params_file: there is no file /no.yaml"),
+        ({"xacro_arguments": "a:=b"}, "xacro_arguments are given, but no robot_description_file"),
+        (
+            {"robot_description_file": str(robots.quadruped()), "xacro_arguments": "a:=b"},
+            "does not end in .xacro",
+        ),
+        ({"autostart": "maybe"}, "maybe"),
+    ],
+)
+def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], words: str) -> None:
+    code = (
+        "import sys\n"
+        "from launch import LaunchService\n"
+        "from test_launch import included\n"
+        "service = LaunchService()\n"
+        f"service.include_launch_description(included('delassus.launch.py', **{arguments!r}))\n"
+        "sys.exit(service.run())\n"
+    )
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert words in result.stdout + result.stderr
+    assert "process started" not in result.stdout + result.stderr
+
+
+@launch_pytest.fixture
+def comparison() -> LaunchDescription:
+    """Two algorithms on the simulated quadruped."""
+    return included("compare.launch.py", robot="quadruped", second="efpa", namespace="both")
+
+
+@pytest.mark.launch(fixture=comparison)
+def test_compare_launch_publishes_agreement(capfd) -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    reports: list[DiagnosticStatus] = []
+    with Graph(capfd, DOMAIN) as graph:
+        graph.peer.create_subscription(
+            DiagnosticArray,
+            "/both/diagnostics",
+            lambda message: reports.extend(s for s in message.status if "compare" in s.name),
+            100,
+        )
+        graph.until(
+            lambda: [report for report in reports if report.level == DiagnosticStatus.OK],
+            "agreement of the two",
+            limit=60.0,
+        )
+    values = {item.key: item.value for item in reports[-1].values}
+    assert (values["first algorithm"], values["second algorithm"]) == ("pv_osimr", "efpa")
+    assert int(values["pairs compared"]) > 0
+    assert values["pairs that disagree"] == "0"
+    assert float(values["worst relative error"]) < 1e-12
+
+
+@launch_pytest.fixture
 def demo() -> LaunchDescription:
     """The whole demo."""
     return included("demo.launch.py")
@@ -81,3 +199,17 @@ def test_demo_launch_publishes_matrices(capfd) -> None:
             lambda: [m for m in graph.matrices if m.validity == DelassusMatrix.VALIDITY_OK],
             "matrix of the demo",
         )
+
+
+@launch_pytest.fixture
+def geared_demo() -> LaunchDescription:
+    """The demo with the other robot."""
+    return included("demo.launch.py", robot="geared")
+
+
+@pytest.mark.launch(fixture=geared_demo)
+def test_demo_launch_takes_the_robot_and_its_parameters(capfd) -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    with Graph(capfd, DOMAIN) as graph:
+        layout = graph.until(lambda: graph.layouts, "layout")[0]
+    assert layout.robot == "delassus_quadruped_geared"

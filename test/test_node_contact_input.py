@@ -9,6 +9,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 from delassus_msgs.msg import ActiveContacts  # noqa: E402
 
 from delassus_ros import Contact, ContactSet  # noqa: E402
+from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.node.contact_input import ContactInput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 
@@ -97,3 +98,37 @@ def test_contradictory_sets_leave_no_active_set_until_a_good_one(
     assert contacts.read(["LF"], [ACTIVE]) is None
     assert contacts.active == ("LF",)
     assert contacts.reasons is Reason.NONE
+
+
+def test_set_that_is_not_repeated_gets_too_old() -> None:
+    contacts = ContactInput(ContactSet([Contact("LF", "LF_FOOT")]), timeout=0.5)
+    second = 1_000_000_000
+    assert contacts.stale(9 * second) is None
+    contacts.read(["LF"], [ACTIVE], now=10 * second)
+    assert contacts.stale(10 * second + second // 2) is None
+    complaint = contacts.stale(11 * second)
+    assert complaint.reason is Reason.CONTACTS_STALE
+    assert "for 1 s, at most 0.5 s are allowed (contacts_timeout)" in complaint.text
+    contacts.read(["LF"], [ACTIVE], now=11 * second)
+    assert contacts.stale(11 * second) is None
+    # No contact at all is as good a set as any.
+    contacts.read([], [], now=12 * second)
+    assert contacts.stale(13 * second).reason is Reason.CONTACTS_STALE
+    contacts.set_timeout(2.0)
+    assert contacts.stale(13 * second) is None
+    # A clock that was set back, one that has not begun, and a set that was refused.
+    assert contacts.stale(second) is None
+    assert contacts.stale(0) is None
+    contacts.read(["LF"], [9], now=12 * second)
+    assert contacts.stale(99 * second) is None
+
+
+def test_without_timeout_no_set_is_too_old(contacts) -> None:
+    contacts.read(["LF"], [ACTIVE], now=1)
+    assert contacts.stale(10**18) is None
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
+def test_timeout_must_be_positive(contacts, timeout) -> None:
+    with pytest.raises(InputError, match="contacts timeout is"):
+        contacts.set_timeout(timeout)

@@ -289,6 +289,7 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
         ("base", "flying", "unknown base 'flying'"),
         ("rows", "some", "unknown rows 'some'; rows: active, all"),
         ("contacts.LF.kind", "flat", "unknown kind 'flat'"),
+        ("contacts.LF.moving", "on", "unknown moving 'on'"),
         ("algorithm", "magic", "unknown algorithm 'magic'"),
         ("base", 3, "Wrong parameter type"),
         ("autostart", True, "read-only"),
@@ -305,7 +306,7 @@ def test_every_parameter_is_described(start) -> None:
     node = start(autostart=False)
     names = node.list_parameters([], 0).names
     own = [name for name in names if not name.startswith(("qos_overrides", "use_sim", "start_"))]
-    assert len(own) == 9 + 5 * len(FEET)
+    assert len(own) == 9 + 6 * len(FEET)
     for name in own:
         assert node.describe_parameter(name).description, name
 

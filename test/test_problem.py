@@ -51,6 +51,39 @@ def test_ports() -> None:
     assert Port("x", ()).size == 1
 
 
+def test_moving_contacts_add_ports_and_begin_at_their_own_places() -> None:
+    place = Transform.from_xyz_rpy((1.0, 2.0, 3.0), (0.0, 0.0, np.pi / 2))
+    contacts = [
+        Contact("a", "f1", moving="pose", placement=place),
+        Contact("b", "f1"),
+        Contact("c", "f0", "surface", moving="position"),
+        Contact("d", "f2", moving="pose"),
+    ]
+    problem = Problem(robot(), contacts)
+    assert problem.moving == ("a", "c", "d")
+    assert problem.turning == ("a", "d")
+    ports = (Port("contact_positions", (3, 3)), Port("contact_orientations", (2, 4)))
+    assert problem.inputs[1:] == ports
+    assert problem.placements["contact_positions"].tolist() == [[1, 2, 3], [0, 0, 0], [0, 0, 0]]
+    half = np.sqrt(0.5)
+    expected = [[0, 0, half, half], [0, 0, 0, 1]]
+    assert np.allclose(problem.placements["contact_orientations"], expected, atol=1e-15)
+    with pytest.raises(ValueError, match="read-only"):
+        problem.placements["contact_positions"][0, 0] = 1.0
+    assert pickle.loads(pickle.dumps(problem)).inputs == problem.inputs
+
+
+def test_the_orientation_of_contacts_is_no_input_with_world_axes() -> None:
+    contacts = [Contact("a", "f1", moving="pose")]
+    problem = Problem(robot(), contacts, axes="world")
+    names = [port.name for port in problem.inputs]
+    assert names == ["q", "base_orientation", "contact_positions"]
+    assert (problem.moving, problem.turning) == (("a",), ())
+    fixed = Problem(robot(), CONTACTS)
+    assert (fixed.moving, fixed.turning, dict(fixed.placements)) == ((), (), {})
+    assert fixed != Problem(robot(), [Contact("tip", "f1", moving="pose"), CONTACTS[1]])
+
+
 def test_contacts_may_be_any_iterable() -> None:
     problem = Problem(robot(), iter(CONTACTS))
     assert problem == Problem(robot(), ContactSet(CONTACTS))

@@ -105,6 +105,45 @@ def test_child_that_ended_is_reported_with_its_last_words() -> None:
         assert "--- doomed (exit status 1), last output:" in children.report()
 
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+
+
+@LINUX
+def test_memory_and_processor_time_are_those_of_the_child() -> None:
+    code = (
+        "import time\n"
+        "before = bytearray(50_000_000)\n"
+        "while time.process_time() < 0.3: pass\n"
+        "print('ready', flush=True); time.sleep(60)"
+    )
+    with Children([python("busy", code), python("idle", POLITE)], os.environ) as children:
+        wait_for(lambda: "ready" in children["busy"].tail())
+        wait_for(lambda: "ready" in children["idle"].tail())
+        assert 50.0 < children["busy"].memory() - children["idle"].memory() + 5.0 < 100.0
+        assert children["busy"].processor_time() >= 0.29
+        assert children["idle"].processor_time() < 0.29
+        with pytest.raises(KeyError):
+            children["nobody"]
+
+
+@LINUX
+def test_nothing_is_measured_of_a_child_that_ended() -> None:
+    with Children([python("gone", "pass")], os.environ) as children:
+        wait_for(lambda: len(children.dead()) == 1)
+        for measure in (children["gone"].memory, children["gone"].processor_time):
+            with pytest.raises(ProcessLookupError, match="gone has ended"):
+                measure()
+
+
+def test_looking_at_the_output_does_not_disturb_it() -> None:
+    code = "for i in range(20000): print(i, flush=True)"
+    with Children([python("talker", code)], os.environ) as children:
+        while not children.dead():
+            children["talker"].tail()
+        lines = children["talker"].tail(1000).splitlines()
+    assert lines == [str(i) for i in range(20000 - len(lines), 20000)]
+
+
 @pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux tells children of a parent's death"
 )

@@ -29,12 +29,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_library_example_runs(monkeypatch, tmp_path, capsys):
-    (example,) = [block for block in blocks("python") if "DelassusSolver(" in block]
+def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
+    examples = [block for block in blocks("python") if "DelassusSolver(" in block]
     (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    exec(example, names)  # the example as a reader would paste it
+    for example in examples:
+        exec(example, names)  # as a reader would paste them, one after the other
     assert names["solution"].matrix.shape == (6, 6)
     assert names["many"].matrix.shape == (4096, 12, 12)
     assert np.isfinite(names["many"].matrix).all()

@@ -16,6 +16,7 @@ from delassus_ros.algorithms.scalars import (
     ldl,
     matmul,
     positive,
+    regular,
     select,
     sincos,
     sqrt,
@@ -44,7 +45,7 @@ def test_functions_on_mpmath_keep_all_digits() -> None:
         assert abs(sqrt(x) ** 2 - 2) < mpmath.mpf(10) ** -48
         assert select(x, "positive", "otherwise") == "positive"
         assert select(-x, "positive", "otherwise") == "otherwise"
-        assert positive(x, "x") is x
+        assert positive(x, "x") is x and regular(-x, 1.5, "x") == -x
         with pytest.raises(NumericalError, match="the thing is -2.0, expected > 0"):
             positive(-x, "the thing")
 
@@ -55,9 +56,16 @@ def test_positive_refuses_and_names(x: float) -> None:
         positive(x, "joint 'knee'")
 
 
-@pytest.mark.parametrize("function", ["sincos", "sqrt", "select", "positive"])
+@pytest.mark.parametrize("pivot", [0.0, 1e-3, -1e-3, math.nan])
+def test_regular_refuses_and_names(pivot: float) -> None:
+    assert regular(-0.5, 1e-3, "loop 'knee'") == -0.5
+    with pytest.raises(NumericalError, match="loop 'knee' is singular: its dependent joints"):
+        regular(pivot, 1e-3, "loop 'knee'")
+
+
+@pytest.mark.parametrize("function", ["sincos", "sqrt", "select", "positive", "regular"])
 def test_other_types_are_named(function: str) -> None:
-    rest = {"select": (1.0, 2.0), "positive": ("x",)}.get(function, ())
+    rest = {"select": (1.0, 2.0), "positive": ("x",), "regular": (0.1, "x")}.get(function, ())
     with pytest.raises(TypeError, match=f"{function} is not defined for str"):
         getattr(scalars, function)("1.0", *rest)
 

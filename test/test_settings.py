@@ -12,10 +12,12 @@ import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, ProblemError, RobotError
 from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
+from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 ROBOTS = {
     "anymal": robots.anymal,
+    "geared": lambda: demo_urdf("geared"),
     "panda": robots.panda,
     "quadruped": robots.quadruped,
     "solo12": robots.solo12,
@@ -73,6 +75,7 @@ def test_every_contact_parameter_reaches_the_contact() -> None:
             contacts__LF__rpy=[0.0, 0.0, np.pi / 2],
             contacts__RH__kind="selection",
             contacts__RH__selection=selection,
+            contacts__RH__moving="position",
         )
     )
     left, right = settings.contacts
@@ -81,6 +84,7 @@ def test_every_contact_parameter_reaches_the_contact() -> None:
     np.testing.assert_allclose(left.placement.rotation @ [1, 0, 0], [0, 1, 0], atol=1e-15)
     assert right.kind_name == "selection"
     assert right.selection.tolist() == [selection[:6], selection[6:]]
+    assert (left.moving, right.moving) == ("nothing", "position")
 
 
 def test_armature_reaches_the_robot() -> None:
@@ -108,6 +112,7 @@ def test_world_axes_with_a_fixed_base() -> None:
         ({"contacts__LF__frame": ""}, ContactError, "'contacts.LF.frame' is not set"),
         ({"contacts__names": ["LF", "X"]}, ContactError, "'contacts.X.frame' is not set"),
         ({"contacts__LF__kind": "flat"}, ContactError, "'LF': unknown kind 'flat'"),
+        ({"contacts__LF__moving": "pos"}, ContactError, "'LF': unknown moving 'pos'.*'pose'"),
         ({"contacts__LF__kind": "selection"}, ContactError, "LF.selection' has 0 values"),
         (
             {"contacts__LF__kind": "selection", "contacts__LF__selection": [1.0] * 7},
@@ -139,6 +144,10 @@ def test_bad_parameters(changes, error, words) -> None:
     ("changes", "words"),
     [
         ({"axes": "world"}, "axes 'world' with base 'floating' needs the orientation"),
+        (
+            {"contacts__RH__moving": "pose"},
+            "'contacts.RH.moving' needs the placement of the contact at run time",
+        ),
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"),
         ({"armature__names": ["LF"], "armature__values": [0.1]}, "unknown joint 'LF'"),
         ({"armature__names": ["LF_HAA"], "armature__values": [-1.0]}, "LF_HAA.*>= 0"),

@@ -81,6 +81,11 @@ def test_active_contacts_in_any_order_are_blocks_in_the_order_of_the_set(solver,
     assert solution.row_offsets == (0, *ends)
 
 
+def test_large_numbers_are_finite(solver) -> None:
+    large = np.array([1e200, -1e200, 1e300])
+    assert np.isfinite(solver.solve(large).matrix).all()
+
+
 def test_any_iterable_of_names_will_do(solver) -> None:
     for active in (["c1"], {"c1"}, iter(["c1"]), {"c1": True}):
         assert solver.solve(Q, active=active).contacts == ("c1",)

@@ -2,25 +2,27 @@
 
 Two questions are open in every propagation algorithm: at which links contacts' rows stop
 travelling as they are (rank-1 updates per joint, PV-OSIM) and six rows of an extended propagator
-travel for them (PV-OSIMr), and in which order the products at such a node are taken. And for each
+travel for them (PV-OSIMr), and in which order the products at such a node are taken. The steps
+over the joints may be taken in the links' frames or in those of their parents. And for each
 independent tree (a free body, or a joint on the world, with what it carries) the propagation
-may cost more than the joint-space route (LTL), or than EFPA or KJR, which do not form products
-of propagators. Nothing of this changes the matrix. Every candidate is traced and counted, with
-the robot's constants, and the one with fewest operations is taken; a decision is made once per
-problem.
+may cost more than the joint-space route (LTL; with clusters, projection), or than EFPA or KJR,
+which do not form products of propagators. Nothing of this changes the matrix. Every candidate is
+traced and counted, with the robot's constants, and the one with fewest operations is taken; a
+decision is made once per problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.kjr import kjr
-from delassus_ros.algorithms.ltl import ltl
+from delassus_ros.algorithms.open_chain import ClusterAlgorithm
+from delassus_ros.algorithms.projection import projection
 from delassus_ros.algorithms.pv_osimr import (
     Decision,
     delassus,
@@ -34,14 +36,16 @@ from delassus_ros.compiler.trace import trace
 from delassus_ros.problem import Problem
 
 Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
-WHOLE: dict[str, Whole] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
-"""Routes that leave nothing to decide."""
+WHOLE: dict[str, Whole] = {"ltl": projection, "efpa": efpa, "kjr": kjr}
+"""Routes that leave nothing to decide; all but the last, for ordinary trees, know clusters."""
 
 _BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
 _FAR = 4
 """Algorithms estimated at this many times the best count are not counted: the estimates are
 rough, within a factor of two."""
+_SMALL = 10_000
+"""Operations up to which they are counted in any case."""
 _DEEPEST = 60
 """Nodes up to which spreading through all of them, a recursion, is considered."""
 
@@ -54,13 +58,17 @@ class Route:
     ----------
     name : ``"propagation"`` or one of :data:`WHOLE`.
     decision : the propagation's.
+    at_carriers : take the propagation's steps in the frames of the parents.
     """
 
     name: str = "propagation"
     decision: Decision = Decision()
+    at_carriers: bool = False
 
     def __call__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
         """Return G of the tree's contacts."""
+        if self.at_carriers:
+            tree = tree.at_carriers()
         if self.name in WHOLE:
             return WHOLE[self.name](tree, K, x)
         return delassus(tree, K, x, self.decision)
@@ -83,7 +91,7 @@ class Route:
 
 
 @register("auto")
-class Auto(TracedAlgorithm):
+class Auto(ClusterAlgorithm):
     """The cheapest mixture of the other algorithms for each robot, by operation count."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -112,7 +120,7 @@ def decide(problem: Problem, generic: bool) -> tuple[tuple[frozenset[int], Route
     tree = tree_of(problem)
     groups: dict[int, set[int]] = {}
     for contact, link in tree.link_of.items():
-        groups.setdefault(tree.path(link)[-1], set()).add(contact)
+        groups.setdefault(tree.root_of(link), set()).add(contact)
     return tuple(
         (frozenset(contacts), _cheapest(problem, tree.only(contacts), generic))
         for contacts in groups.values()
@@ -129,11 +137,15 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     spreading = Route(decision=Decision(nodes, nodes, nodes))
     starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
     best = min(starts, key=counter)
-    limit = _FAR * counter(best)
+    limit = max(_FAR * counter(best), _SMALL)
     sizes = estimates(tree)
     if sizes["pv_osim"] < limit:
         best = min((best, Route()), key=counter)
-    wholes = [Route(name) for name in WHOLE if sizes[name] < limit]
+    wholes = [
+        Route(name)
+        for name in WHOLE
+        if sizes[name] < limit and (tree.is_ordinary or name != "kjr")
+    ]
     improved = True
     while improved:
         improved = False
@@ -143,7 +155,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
             if counter(route) < counter(best):
                 best, improved = route, True
                 break
-    return min((best, *wholes), key=counter)
+    return min((best, replace(best, at_carriers=True), *wholes), key=counter)
 
 
 def estimates(tree: Tree) -> dict[str, float]:
@@ -172,17 +184,24 @@ def places(tree: Tree) -> frozenset[int]:
     """Return the links at which more than six rows of several branches meet."""
     rows = [0] * len(tree.links)
     branches = [0] * len(tree.links)
-    for i in reversed(range(len(tree.links))):
-        link = tree.links[i]
-        rows[i] += sum(len(contact.selection) for contact in link.contacts)
-        branches[i] += len(link.contacts)
-        if link.motion != "free" and link.parent >= 0 and rows[i]:
-            rows[link.parent] += rows[i]
-            branches[link.parent] += 1
+    clustered = set()
+    for joint in reversed(tree.joints):
+        links = (joint,) if isinstance(joint, int) else joint.links
+        if len(links) > 1:
+            clustered.add(tree.links[links[0]].parent)
+        for i in links:
+            link = tree.links[i]
+            rows[i] += sum(len(contact.selection) for contact in link.contacts)
+            branches[i] += len(link.contacts)
+            parent = tree.links[links[0]].parent
+            if link.motion != "free" and parent >= 0 and rows[i]:
+                rows[parent] += rows[i]
+                branches[parent] += 1
+    # What leaves a cluster by several links arrives together, but has not met before.
     return frozenset(
         i
         for i, link in enumerate(tree.links)
-        if rows[i] > 6 and branches[i] > 1 and link.motion != "free"
+        if rows[i] > 6 and (branches[i] > 1 or i in clustered) and link.motion != "free"
     )
 
 

@@ -28,6 +28,8 @@ class Status(IntEnum):
     """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
     FAILED = 3
     """The back end raised an error; the log says which. Compiled kernels never give it."""
+    SINGULAR_LOOP = 4
+    """A closed loop is singular: its dependent joints do not follow from the independent ones."""
 
 
 class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
@@ -43,7 +45,12 @@ class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
     version: int = 1
 
     def supports(self, problem: Problem) -> str | None:
-        """Return None if the problem can be computed, else the reason for refusal."""
+        """Return None if the problem can be computed, else the reason for refusal.
+
+        Unless an algorithm says otherwise, it knows nothing of couplings and loops.
+        """
+        if problem.robot.is_closed:
+            return f"it is for open chains, and {problem.robot.name!r} has couplings or loops"
         return None
 
 

@@ -22,6 +22,7 @@ from delassus_ros.algorithms.scalars import (
     zeros,
 )
 from delassus_ros.algorithms.spatial import cross_matrix, rotation_of_quaternion
+from delassus_ros.contacts import Contact
 from delassus_ros.model.robot import WORLD, Joint, JointKind
 from delassus_ros.model.spatial import rotation_between
 from delassus_ros.problem import Problem
@@ -58,7 +59,7 @@ class Dense(TracedAlgorithm):
                     mass_matrix[r][c] = mass_matrix[r][c] + contribution[r][c]
             mass_matrix[first][first] = mass_matrix[first][first] + joint.armature
             first += joint.kind.nv
-        rows = contact_jacobian(problem, jacobians, rotations)
+        rows = contact_jacobian(problem, jacobians, rotations, x)
         L, D_inverse = ldl(mass_matrix, "the mass matrix")
         Y = [forward_substitute(L, row) for row in rows]
         Z = [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y]
@@ -115,16 +116,35 @@ def motion_transform(rotation: Matrix, translation: Vector) -> Matrix:
     return top + [[-value for value in lower[r]] + E[r] for r in range(3)]
 
 
-def contact_jacobian(problem: Problem, jacobians: list[Matrix], rotations: list[Matrix]) -> Matrix:
+def contact_jacobian(
+    problem: Problem, jacobians: list[Matrix], rotations: list[Matrix], x: Inputs
+) -> Matrix:
     """Return J (m, nv): rows linear first, in the contacts' own axes or the world's."""
     rows: Matrix = []
     for contact in problem.contacts:
-        frame = problem.robot.frames[contact.frame]
-        pose = frame.placement @ contact.placement
-        twist = matmul(pose.motion_to_child().tolist(), jacobians[frame.body])
+        body = problem.robot.frames[contact.frame].body
+        rotation, translation = pose_of(problem, contact, x)
+        twist = matmul(motion_transform(rotation, translation), jacobians[body])
         twist = twist[3:] + twist[:3]
         if problem.axes == "world":
-            turn = matmul(rotations[frame.body], pose.rotation.tolist())
+            turn = matmul(rotations[body], rotation)
             twist = matmul(turn, twist[:3]) + matmul(turn, twist[3:])
         rows += matmul(contact.selection.tolist(), twist)
     return rows
+
+
+def pose_of(problem: Problem, contact: Contact, x: Inputs) -> tuple[Matrix, Vector]:
+    """Return a contact's rotation and origin in its body."""
+    frame = problem.robot.frames[contact.frame].placement
+    pose = frame @ contact.placement
+    rotation, translation = pose.rotation.tolist(), pose.translation.tolist()
+    if contact.name in problem.moving:
+        first = 3 * problem.moving.index(contact.name)
+        position = [[value] for value in x["contact_positions"][first : first + 3]]
+        moved = matmul(frame.rotation.tolist(), position)
+        translation = [o + m for o, (m,) in zip(frame.translation.tolist(), moved, strict=True)]
+    if contact.name in problem.turning:
+        first = 4 * problem.turning.index(contact.name)
+        turn = rotation_of_quaternion(list(x["contact_orientations"][first : first + 4]))
+        rotation = matmul(frame.rotation.tolist(), turn)
+    return rotation, translation

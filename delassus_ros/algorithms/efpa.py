@@ -7,16 +7,16 @@ Algorithm 2 of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024.
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
 from delassus_ros.algorithms.propagation import (
     FreeBody,
-    Propagator,
     add_products,
-    articulated_bodies,
+    articulated_joints,
     fill,
 )
 from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, Vector, matmul, transpose, zeros
+from delassus_ros.algorithms.scalars import Matrix, matmul, transpose, zeros
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree, rows_of
 from delassus_ros.model.robot import WORLD
@@ -24,7 +24,7 @@ from delassus_ros.problem import Problem
 
 
 @register("efpa")
-class Efpa(TracedAlgorithm):
+class Efpa(OpenChainAlgorithm):
     """EFPA, Algorithm 2 of Sathya, Decré and Swevers (2024)."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -39,35 +39,31 @@ def efpa(tree: Tree, K_own: dict[int, Matrix], x: Inputs) -> Matrix:
     K: list[dict[int, Matrix]] = [{} for _ in tree.links]
     for i, link in enumerate(tree.links):
         K[i] = {contact.index: K_own[contact.index] for contact in link.contacts}
-    joints: list[Propagator | FreeBody] = []
-    KSD: list[dict[int, Vector]] = [{} for _ in tree.links]
-    for joint in articulated_bodies(tree, x):  # lines 3 to 5
+    joints = []
+    KSD: list[dict[int, Matrix]] = [{} for _ in tree.links]
+    for joint in articulated_joints(tree, x):  # lines 3 to 5
         joints.append(joint)
         if isinstance(joint, FreeBody):
             continue
-        for j, rows in K[joint.i].items():  # lines 6 and 7
-            moved, _, KSD[joint.i][j] = joint.to_parent(rows)
-            if joint.parent != WORLD:
-                K[joint.parent][j] = moved
+        for i in joint.links:
+            for j, rows in K[i].items():  # lines 6 and 7
+                moved, _, KSD[i][j] = joint.to_parent(rows, i)
+                if joint.parent != WORLD:
+                    K[joint.parent][j] = moved
     # OmegaK[i][j]: the columns of ⁰Ω_i ⁱK_jᵀ, accelerations of link i per force at j.
     OmegaK: list[dict[int, Matrix]] = [{} for _ in tree.links]
     for joint in reversed(joints):  # lines 8 to 10
-        i = joint.i
-        if not K[i]:
-            continue
         if isinstance(joint, FreeBody):
+            i = joint.i
             OmegaK[i] = {j: [joint.solve(row) for row in rows] for j, rows in K[i].items()}
             continue
-        for j in K[i]:
-            above = zeros(len(KSD[i][j]), 6)
+        for j, own in [pair for i in joint.links for pair in KSD[i].items()]:
+            above = zeros(len(own), 6)
             if joint.parent != WORLD:
                 above = OmegaK[joint.parent][j]
-            OmegaK[i][j] = []
-            for a, ksd in zip(above, KSD[i][j], strict=True):
-                # ᵖΩ_i ⁱK_jᵀ = S D⁻¹ Sᵀ K_jᵀ has one entry.
-                b = joint.to_child(a)
-                b[joint.S] = b[joint.S] + ksd
-                OmegaK[i][j].append(b)
+            for a, ksd in zip(above, own, strict=True):
+                for i, b in joint.accelerations(a, ksd).items():
+                    OmegaK[i].setdefault(j, []).append(b)
     G = zeros(tree.rows, tree.rows)
     for number, first in enumerate(contacts):  # lines 11 and 12
         at = rows_of(first)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from delassus_ros.algorithms.tree import Motion, Turn
+from delassus_ros.contacts import Contact
 from delassus_ros.model.robot import WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Transform, rotation_between
 from delassus_ros.problem import Problem
@@ -25,6 +27,39 @@ _SHIFT = (28, 4)
 _MEETING, _PASSING = 36, 4
 """Operations per entry of a contact's K that is not zero: where its rows meet others, which
 multiply K with several 6×6 matrices, and where they only start towards the root."""
+_CARRIED = 2
+"""Operations per entry of the rotation that takes a moving contact's place to the link."""
+_SOMEWHERE = Transform.from_xyz_rpy((0.31, -0.17, 0.23), (0.7, 0.4, -0.9))
+"""Stands for what is not known of a moving contact's placement; along no axis."""
+
+
+class _Placed(NamedTuple):
+    """A contact on a body, as far as it is known.
+
+    Attributes
+    ----------
+    selection : (k, 6) its rows.
+    pose : in the body's frame.
+    axes : rotations from the body's axes to those that the link's had better be along.
+    moving : the rotation of the frame in which it moves, if it does.
+    """
+
+    selection: Array
+    pose: Transform
+    axes: tuple[Array, ...]
+    moving: Array | None
+
+    @classmethod
+    def of(cls, contact: Contact, frame: Transform) -> _Placed:
+        """Return a contact whose frame is at this pose in the body's."""
+        pose = frame @ contact.placement
+        if contact.moving == "nothing":
+            return cls(contact.selection, pose, (pose.rotation,), None)
+        if contact.moving == "position":
+            somewhere = Transform(pose.rotation, _SOMEWHERE.translation)
+            axes = (pose.rotation, frame.rotation)
+            return cls(contact.selection, somewhere, axes, frame.rotation)
+        return cls(contact.selection, _SOMEWHERE, (frame.rotation,), frame.rotation)
 
 
 class FrameChoice:
@@ -33,12 +68,11 @@ class FrameChoice:
     def __init__(self, problem: Problem) -> None:
         self._joints = problem.robot.joints
         self._children: list[list[int]] = [[] for _ in self._joints]
-        self._contacts: list[list[tuple[Array, Transform]]] = [[] for _ in self._joints]
+        self._contacts: list[list[_Placed]] = [[] for _ in self._joints]
         self._rows = [0] * len(self._joints)
         for contact in problem.contacts:
             frame = problem.robot.frames[contact.frame]
-            pose = frame.placement @ contact.placement
-            self._contacts[frame.body].append((contact.selection, pose))
+            self._contacts[frame.body].append(_Placed.of(contact, frame.placement))
             self._rows[frame.body] += contact.rows
         # What limbs of the same build have in common, as a number per body.
         self._build = [0] * len(self._joints)
@@ -67,10 +101,12 @@ class FrameChoice:
             for v in (direction, origin):
                 angles.add(_to_quarter(math.atan2(v[b], v[a])) if abs(v[a] * v[b]) > SNAP else 0.0)
             slides.add(_foot(unit, direction, origin))
-        for _, pose in self._contacts[i]:
-            turn = frame.rotation.T @ pose.rotation
-            angles.add(_to_quarter(math.atan2(turn[b, a], turn[a, a])))
-            slides.add(float(unit @ (frame.inverse() @ pose).translation))
+        for placed in self._contacts[i]:
+            for axes in placed.axes:
+                turn = frame.rotation.T @ axes
+                angles.add(_to_quarter(math.atan2(turn[b, a], turn[a, a])))
+            if placed.moving is None:
+                slides.add(float(unit @ (frame.inverse() @ placed.pose).translation))
         own = _SHIFT[0] + _SHIFT[1] * min(6, self._rows[i])
 
         def cost(choice: tuple[float, float]) -> tuple[float, ...]:
@@ -130,10 +166,13 @@ class FrameChoice:
                 shifts = _components(rotation_of(turns).T @ origin, axis)
                 total += len(turns) * (_TURN[0] + _TURN[1] * rows)
                 total += shifts * (_SHIFT[0] + _SHIFT[1] * rows)
-        for selection, pose in self._contacts[i]:
-            x = (frame.inverse() @ pose).motion_to_child()
-            K = selection @ np.vstack([x[3:], x[:3]])
+        for placed in self._contacts[i]:
+            x = (frame.inverse() @ placed.pose).motion_to_child()
+            K = placed.selection @ np.vstack([x[3:], x[:3]])
             total += (_MEETING if below else _PASSING) * int((np.abs(K) > SNAP).sum())
+            if placed.moving is not None:
+                turn = frame.rotation.T @ placed.moving
+                total += _CARRIED * int((np.abs(turn) > SNAP).sum())
         return total
 
     def _axes_on(self, i: int, frame: Transform) -> Iterable[tuple[Array, Array]]:

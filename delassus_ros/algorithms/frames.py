@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,19 +28,39 @@ from delassus_ros.algorithms.frame_choice import (
     split,
     steps_of,
 )
-from delassus_ros.algorithms.tree import NO_ENTRY, ContactRows, Link, Motion, Tree, Turn
+from delassus_ros.algorithms.tree import (
+    NO_ENTRY,
+    ContactRows,
+    Link,
+    Motion,
+    MovingPlacement,
+    Tree,
+    Turn,
+)
 from delassus_ros.model.robot import WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
 from delassus_ros.problem import Problem
+
+Placed: TypeAlias = dict[int, tuple[int, Transform]]
+"""Per body its link, and the pose of the link's frame in the body's frame."""
 
 
 @lru_cache(maxsize=8)
 def tree_of(problem: Problem) -> Tree:
     """Return the tree of a problem (the last few are kept)."""
+    if problem.robot.is_closed:
+        from delassus_ros.algorithms.cluster_tree import closed_tree
+
+        return closed_tree(problem)
+    return built(problem)[0]
+
+
+def built(problem: Problem) -> tuple[Tree, Placed]:
+    """Return the spanning tree of a problem, and where its bodies are in it."""
     builder = _Builder(problem)
     for i in range(len(problem.robot.joints)):
         builder.add(i)
-    return builder.tree()
+    return builder.tree(), builder.placed
 
 
 @dataclass
@@ -76,8 +97,7 @@ class _Builder:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._drafts: list[_Draft] = []
-        # Per body: its link, and the pose of the link's frame in the body's frame.
-        self._placed: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
+        self.placed: Placed = {WORLD: (WORLD, Transform())}
         self._choice = FrameChoice(problem)
 
     def add(self, i: int) -> None:
@@ -85,7 +105,7 @@ class _Builder:
         robot = self._problem.robot
         joint = robot.joints[i]
         q_index = NO_ENTRY if joint.kind is JointKind.ROOT else robot.q_offsets[i]
-        parent, parent_frame = self._placed[joint.parent]
+        parent, parent_frame = self.placed[joint.parent]
         placement = joint.placement
         steps = steps_of(joint)
         for step, (motion, direction) in enumerate(steps):
@@ -118,7 +138,7 @@ class _Builder:
                 )
             )  # fmt: skip
             parent, parent_frame, placement = len(self._drafts) - 1, frame, Transform()
-        self._placed[i] = parent, parent_frame
+        self.placed[i] = parent, parent_frame
 
     def tree(self) -> Tree:
         """Return the tree, inertias grouped."""
@@ -168,7 +188,8 @@ class _Builder:
             robot_frame = problem.robot.frames[contact.frame]
             if robot_frame.body != body:
                 continue
-            pose = frame.inverse() @ robot_frame.placement @ contact.placement
+            own = frame.inverse() @ robot_frame.placement
+            pose = own @ contact.placement
             x = pose.motion_to_child()
             motion = snap(np.vstack([x[3:], x[:3]]), 1.0)
             found.append(
@@ -179,6 +200,20 @@ class _Builder:
                     motion=motion.tolist(),
                     selection=contact.selection.tolist(),
                     to_link=snap(pose.rotation, 1.0).tolist(),
+                    moving=self._moving(contact.name, own),
                 )
             )
         return tuple(found)
+
+    def _moving(self, contact: str, frame: Transform) -> MovingPlacement | None:
+        """Return where a contact's placement comes from, for its frame's pose in the link."""
+        problem = self._problem
+        if contact not in problem.moving:
+            return None
+        turns = contact in problem.turning
+        return MovingPlacement(
+            position=3 * problem.moving.index(contact),
+            orientation=4 * problem.turning.index(contact) if turns else None,
+            rotation=snap(frame.rotation, 1.0).tolist(),
+            origin=snap(frame.translation, 1.0).tolist(),
+        )

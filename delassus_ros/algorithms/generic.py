@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from delassus_ros.algorithms.scalars import Matrix, Scalar, Vector
-from delassus_ros.algorithms.tree import ContactRows, Link, Tree
+from delassus_ros.algorithms.tree import ContactRows, Link, LinkCluster, MovingPlacement, Tree
 
 
 def generic(tree: Tree, parameter: Callable[[], Scalar]) -> Tree:
@@ -15,7 +17,11 @@ def generic(tree: Tree, parameter: Callable[[], Scalar]) -> Tree:
     Within one link or contact equal magnitudes are one parameter, so that the symmetry of an
     inertia and the antisymmetry of a cross product stay.
     """
-    return Tree(tuple(_link(link, parameter) for link in tree.links), tree.rows)
+    return replace(
+        tree,
+        links=tuple(_link(link, parameter) for link in tree.links),
+        clusters=tuple(_cluster(cluster, parameter) for cluster in tree.clusters),
+    )
 
 
 class _Constants:
@@ -52,8 +58,19 @@ def _link(link: Link, parameter: Callable[[], Scalar]) -> Link:
         moment=inertia.vector(link.moment),
         rotational=inertia.matrix(link.rotational),
         armature=inertia(link.armature),
+        couple=tuple(inertia.vector(list(link.couple))),
         contacts=tuple(_contact(contact, parameter) for contact in link.contacts),
         placement=None if link.placement is None else pose.matrix(link.placement),
+    )
+
+
+def _cluster(cluster: LinkCluster, parameter: Callable[[], Scalar]) -> LinkCluster:
+    ratio, inertia = _Constants(parameter), _Constants(parameter)
+    jacobian = cluster.jacobian
+    return replace(
+        cluster,
+        jacobian=jacobian if callable(jacobian) else ratio.matrix(jacobian),
+        armature=inertia.matrix(cluster.armature),
     )
 
 
@@ -65,4 +82,42 @@ def _contact(contact: ContactRows, parameter: Callable[[], Scalar]) -> ContactRo
         motion=rows.matrix(contact.motion),
         selection=rows.matrix(contact.selection),
         to_link=rows.matrix(contact.to_link),
+        moving=None if contact.moving is None else _placement(contact.moving, rows),
     )
+
+
+def _placement(moving: MovingPlacement, constants: _Constants) -> MovingPlacement:
+    return replace(
+        moving,
+        rotation=constants.matrix(moving.rotation),
+        origin=constants.vector(moving.origin),
+    )
+
+
+@contextmanager
+def generic_constraints(parameter: Callable[[], Scalar]) -> Iterator[None]:
+    """Make :func:`constants` replace what it is given by unknown numbers."""
+    known: dict[Hashable, _Constants] = {}
+    token = _constraints.set(lambda key: known.setdefault(key, _Constants(parameter)).matrix)
+    try:
+        yield
+    finally:
+        _constraints.reset(token)
+
+
+def constants(key: Hashable) -> Callable[[Matrix], Matrix]:
+    """Return what turns the constants of a coupling or loop into scalars.
+
+    They stay as they are but in a generic trace, where every one but 0 and ±1 becomes a
+    parameter; for one `key` equal magnitudes are one parameter.
+    """
+    return _constraints.get()(key)
+
+
+def _as_they_are(key: Hashable) -> Callable[[Matrix], Matrix]:
+    return lambda values: values
+
+
+_constraints: ContextVar[Callable[[Hashable], Callable[[Matrix], Matrix]]] = ContextVar(
+    "constants of constraints", default=_as_they_are
+)

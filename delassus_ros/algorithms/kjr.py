@@ -16,7 +16,8 @@ V.A of P. Wensing, R. Featherstone, D. E. Orin (ICRA 2012), where the algorithm 
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
 from delassus_ros.algorithms.propagation import (
     FreeBody,
     Propagator,
@@ -33,7 +34,7 @@ from delassus_ros.problem import Problem
 
 
 @register("kjr")
-class Kjr(TracedAlgorithm):
+class Kjr(OpenChainAlgorithm):
     """Kreutz-Delgado, Jain and Rodriguez (1992) with the reuse of Chang and Khatib (2001)."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.scalars import Matrix, Scalar, is_zero, positive, zeros
 from delassus_ros.algorithms.spatial import JointTransform, RigidInertia, contact_rows
@@ -63,7 +64,7 @@ class Freedoms:
 
 
 @register("ltl")
-class Ltl(TracedAlgorithm):
+class Ltl(OpenChainAlgorithm):
     """Featherstone's sparse factorisation of M (2005, 2010)."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -99,6 +100,8 @@ def composite_rigid_bodies(
         j = i
         while tree.links[j].motion != "free" and tree.links[j].parent != WORLD:
             F = transforms[j].force_to_parent(F)
+            if j == i:
+                F = [f + c for f, c in zip(F, (*link.couple, 0.0, 0.0, 0.0), strict=True)]
             j = tree.links[j].parent
             column, above = freedoms.first[j], tree.links[j]
             if above.motion == "free":

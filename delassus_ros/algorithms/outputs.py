@@ -73,8 +73,8 @@ def response(problem: Problem, x: Inputs) -> Matrix:
         if isinstance(joint, FreeBody) or not arriving[joint.i]:
             continue
         numbers = [r for r, _ in arriving[joint.i]]
-        moved, _, KSD = joint.to_parent([row for _, row in arriving[joint.i]])
-        pushed[joint.i] = dict(zip(numbers, KSD, strict=True))
+        moved, _, KSD = joint.to_parent([row for _, row in arriving[joint.i]], joint.i)
+        pushed[joint.i] = dict(zip(numbers, (ksd for (ksd,) in KSD), strict=True))
         if joint.parent != WORLD:
             arriving[joint.parent] += zip(numbers, moved, strict=True)
     result = zeros(problem.robot.nv, tree.rows)

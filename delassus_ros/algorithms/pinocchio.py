@@ -13,6 +13,7 @@ import pinocchio as pin
 
 from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
 from delassus_ros.algorithms.registry import register
+from delassus_ros.contacts import Contact
 from delassus_ros.model.robot import WORLD, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_between
 from delassus_ros.problem import Problem
@@ -100,6 +101,9 @@ class Pinocchio(NumericAlgorithm):
 
     def supports(self, problem: Problem) -> str | None:
         """Refuse outputs besides G: Pinocchio's velocities of planar joints are others."""
+        refusal = super().supports(problem)
+        if refusal:
+            return refusal
         others = [port.name for port in problem.outputs if port.name != "G"]
         return f"it computes only G, not {', '.join(others)}" if others else None
 
@@ -108,7 +112,7 @@ class Pinocchio(NumericAlgorithm):
         robot = PinocchioModel(problem.robot)
         model, data = robot.model, robot.model.createData()
         constraints = pin.StdVec_RigidConstraintModel()
-        poses: list[tuple[int, pin.SE3]] = []
+        joints: list[int] = []
         for contact in problem.contacts:
             frame = problem.robot.frames[contact.frame]
             pose = _se3(robot.body_frame[frame.body] @ frame.placement @ contact.placement)
@@ -118,7 +122,7 @@ class Pinocchio(NumericAlgorithm):
                 else pin.ContactType.CONTACT_6D
             )
             joint = robot.joint_of[frame.body]
-            poses.append((joint, pose))
+            joints.append(joint)
             constraints.append(pin.RigidConstraintModel(kind, model, joint, pose))
         constraint_data = pin.StdVec_RigidConstraintData()
         for constraint in constraints:
@@ -127,14 +131,20 @@ class Pinocchio(NumericAlgorithm):
             contact.kind_name == "selection" for contact in problem.contacts
         )
 
+        placements = [_Placement(problem, contact, robot) for contact in problem.contacts
+                      if contact.moving != "nothing"]  # fmt: skip
+
         def compute(inputs: Arrays, outputs: Arrays) -> Status:
             q = robot.configuration(inputs)
+            for placement in placements:
+                constraints[placement.index].joint1_placement = placement(inputs)
             upper = np.triu(
                 pin.computeDelassusMatrix(model, data, q, constraints, constraint_data)
             )
             G = upper + np.triu(upper, 1).T
             if turned:
                 pin.forwardKinematics(model, data, q)
+                poses = zip(joints, (c.joint1_placement for c in constraints), strict=True)
                 T = _to_axes(problem, [(data.oMi[j] * pose).rotation for j, pose in poses])
                 G = T @ G @ T.T
             if not np.isfinite(G).all():
@@ -143,6 +153,32 @@ class Pinocchio(NumericAlgorithm):
             return Status.OK
 
         return compute
+
+
+class _Placement:
+    """The pose of a moving contact in its Pinocchio joint.
+
+    Attributes
+    ----------
+    index : position of the contact in the contact set.
+    """
+
+    def __init__(self, problem: Problem, contact: Contact, robot: PinocchioModel) -> None:
+        frame = problem.robot.frames[contact.frame]
+        turns = contact.name in problem.turning
+        self.index = problem.contacts.names.index(contact.name)
+        self._frame = _se3(robot.body_frame[frame.body] @ frame.placement)
+        self._position = problem.moving.index(contact.name)
+        self._orientation = problem.turning.index(contact.name) if turns else None
+        self._rotation: Array = contact.placement.rotation
+
+    def __call__(self, inputs: Arrays) -> pin.SE3:
+        """Return the pose at these inputs."""
+        rotation = self._rotation
+        if self._orientation is not None:
+            quaternion = pin.Quaternion(inputs["contact_orientations"][self._orientation])
+            rotation = quaternion.normalized().toRotationMatrix()
+        return self._frame * pin.SE3(rotation, inputs["contact_positions"][self._position])
 
 
 def _to_axes(problem: Problem, rotations: list[Array]) -> Array:

@@ -1,5 +1,8 @@
 """The backward sweep that the propagation algorithms share: articulated bodies, local frames.
 
+A joint is a :class:`Propagator`, the six freedoms of a :class:`FreeBody`, or, where gears, belts
+or loops couple several, a :class:`~delassus_ros.algorithms.cluster_propagation.ClusterPropagator`.
+
 Equation and line numbers are those of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest
 Order Complexity Algorithm for Computing the Delassus Matrix", IEEE RA-L, 2024, whose
 Algorithms 1 to 3 share lines 1 to 5. Quantities of the paper are in the frame of their own
@@ -12,6 +15,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from delassus_ros.algorithms.base import Inputs
+from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.scalars import (
     Matrix,
     Scalar,
@@ -24,6 +28,7 @@ from delassus_ros.algorithms.scalars import (
 )
 from delassus_ros.algorithms.spatial import JointTransform, SpatialInertia
 from delassus_ros.algorithms.tree import Link, Tree
+from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
 
 
@@ -33,16 +38,17 @@ class Propagator:
     Attributes
     ----------
     i : index of the link.
+    links : the same as a list of one.
     parent : index of its parent, or WORLD.
     S : index of the joint's unit direction in a spatial vector.
     D_inverse : D_i⁻¹, equation (7) plus the joint's armature.
     HSD : (6,) H_i S_i D_i⁻¹.
     """
 
-    __slots__ = ("D_inverse", "HSD", "S", "_HS", "_armature", "_transform", "i", "parent")
+    __slots__ = ("D_inverse", "HSD", "S", "_HS", "_armature", "_transform", "i", "links", "parent")
 
     def __init__(self, i: int, link: Link, H: SpatialInertia, x: Inputs) -> None:
-        self.i, self.parent, self.S = i, link.parent, link.freedom
+        self.i, self.links, self.parent, self.S = i, (i,), link.parent, link.freedom
         self._armature = link.armature
         self._HS = H.column(self.S)
         D = self._HS[self.S] + link.armature
@@ -56,14 +62,14 @@ class Propagator:
         kept = [self._armature * h for h in self.HSD]
         return self._transform.inertia_to_parent(H.minus_outer(self._HS, self.HSD, self.S, kept))
 
-    def to_parent(self, K: Matrix) -> tuple[Matrix, Vector, Vector]:
-        """Return rows K P_iᵀ at the parent (line 6), K S and K S D⁻¹."""
-        KS = [row[self.S] for row in K]
-        KSD = [ks * self.D_inverse for ks in KS]
+    def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:
+        """Return rows K P_iᵀ at the parent (line 6), K S and K S D⁻¹; `link` is this one."""
+        KS = [[row[self.S]] for row in K]
+        KSD = [[ks * self.D_inverse] for (ks,) in KS]
         if self.parent == WORLD:
             return [], KS, KSD
         moved = []
-        for row, ks, ksd in zip(K, KS, KSD, strict=True):
+        for row, (ks,), (ksd,) in zip(K, KS, KSD, strict=True):
             through = [row[k] - ks * h for k, h in enumerate(self.HSD)]
             through[self.S] = self._armature * ksd
             moved.append(self._transform.force_to_parent(through))
@@ -79,6 +85,12 @@ class Propagator:
         moved[self.S] = total
         return moved
 
+    def accelerations(self, a: Vector, KSD: Vector) -> dict[int, Vector]:
+        """Return P_iᵀ a + S D⁻¹ Sᵀ K_jᵀ, the acceleration due to a row of K, by link."""
+        b = self.to_child(a)
+        b[self.S] = b[self.S] + KSD[0]
+        return {self.i: b}
+
 
 class FreeBody:
     """A body that moves freely, a root of its own: its articulated inertia H = L D Lᵀ.
@@ -89,10 +101,11 @@ class FreeBody:
     Attributes
     ----------
     i : index of the link.
+    links : the same as a list of one.
     """
 
     def __init__(self, i: int, link: Link, H: SpatialInertia) -> None:
-        self.i, self._name, self._H = i, link.name, H
+        self.i, self.links, self._name, self._H = i, (i,), link.name, H
         self._order = [link.axis, *(k for k in range(6) if k != link.axis)]
 
     @cached_property
@@ -114,29 +127,40 @@ class FreeBody:
         return [ordered[self._order.index(k)] for k in range(6)]
 
 
-def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:
+def articulated_joints(
+    tree: Tree, x: Inputs
+) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
     """Lines 1 to 5: articulated-body inertias H_i, from the leaves to the roots.
 
-    Yields every link's propagator, children before parents, before its inertia moves on to
+    Yields every joint's propagator, children before parents, before its inertia moves on to
     the parent.
     """
     H = [SpatialInertia.of(link) for link in tree.links]
-    for i in reversed(range(len(tree.links))):
-        link = tree.links[i]
-        if link.motion == "free":
-            yield FreeBody(i, link, H[i])
-            continue
-        joint = Propagator(i, link, H[i], x)
-        yield joint
+    for joint in reversed(tree.joints):
+        if isinstance(joint, int):
+            link = tree.links[joint]
+            if link.motion == "free":
+                yield FreeBody(joint, link, H[joint])
+                continue
+            single = Propagator(joint, link, H[joint], x)
+            yield single
+            moved = single.inertia_to_parent(H[joint])
+        else:
+            link = tree.links[joint.links[0]]
+            several = ClusterPropagator(joint, tree, H, x)
+            yield several
+            moved = several.inertia_to_parent()
         if link.parent != WORLD:
-            H[link.parent] = H[link.parent] + joint.inertia_to_parent(H[i])
+            H[link.parent] = H[link.parent] + moved
 
 
-def add_outer(a: Matrix, u: Vector, v: Vector) -> None:
-    """Add u vᵀ, which is symmetric, to the symmetric matrix `a` in place."""
-    for i in range(len(a)):
-        for j in range(i, len(a)):
-            a[i][j] = a[j][i] = a[i][j] + u[i] * v[j]
+def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:
+    """Return the same for an ordinary tree: one without clusters."""
+    for joint in articulated_joints(tree, x):
+        if isinstance(joint, ClusterPropagator):
+            names = ", ".join(repr(tree.links[i].name) for i in joint.links)
+            raise AlgorithmError(f"joints {names} are coupled; expected a tree without clusters")
+        yield joint
 
 
 def add_products(a: Matrix, Z: Matrix, Y: Matrix) -> None:

@@ -7,10 +7,10 @@ Algorithm based on an Equivalent LQR Formulation using Gauss' Principle of Least
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
 from delassus_ros.algorithms.propagation import (
     FreeBody,
-    add_outer,
     add_products,
     articulated_bodies,
     block_diagonal,
@@ -25,7 +25,7 @@ from delassus_ros.problem import Problem
 
 
 @register("pv_osim")
-class PvOsim(TracedAlgorithm):
+class PvOsim(OpenChainAlgorithm):
     """PV-OSIM, Algorithm 1 of Sathya, Decré and Swevers (2024)."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -57,8 +57,8 @@ def pv_osim(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
             add_products(L_i, *joint.halves(K_i))
             fill(G, rows[i], rows[i], L_i)
             continue
-        K_parent, KS, KSD = joint.to_parent(K_i)  # line 6
-        add_outer(L_i, KSD, KS)  # line 7
+        K_parent, KS, KSD = joint.to_parent(K_i, i)  # line 6
+        add_products(L_i, KSD, KS)  # line 7
         if joint.parent == WORLD:
             fill(G, rows[i], rows[i], L_i)  # line 8
             continue

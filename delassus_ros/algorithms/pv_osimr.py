@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
 from delassus_ros.algorithms.propagation import (
     FreeBody,
-    add_outer,
     add_products,
-    articulated_bodies,
+    articulated_joints,
     block_diagonal,
     fill,
 )
@@ -147,26 +147,34 @@ class Node:
 
 
 def paper_nodes(tree: Tree) -> frozenset[int]:
-    """Return the paper's 𝒩 without the roots, section III-A: where more than six rows meet."""
+    """Return the paper's 𝒩 without the roots, section III-A: where more than six rows meet.
+
+    They may arrive together from a cluster that they left by several links.
+    """
     opened = set()
     arriving: list[list[int]] = [
         [len(contact.selection) for contact in link.contacts] for link in tree.links
     ]
-    for i in reversed(range(len(tree.links))):
-        link = tree.links[i]
-        if not arriving[i] or link.motion == "free":
-            continue
-        rows = sum(arriving[i])
-        if len(arriving[i]) > 1 and rows > 6:
-            opened.add(i)
-            rows = 6
-        if link.parent >= 0:
-            arriving[link.parent].append(rows)
+    for joint in reversed(tree.joints):
+        leaving = 0
+        links = (joint,) if isinstance(joint, int) else joint.links
+        parent = tree.links[links[0]].parent
+        for i in links:
+            if not arriving[i] or tree.links[i].motion == "free":
+                continue
+            rows = sum(arriving[i])
+            together = len(arriving[i]) > 1 or not tree.links[i].contacts
+            if together and rows > 6:
+                opened.add(i)
+                rows = 6
+            leaving += rows
+        if leaving and parent >= 0:
+            arriving[parent].append(leaving)
     return frozenset(opened)
 
 
 @register("pv_osimr")
-class PvOsimr(TracedAlgorithm):
+class PvOsimr(OpenChainAlgorithm):
     """PV-OSIMr, Algorithm 3 of Sathya, Decré and Swevers (2024)."""
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
@@ -189,20 +197,28 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, decision: Decisi
     ]
     ground = Node([], decision)
     nodes: list[Node] = []
-    for joint in articulated_bodies(tree, x):
-        branches = arriving[joint.i]
-        if not branches:
+    for joint in articulated_joints(tree, x):
+        leaving: list[Propagated] = []
+        moved: list[tuple[Matrix, Matrix, Matrix]] = []
+        for i in joint.links:
+            branches = arriving[i]
+            if not branches:
+                continue
+            if isinstance(joint, FreeBody):
+                nodes.append(Node(branches, decision, i, root=joint))
+                continue
+            if i in decision.opens:
+                nodes.append(Node(branches, decision, i))
+                leaving.append(past(nodes[-1]))
+            else:
+                leaving.append(joined(branches))
+            moved.append(joint.to_parent(leaving[-1].P, i))  # line 9
+        if isinstance(joint, FreeBody) or not leaving:
             continue
-        if isinstance(joint, FreeBody):
-            nodes.append(Node(branches, decision, joint.i, root=joint))
-            continue
-        if joint.i in decision.opens:
-            nodes.append(Node(branches, decision, joint.i))
-            carried = past(nodes[-1])
-        else:
-            carried = joined(branches)
-        P, PS, PSD = joint.to_parent(carried.P)  # line 9
-        add_outer(carried.Omega, PSD, PS)  # line 10
+        # A cluster joint couples what leaves it by several links.
+        carried = joined(leaving)
+        P, PS, PSD = ([row for rows in part for row in rows] for part in zip(*moved, strict=True))
+        add_products(carried.Omega, PSD, PS)  # line 10
         if joint.parent == WORLD:
             ground.branches.append(carried)
         else:

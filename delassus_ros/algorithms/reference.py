@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mpmath
+import numpy as np
 
 from delassus_ros.algorithms import outputs, scalars
 from delassus_ros.algorithms.base import Outputs, TracedAlgorithm
@@ -34,6 +35,12 @@ def _(x: mpmath.mpf, what: str) -> Any:
     return x
 
 
+@scalars.regular.register
+def _(pivot: mpmath.mpf, least: float, what: str) -> Any:
+    scalars.check_regular(pivot, least, what)
+    return pivot
+
+
 def evaluate(
     problem: Problem,
     algorithm: TracedAlgorithm,
@@ -53,5 +60,8 @@ def evaluate(
         If M is not positive definite there.
     """
     with mpmath.workdps(digits):
-        exact = {name: [mpmath.mpf(float(v)) for v in given] for name, given in inputs.items()}
+        exact = {
+            name: [mpmath.mpf(float(value)) for value in np.ravel(given)]
+            for name, given in inputs.items()
+        }
         return outputs.evaluate(problem, algorithm, exact)

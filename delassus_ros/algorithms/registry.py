@@ -13,7 +13,10 @@ from delassus_ros.algorithms.base import Algorithm
 from delassus_ros.errors import AlgorithmError, unknown
 
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
-_BUILT_IN = ("auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
+_BUILT_IN = (
+    "auto", "c_efpa", "c_pv_osimr", "dense", "efpa", "kjr", "ltl", "projection", "pv_osim",
+    "pv_osimr", "reflected_inertia",
+)  # fmt: skip
 _BACK_ENDS = {
     # On PyPI Pinocchio is called pin; what is called pinocchio there is another package.
     "pinocchio": "needs Pinocchio: pip install pin; ROS: ros-$ROS_DISTRO-pinocchio",

@@ -6,8 +6,8 @@ the robot are plain floats everywhere. Symbolic scalars fold ``0.0 * x`` to ``0.
 ``x + 0.0`` to ``x``, so structural zeros vanish from the trace without special cases.
 
 Arithmetic uses ``+ - * /``. What operators cannot say is here: :func:`sincos`, :func:`sqrt`,
-:func:`select` and :func:`positive`. Each dispatches on the type of its first argument; a new
-kind of number joins by registering with them.
+:func:`select`, :func:`positive` and :func:`regular`. Each dispatches on the type of its first
+argument; a new kind of number joins by registering with them.
 """
 
 from __future__ import annotations
@@ -52,6 +52,16 @@ def positive(x: Any, what: str) -> Scalar:
     raise TypeError(f"positive is not defined for {type(x).__name__}")
 
 
+@singledispatch
+def regular(pivot: Any, least: float, what: str) -> Scalar:
+    """Return `pivot`, which must be larger than `least` in size: else `what` is singular.
+
+    On numbers a violation raises :class:`~delassus_ros.errors.NumericalError`; in a trace it
+    becomes a check whose failure is the kernel's status.
+    """
+    raise TypeError(f"regular is not defined for {type(pivot).__name__}")
+
+
 @sincos.register
 def _(angle: float) -> tuple[float, float]:
     return math.sin(angle), math.cos(angle)
@@ -79,6 +89,25 @@ def check_positive(x: Any, what: str) -> None:
         raise NumericalError(
             f"{what} is {x}, expected > 0: the mass matrix is not positive definite"
         )
+
+
+@regular.register
+def _(pivot: float, least: float, what: str) -> float:
+    check_regular(pivot, least, what)
+    return pivot
+
+
+def check_regular(pivot: Any, least: float, what: str) -> None:
+    """Raise NumericalError naming the loop `what` unless the number is > `least` in size."""
+    if not abs(pivot) > least:
+        raise NumericalError(
+            f"{what} is singular: its dependent joints do not follow from the independent ones"
+        )
+
+
+def absolute(x: Scalar) -> Scalar:
+    """Return |x|."""
+    return select(x, x, -x)
 
 
 def is_zero(x: Scalar) -> bool:

@@ -21,7 +21,14 @@ from delassus_ros.algorithms.scalars import (
     transpose,
     zeros,
 )
-from delassus_ros.algorithms.tree import NO_ENTRY, ContactRows, Link, Tree, Turn
+from delassus_ros.algorithms.tree import (
+    NO_ENTRY,
+    ContactRows,
+    Link,
+    MovingPlacement,
+    Tree,
+    Turn,
+)
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
@@ -73,6 +80,18 @@ class SpatialInertia:
             _symmetric(lambda i, j: entry(self.A[i][j], i, j)),
             [[entry(self.B[i][j], i, 3 + j) for j in range(3)] for i in range(3)],
             _symmetric(lambda i, j: entry(self.C[i][j], 3 + i, 3 + j)),
+        )
+
+    def times(self, a: Vector) -> Vector:
+        """Return H a."""
+        return [dot(row, a) for row in self.matrix()]
+
+    def minus_product(self, u: Vector, v: Vector) -> SpatialInertia:
+        """Return H − u vᵀ, symmetric."""
+        return SpatialInertia(
+            _symmetric(lambda i, j: self.A[i][j] - u[i] * v[j]),
+            [[self.B[i][j] - u[i] * v[3 + j] for j in range(3)] for i in range(3)],
+            _symmetric(lambda i, j: self.C[i][j] - u[3 + i] * v[3 + j]),
         )
 
     def matrix(self) -> Matrix:
@@ -267,15 +286,18 @@ def _accumulate(start: Scalar, u: Vector, v: Vector) -> Scalar:
 def contact_rows(problem: Problem, x: Inputs) -> dict[int, Matrix]:
     """Return per contact its rows K (k×6): link twist, angular first → contact acceleration.
 
-    This is the one place where the API's linear-first order and the choice of axes meet the
-    angular-first order of the algorithms. The selection applies after the axes are chosen.
+    This is the one place where the API's linear-first order, the choice of axes and the
+    placement of moving contacts meet the angular-first order of the algorithms. The selection
+    applies after the axes are chosen.
     """
     tree = Tree.of(problem)
     rotations = _world_rotations(tree, x) if problem.axes == "world" else {}
     rows: dict[int, Matrix] = {}
     for i, link in enumerate(tree.links):
         for contact in link.contacts:
-            if problem.axes == "contact":
+            if contact.moving is not None:
+                rows[contact.index] = _moving_rows(contact, contact.moving, x, rotations.get(i))
+            elif problem.axes == "contact":
                 rows[contact.index] = contact.K
             else:
                 rows[contact.index] = _world_rows(contact, rotations[i])
@@ -287,6 +309,31 @@ def _world_rows(contact: ContactRows, rotation: Matrix) -> Matrix:
     turn, motion = matmul(rotation, contact.to_link), contact.motion
     turned = matmul(turn, motion[:3]) + matmul(turn, motion[3:])
     return matmul(contact.selection, turned)
+
+
+def _moving_rows(
+    contact: ContactRows, moving: MovingPlacement, x: Inputs, rotation: Matrix | None
+) -> Matrix:
+    """Return the rows of a moving contact.
+
+    Parameters
+    ----------
+    rotation : link axes → world axes; None for the contact's own axes.
+    """
+    given = list(x["contact_positions"][moving.position : moving.position + 3])
+    p = [_accumulate(o, row, given) for o, row in zip(moving.origin, moving.rotation, strict=True)]
+    # The axes of the contact's rows as unit vectors d of the link: d·(v + ω × p) and d·ω.
+    if rotation is not None:
+        axes = rotation
+    elif moving.orientation is None:
+        axes = transpose(contact.to_link)
+    else:
+        q = list(x["contact_orientations"][moving.orientation : moving.orientation + 4])
+        axes = transpose(matmul(moving.rotation, rotation_of_quaternion(q)))
+    cross = transpose(cross_matrix(p))
+    moments = matmul(axes, cross)
+    linear = [moment + axis for moment, axis in zip(moments, axes, strict=True)]
+    return matmul(contact.selection, linear + [[*axis, 0.0, 0.0, 0.0] for axis in axes])
 
 
 def _world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:

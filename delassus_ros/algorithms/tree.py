@@ -4,18 +4,20 @@ The body frames of a URDF are wherever its author put them. The cost of a recurs
 them, its result does not, so each link gets a frame chosen for few operations, and inertia that
 a joint cannot feel is counted with its parent; see :mod:`delassus_ros.algorithms.frames` and
 :mod:`delassus_ros.algorithms.base_parameters`. A planar joint becomes two prismatic joints and a
-revolute one with massless links between; a floating joint makes its body *free*.
+revolute one with massless links between; a floating joint makes its body *free*. What gears,
+belts and loops couple is a :class:`LinkCluster`: one joint of several links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from delassus_ros.algorithms.base import Inputs
 from delassus_ros.algorithms.scalars import Matrix, Scalar, Vector
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
@@ -35,8 +37,27 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class MovingPlacement:
+    """What takes the inputs of a moving contact to its link.
+
+    Attributes
+    ----------
+    position : index of the contact's x in the input ``contact_positions``, taken flat.
+    orientation : index of its quaternion in ``contact_orientations``; None where its axes are
+        fixed in its frame.
+    rotation : (3, 3) rotation from the axes of the contact's frame to the link's.
+    origin : (3,) origin of the frame in the link [m].
+    """
+
+    position: int
+    orientation: int | None
+    rotation: Matrix
+    origin: Vector
+
+
+@dataclass(frozen=True, eq=False)
 class ContactRows:
-    """One contact's rows on its link, for zero world rotation.
+    """One contact's rows on its link, for zero world rotation; of a moving one at its own place.
 
     Attributes
     ----------
@@ -47,6 +68,7 @@ class ContactRows:
         linear first.
     selection : (k, 6), linear first.
     to_link : (3, 3) rotation from the contact's axes to the link's.
+    moving : where the placement of a moving contact comes from.
     """
 
     index: int
@@ -55,6 +77,7 @@ class ContactRows:
     motion: Matrix
     selection: Matrix
     to_link: Matrix
+    moving: MovingPlacement | None = None
 
 
 def rows_of(contact: ContactRows) -> list[int]:
@@ -88,6 +111,8 @@ class Link:
     placement, axes : of a free link, the rotations from its joint frame to the parent link and
         from its own axes to its body frame.
     origin : of a free link, its origin in its body frame [m].
+    couple : (3,) moment on the parent link per unit of the joint's acceleration that `moment`
+        and `rotational` do not give: that of a rotor of which only the spin is left [kg·m²].
     """
 
     name: str
@@ -107,6 +132,7 @@ class Link:
     placement: Matrix | None = None
     axes: Matrix | None = None
     origin: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
+    couple: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
 
     @property
     def freedom(self) -> int:
@@ -115,11 +141,45 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
+class LinkCluster:
+    """Links whose joints are coupled: a cluster joint.
+
+    M. Chignoli, N. Adrian, S. Kim, P. Wensing, "A propagation perspective on recursive forward
+    dynamics for systems with kinematic loops", and "Recursive rigid-body dynamics algorithms for
+    systems with kinematic loops", 2023 to 2025.
+
+    Attributes
+    ----------
+    links : parents first; none is free.
+    parent : the link that carries all of them, or WORLD.
+    freedoms : number of independent rates ẏ.
+    jacobian : E = ∂q̇/∂ẏ (links, freedoms), its rows the rates of the links' joints along their
+        coordinate axes; constant, or a function of the inputs.
+    armature : (links, links) joint-side inertia between the joints, besides their own.
+    """
+
+    links: tuple[int, ...]
+    parent: int
+    freedoms: int
+    jacobian: Matrix | Callable[[Inputs], Matrix]
+    armature: Matrix
+
+    def jacobian_at(self, x: Inputs) -> Matrix:
+        """Return E at the inputs."""
+        return self.jacobian(x) if callable(self.jacobian) else self.jacobian
+
+
+@dataclass(frozen=True, eq=False)
 class Tree:
-    """Links, parents first; `rows` is m, the number of rows of G."""
+    """Links, parents first; `rows` is m, the number of rows of G.
+
+    `clusters` are the joints of several links, or of none that is felt; every other link is on a
+    joint of its own.
+    """
 
     links: tuple[Link, ...]
     rows: int
+    clusters: tuple[LinkCluster, ...] = ()
 
     @staticmethod
     def of(problem: Problem) -> Tree:
@@ -143,7 +203,53 @@ class Tree:
             replace(link, contacts=tuple(c for c in link.contacts if c.index in contacts))
             for link in self.links
         ]
-        return Tree(tuple(kept), self.rows)
+        return replace(self, links=tuple(kept))
+
+    def at_carriers(self) -> Tree:
+        """Return the tree with the step over every joint in the frame of the parent link.
+
+        As clusters of one link: a transform meets a link's inertia before the step has filled
+        its zeros.
+        """
+        single = [i for i in self.joints if isinstance(i, int) and self.links[i].motion != "free"]
+        steps = tuple(
+            LinkCluster((i,), self.links[i].parent, 1, [[1.0]], [[0.0]]) for i in single
+        )
+        return replace(self, clusters=(*self.clusters, *steps))
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether every link is on a joint of its own: what open-chain algorithms need."""
+        return not self.clusters
+
+    @cached_property
+    def joints(self) -> tuple[LinkCluster | int, ...]:
+        """Cluster joints, and the links that are on joints of their own; parents first."""
+        grouped = {i for cluster in self.clusters for i in cluster.links}
+        single = [i for i in range(len(self.links)) if i not in grouped]
+        # All links of a cluster descend from the one that carries it.
+        first = {cluster.links[0]: cluster for cluster in self.clusters}
+        return tuple(first.get(i, i) for i in sorted([*single, *first]))
+
+    @cached_property
+    def _joint_of(self) -> dict[int, int]:
+        """Per link, the first link of its joint."""
+        together = {i: cluster.links[0] for cluster in self.clusters for i in cluster.links}
+        return {i: together.get(i, i) for i in range(len(self.links))}
+
+    def _ways(self, i: int) -> dict[int, int]:
+        """Return per joint that moves link i its link on the way to the root, upwards."""
+        parents = {cluster.links[0]: cluster.parent for cluster in self.clusters}
+        ways: dict[int, int] = {}
+        while i != WORLD:
+            joint, link = self._joint_of[i], self.links[i]
+            ways[joint] = i
+            i = WORLD if link.motion == "free" else parents.get(joint, link.parent)
+        return ways
+
+    def root_of(self, i: int) -> int:
+        """Return the root of link i: the first link of a joint on the world, or a free body."""
+        return list(self._ways(i))[-1]
 
     @cached_property
     def link_of(self) -> dict[int, int]:
@@ -164,9 +270,13 @@ class Tree:
         return path
 
     def closest_common_ancestor(self, first: int, second: int) -> int:
-        """Return cca of two contacts' links, or WORLD if their roots differ."""
-        above = set(self.path(self.link_of[first]))
-        return next((i for i in self.path(self.link_of[second]) if i in above), WORLD)
+        """Return cca of two contacts' links, or WORLD if their roots differ.
+
+        Where the contacts' ways meet in a cluster, the link on the way of the first.
+        """
+        ways = self._ways(self.link_of[first])
+        above = self._ways(self.link_of[second])
+        return next((ways[joint] for joint in above if joint in ways), WORLD)
 
 
 _in_place: ContextVar[Tree | None] = ContextVar("tree in place", default=None)

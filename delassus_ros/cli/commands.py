@@ -196,7 +196,11 @@ def _ends(robot: Robot) -> list[str]:
 
 
 def _headline(problem: Problem) -> str:
-    contacts = ", ".join(f"{contact.name} ({contact.kind_name})" for contact in problem.contacts)
+    contacts = ", ".join(
+        f"{contact.name} ({contact.kind_name}"
+        + ("" if contact.moving == "nothing" else f", moving {contact.moving}") + ")"
+        for contact in problem.contacts
+    )  # fmt: skip
     return (
         f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
         f"{problem.axes} axes: {contacts}"

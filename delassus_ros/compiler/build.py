@@ -130,7 +130,7 @@ def _check_against_floats(
 ) -> None:
     """Compare a fresh kernel with its algorithm run on floats, at each configuration of a run."""
     for sample in samples(kernel, problem, seed=0):
-        values = {name: array.tolist() for name, array in sample.inputs.items()}
+        values = {name: array.ravel().tolist() for name, array in sample.inputs.items()}
         try:
             expected = evaluate(problem, algorithm, values)
         except NumericalError:
@@ -163,7 +163,7 @@ def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
         problem.canonical_bytes,
         f"{algorithm.name}\0{algorithm.version}".encode(),
         source,
-        _package_source(),
+        package_source(),
         host_identity().encode(),
     ):
         digest.update(hashlib.sha256(part).digest())
@@ -171,11 +171,11 @@ def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _package_source() -> bytes:
+def package_source() -> bytes:
     """Return a hash of everything in this package that shapes a kernel."""
     root = Path(delassus_ros.__file__).parent
     files = [root / "contacts.py", root / "problem.py"]
-    for part in ("model", "algorithms", "compiler"):
+    for part in ("model", "algorithms", "compiler", "closure"):
         files += sorted((root / part).glob("*.py"))
     digest = hashlib.sha256()
     for file in files:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler import sincos
+from delassus_ros.compiler import python_call, sincos
 from delassus_ros.compiler.graph import (
     ADD,
     CONSTANT,
@@ -41,7 +41,7 @@ from delassus_ros.compiler.program import (
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"
 CALL = "delassus_call"
-"""Kernel and slice in one foreign call with one argument, see :func:`_call`."""
+"""Kernel and slice in one call with one argument, see :func:`_call`."""
 
 # Contraction to fused multiply-add is allowed, reassociation never.
 _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}
@@ -51,7 +51,7 @@ def module(program: Program, kernel: str = KERNEL, slicer: str = SLICE) -> str:
     """Return the IR of a module with the kernel and the slicing routine, under these names."""
     text = [KernelWriter(program).text(kernel), _slice(slicer)]
     if kernel == KERNEL:
-        text.append(_call())
+        text += [_call(), python_call.functions(CALL)]
     return "\n".join([*text, declarations(), ""])
 
 
@@ -213,7 +213,7 @@ class KernelWriter:
         return ""
 
     def _status(self) -> str:
-        """Return the value of NOT_POSITIVE_DEFINITE, NOT_FINITE or OK, one per configuration."""
+        """Return a status, one per configuration; a singular loop comes before its effects."""
         width = self._configurations
         v, i1, i32 = (vector_type(width, element) for element in ("double", "i1", "i32"))
 
@@ -236,12 +236,16 @@ class KernelWriter:
             status = self._w.let(
                 f"select {i1} {finite}, {i32} {status}, {i32} {code(Status.NOT_FINITE)}"
             )
-        if self._program.guards:
-            smallest = self._reduce(self._program.guards, minimum)
-            failed = self._w.let(f"fcmp ole {v} {smallest}, {splat(literal(0.0), width)}")
-            status = self._w.let(
-                f"select {i1} {failed}, {i32} {code(Status.NOT_POSITIVE_DEFINITE)}, {i32} {status}"
-            )
+        for values, failure in (
+            (self._program.guards, Status.NOT_POSITIVE_DEFINITE),
+            (self._program.regular, Status.SINGULAR_LOOP),
+        ):
+            if values:
+                smallest = self._reduce(values, minimum)
+                failed = self._w.let(f"fcmp ole {v} {smallest}, {splat(literal(0.0), width)}")
+                status = self._w.let(
+                    f"select {i1} {failed}, {i32} {code(failure)}, {i32} {status}"
+                )
         return status
 
     def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:
@@ -303,8 +307,8 @@ def _call() -> str:
     """Return ``int32 call(const int64 *binding)``.
 
     The binding holds the addresses of in, out, work and G, the number m, the address of rows,
-    the number k and the address of the k×k matrix of the active rows. A call from Python costs
-    as much again for two more arguments, so everything hangs on one.
+    the number k and the address of the k×k matrix of the active rows: one argument is what
+    a built-in function of Python can carry with it, see :func:`python_call.functions`.
     """
     p, pi = pointer(), pointer("i64")
     names = ("in", "out", "work", "G", "m", "rows", "k", "active")

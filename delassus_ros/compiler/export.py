@@ -21,7 +21,12 @@ from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
 
-_STATUSES = (Status.OK, Status.NOT_POSITIVE_DEFINITE, Status.NOT_FINITE)
+_STATUSES = (
+    Status.OK,
+    Status.NOT_POSITIVE_DEFINITE,
+    Status.NOT_FINITE,
+    Status.SINGULAR_LOOP,
+)
 """What compiled kernels return; the others are those of back ends."""
 
 
@@ -144,6 +149,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target) -> str:
         f"static const int64_t {name}_row_offsets[{len(contacts) + 1}] = {{"
         + ", ".join(str(offset) for offset in contacts.row_offsets)
         + "};",
+        *_placements(problem, name),
         "",
         "/* Compute all outputs. Re-entrant; reads in[], writes out[], row-major; work may be",
         "   null if WORK_SIZE is 0. */",
@@ -173,6 +179,28 @@ def _ports(upper: str, side: str, ports: tuple[Port, ...]) -> list[str]:
         lines.append(f"  {label}_SIZE = {port.size},")
         start += port.size
     return [*lines, f"  {upper}_{side}_SIZE = {start},"]
+
+
+def _placements(problem: Problem, name: str) -> list[str]:
+    """Return what says which contact each row of the inputs for moving ones belongs to."""
+    lines = []
+    for what, port, contacts, meaning in (
+        ("moving", "contact_positions", problem.moving, "x, y, z [m] in the contact's frame"),
+        ("turning", "contact_orientations", problem.turning,
+         "unit quaternion x, y, z, w from the contact's axes to its frame's"),
+    ):  # fmt: skip
+        if not contacts:
+            continue
+        values = problem.placements[port].ravel().tolist()
+        lines += [
+            f"/* The contact of each row of {port}: {meaning}.",
+            "   Then the rows of the contacts' own places, to begin with. */",
+            _strings(f"{name}_{what}", contacts),
+            f"static const double {name}_{port}[{len(values)}] = {{"
+            + ", ".join(map(repr, values))
+            + "};",
+        ]
+    return lines
 
 
 def _strings(name: str, values: tuple[str, ...] | list[str]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from delassus_ros.algorithms import scalars
+from delassus_ros.algorithms.base import Status
 from delassus_ros.errors import CompilerError
 
 # Node kinds: (kind, operand, operand[, operand]); operands are node indices, except for
@@ -29,10 +30,20 @@ Node: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Guard:
-    """A node that must be positive at run time, and what it is."""
+    """A node that must be positive at run time.
+
+    Attributes
+    ----------
+    index : the node.
+    what : what it is, or what it is about.
+    owner : the node that is good for nothing otherwise; the guard matters if that one does.
+    status : of the kernel if the node is not positive.
+    """
 
     index: int
     what: str
+    owner: int
+    status: Status = Status.NOT_POSITIVE_DEFINITE
 
 
 class Graph:
@@ -90,6 +101,13 @@ class Graph:
                 needed[i] = True
                 stack += operands(self.nodes[i])
         return [i for i, used in enumerate(needed) if used]
+
+
+def needed(graph: Graph, outputs: list[int]) -> tuple[list[int], list[Guard]]:
+    """Return the nodes that outputs and their guards depend on, operands first, and the guards."""
+    alive = set(graph.live(outputs))
+    guards = [guard for guard in dict.fromkeys(graph.guards) if guard.owner in alive]
+    return graph.live([*outputs, *(guard.index for guard in guards)]), guards
 
 
 def operands(node: Node) -> tuple[int, ...]:
@@ -261,5 +279,13 @@ def _(x: Symbol, positive: object, otherwise: object) -> Symbol:
 
 @scalars.positive.register
 def _(x: Symbol, what: str) -> Symbol:
-    x.graph.guards.append(Guard(x.index, what))
+    x.graph.guards.append(Guard(x.index, what, x.index))
     return x
+
+
+@scalars.regular.register
+def _(pivot: Symbol, least: float, what: str) -> Symbol:
+    margin = scalars.absolute(pivot) - least
+    guard = Guard(margin.index, what, pivot.index, Status.SINGULAR_LOOP)
+    pivot.graph.guards.append(guard)
+    return pivot

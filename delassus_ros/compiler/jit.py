@@ -117,6 +117,11 @@ def _emit(ir: str, machine: llvm.TargetMachine) -> bytes:
             raise CompilerError(f"LLVM refused the generated code: {error}") from error
 
 
+def provide(name: str, address: int) -> None:
+    """Tell LLVM where a function is that code to be loaded calls."""
+    llvm.add_symbol(name, address)
+
+
 class LoadedCode:
     """Machine code in memory; freed when this object is, so keep it while calling into it."""
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
-from delassus_ros.compiler.emit import CALL
 from delassus_ros.compiler.jit import LoadedCode
+from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls
 from delassus_ros.compiler.trace import OperationCount
 from delassus_ros.problem import Port, Problem
 
 Array = NDArray[np.float64]
 
-# PYFUNCTYPE keeps the GIL: releasing it for a microsecond costs milliseconds to get it back
-# when another thread is busy.
-_CALL_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _log = logging.getLogger(__name__)
 _K = 6
 """Entry of a binding that holds the number of active rows."""
@@ -37,9 +32,12 @@ class BoundKernel(ABC):
     inputs : writable arrays by port name; fill them, then call :attr:`run`.
     outputs : arrays by port name, valid after :attr:`run` returned 0.
     run : computes; returns the :class:`~delassus_ros.algorithms.base.Status` as an int.
+    run_at : writes a contiguous array of doubles to the input ``q``, then computes; returns
+        :data:`~delassus_ros.compiler.python_call.NOT_TAKEN` for any other argument.
     """
 
     run: Callable[[], int]
+    run_at: Callable[[object], int]
 
     def __init__(self, inputs: Arrays, outputs: Arrays) -> None:
         self.inputs: Mapping[str, Array] = MappingProxyType(dict(inputs))
@@ -89,11 +87,15 @@ class CompiledKernel(Kernel):
         super().__init__(problem)
         self.operations = operations
         self.code = code
+        link()
         self._loaded = LoadedCode(code)
-        self.call = _CALL_TYPE(self._loaded.address(CALL))
 
     def bind(self) -> BoundKernel:
-        """Return a binding with fresh buffers; a call to it holds the GIL."""
+        """Return a binding with fresh buffers.
+
+        A call to it holds the GIL: to release it for a microsecond costs milliseconds to get it
+        back when another thread is busy.
+        """
         return _CompiledBinding(self)
 
 
@@ -102,7 +104,6 @@ class _CompiledBinding(BoundKernel):
         block_in, inputs = _block(kernel.inputs)
         block_out, outputs = _block(kernel.outputs)
         super().__init__(inputs, outputs)
-        self._kernel = kernel  # owns the code that is called
         G = outputs["G"]
         m = G.shape[0]
         self._rows = array("q", range(m))
@@ -114,7 +115,12 @@ class _CompiledBinding(BoundKernel):
                 self._rows.buffer_info()[0], m, self._active.ctypes.data,
             ],
         )  # fmt: skip
-        self.run = partial(kernel.call, self._binding.buffer_info()[0])
+        q = inputs["q"]
+        calls = python_calls(
+            kernel._loaded, self._binding.buffer_info()[0], q.ctypes.data, q.size,
+            owner=(kernel, self._binding, self._rows, self._active, block_in, block_out),
+        )  # fmt: skip
+        self.run, self.run_at = calls.run, calls.run_at
 
     def select(self, rows: Sequence[int]) -> Array:
         """Choose rows; see the base class."""
@@ -149,14 +155,12 @@ class NumericKernel(Kernel):
 
 
 class _NumericBinding(BoundKernel):
-    def __init__(
-        self, kernel: NumericKernel, compute: Callable[[Arrays, Arrays], Status]
-    ) -> None:
+    def __init__(self, kernel: NumericKernel, compute: Callable[[Arrays, Arrays], Status]) -> None:
         super().__init__(_block(kernel.inputs)[1], _block(kernel.outputs)[1])
         self._report = kernel.report
         self._compute = compute
         self._index: tuple[NDArray[np.intp], ...] | None = None
-        self.run = self._run
+        self.run, self.run_at = self._run, self._run_at
 
     def select(self, rows: Sequence[int]) -> Array:
         """Choose rows; see the base class."""
@@ -177,6 +181,13 @@ class _NumericBinding(BoundKernel):
         if self._index is not None and status == Status.OK:
             self._views[len(self._index[0])][...] = self.outputs["G"][self._index]
         return status
+
+    def _run_at(self, q: object) -> int:
+        own = self.inputs["q"]
+        if not isinstance(q, np.ndarray) or q.dtype != own.dtype or q.shape != own.shape:
+            return NOT_TAKEN
+        own[...] = q
+        return self._run()
 
 
 def aligned_zeros(size: int) -> Array:

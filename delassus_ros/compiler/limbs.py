@@ -19,7 +19,8 @@ class LimbGroup:
 
     Attributes
     ----------
-    inputs : per limb, the positions in the input block of its joints' coordinates.
+    inputs : per limb, the positions in the input block of its joints' coordinates and of its
+        contacts' placements.
     contacts : per limb, the indices of its contacts, alike from limb to limb.
     """
 
@@ -44,7 +45,7 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
     signatures: dict[int, Any] = {}
     members: dict[int, list[int]] = {}
     for i in reversed(range(len(robot.joints))):
-        rows = tuple(problem.contacts[c].rows for c in contacts[i])
+        rows = tuple((problem.contacts[c].rows, problem.contacts[c].moving) for c in contacts[i])
         below = tuple(signatures[k] for k in children[i])
         signatures[i] = (robot.joints[i].kind, robot.joints[i].armature > 0, rows, below)
         members[i] = [i] + [k for child in children[i] for k in members[child]]
@@ -52,6 +53,7 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
     alike: dict[Any, list[int]] = defaultdict(list)
     for i in range(len(robot.joints)):
         alike[signatures[i]].append(i)
+    placements = _placements(problem)
     groups = []
     for roots in alike.values():
         disjoint = [i for i in roots if not any(i in members[k] for k in roots if k != i)]
@@ -66,12 +68,31 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
                         for k in members[i]
                         for offset in range(robot.joints[k].kind.nq)
                     )
+                    | {position for k in members[i] for c in contacts[k]
+                       for position in placements[c]}
                     for i in disjoint
                 ),
                 tuple(tuple(c for k in members[i] for c in contacts[k]) for i in disjoint),
             )
         )
     return sorted(groups, key=lambda group: -len(group.inputs))
+
+
+def _placements(problem: Problem) -> list[list[int]]:
+    """Return per contact the positions in the input block of what moves it."""
+    found: dict[str, list[int]] = {contact.name: [] for contact in problem.contacts}
+    start = 0
+    for port in problem.inputs:
+        owners: tuple[str, ...] = ()
+        if port.name == "contact_positions":
+            owners = problem.moving
+        elif port.name == "contact_orientations":
+            owners = problem.turning
+        for k, name in enumerate(owners):
+            first = start + k * port.shape[1]
+            found[name] += range(first, first + port.shape[1])
+        start += port.size
+    return list(found.values())
 
 
 def _implied(

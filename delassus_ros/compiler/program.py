@@ -53,13 +53,15 @@ class Program:
     ----------
     instructions : operands before users.
     outputs : position of each entry of the output block.
-    guards : positions of values that must be positive in every lane.
+    guards : positions of values that must be positive for G to exist.
+    regular : positions of values that must be positive for the loops not to be singular.
     checked : positions of values whose sum must be finite.
     """
 
     instructions: list[Instruction] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     guards: list[int] = field(default_factory=list)
+    regular: list[int] = field(default_factory=list)
     checked: list[int] = field(default_factory=list)
 
 

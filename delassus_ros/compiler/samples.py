@@ -32,11 +32,12 @@ class Sample:
 
 
 def sample_inputs(ports: tuple[Port, ...], problem: Problem, seed: int) -> dict[str, Array]:
-    """Return random inputs that make sense: joints within ±π, unit quaternions."""
+    """Return random inputs that make sense: joints and places within ±π, unit quaternions."""
     rng = np.random.default_rng(seed)
     inputs = {port.name: rng.uniform(-np.pi, np.pi, port.shape) for port in ports}
-    if "base_orientation" in inputs:
-        inputs["base_orientation"] /= np.linalg.norm(inputs["base_orientation"])
+    for name in ("base_orientation", "contact_orientations"):
+        if name in inputs:
+            inputs[name] /= np.linalg.norm(inputs[name], axis=-1, keepdims=True)
     robot = problem.robot
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         if joint.kind.nq == 7:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import alike_outputs, limb_groups
@@ -112,7 +113,10 @@ class _Scheduler:
         for i in [*trace.outputs, *(guard.index for guard in trace.guards)]:
             self._require((False, i))
         program.outputs = [self._position[False, n] for n in trace.outputs]
-        program.guards = [self._position[False, guard.index] for guard in trace.guards]
+        for guard in trace.guards:
+            singular = guard.status is Status.SINGULAR_LOOP
+            positions = program.regular if singular else program.guards
+            positions.append(self._position[False, guard.index])
         program.checked = [program.outputs[position] for position in self._checked]
         return program
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.generic import generic as generic_tree
+from delassus_ros.algorithms.generic import generic_constraints
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
@@ -24,6 +25,7 @@ from delassus_ros.compiler.graph import (
     SUB,
     Graph,
     Guard,
+    needed,
     operands,
 )
 from delassus_ros.errors import CompilerError
@@ -63,7 +65,7 @@ class Trace:
     Attributes
     ----------
     graph : all nodes.
-    live : indices of the nodes that the outputs need, operands first.
+    live : indices of the nodes that outputs and guards need, operands first.
     outputs : node of each entry of the output block, in order.
     guards : values that must be positive, those that the outputs depend on.
     """
@@ -121,7 +123,8 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
         position += port.size
     try:
         if generic:
-            with generic_tree(Tree.of(problem), graph.parameter).in_place():
+            tree = generic_tree(Tree.of(problem), graph.parameter)
+            with tree.in_place(), generic_constraints(graph.parameter):
                 results = evaluate(problem, algorithm, inputs)
         else:
             results = evaluate(problem, algorithm, inputs)
@@ -142,7 +145,5 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
                 f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
             )
         outputs += [graph.index_of(value) for row in rows for value in row]
-    live = graph.live(outputs)
-    alive = set(live)
-    guards = [guard for guard in dict.fromkeys(graph.guards) if guard.index in alive]
+    live, guards = needed(graph, outputs)
     return Trace(graph, live, outputs, guards)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import unknown
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.node.reasons import Complaint, Reason
 
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
@@ -26,6 +27,8 @@ class ContactInput:
     Parameters
     ----------
     contacts : all contacts that may be active.
+    timeout : time without a set from which on the present one is too old [s]; infinite for
+        never. A set counts from its arrival, as its stamp may be that of the last change.
 
     Attributes
     ----------
@@ -34,9 +37,22 @@ class ContactInput:
     degraded : a contact outside the layout is in contact, so that the matrix lacks its rows.
     """
 
-    def __init__(self, contacts: ContactSet) -> None:
+    def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
         self._known = contacts.names
+        self.set_timeout(timeout)
         self.forget()
+
+    def set_timeout(self, timeout: float) -> None:
+        """Change the timeout [s].
+
+        Raises
+        ------
+        InputError
+            If it is not positive.
+        """
+        if not timeout > 0.0:
+            raise InputError(f"contacts timeout is {timeout}; expected a positive time in s")
+        self._timeout = timeout * 1e9
 
     def forget(self) -> None:
         """Have no set to go by, as before the first one."""
@@ -44,20 +60,43 @@ class ContactInput:
         self.reasons = Reason.NO_CONTACTS_RECEIVED
         self.degraded = False
         self._status: Mapping[str, int] = {}
+        self._arrived = 0
+
+    def stale(self, now: int) -> Complaint | None:
+        """Return what there is to say if the present set is too old, or None.
+
+        Parameters
+        ----------
+        now : time of the node's clock [ns]; 0 while that has no time yet.
+        """
+        age = now - self._arrived
+        if age <= self._timeout or self.active is None or not self._arrived or not now:
+            return None
+        return Complaint(
+            Reason.CONTACTS_STALE,
+            f"no set of active contacts has come for {1e-9 * age:.3g} s, at most "
+            f"{1e-9 * self._timeout:g} s are allowed (contacts_timeout); who publishes it has to "
+            "repeat it at 10 Hz or more",
+        )
 
     def status(self, contacts: Sequence[str]) -> list[int]:
         """Return the status of each of these contacts of the layout in the present set."""
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
 
-    def read(self, names: Sequence[str], status: Sequence[int]) -> Complaint | None:
+    def read(self, names: Sequence[str], status: Sequence[int], now: int = 0) -> Complaint | None:
         """Take a set of contacts with one status each, as in delassus_msgs/ActiveContacts.
+
+        Parameters
+        ----------
+        now : time of the node's clock [ns]; 0 for a set that never gets too old.
 
         Returns
         -------
         None, or what is wrong with it.
         """
         complaint = self._contradiction(names, status)
+        self._arrived = now
         if complaint is not None:
             self.forget()
             self.reasons = complaint.reason

@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
 from delassus_ros.errors import unknown
-from delassus_ros.settings import CHOICES, CONTACT_DEFAULTS, DEFAULTS, KINDS
+from delassus_ros.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
 
 _ARRAYS = {
     "contacts.names": Parameter.Type.STRING_ARRAY,
@@ -41,6 +41,8 @@ _CONTACT_DESCRIPTIONS = {
     "xyz": "Position of the contact in its frame: x, y, z [m].",
     "rpy": "Orientation of the contact in its frame: roll, pitch, yaw [rad].",
     "selection": "Rows of a (k, 6) matrix, linear first, for kind 'selection'.",
+    "moving": "What of the placement is an input, for exported kernels; the node takes only "
+    "'nothing'.",
 }
 _OTHERS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
 """Beginnings of parameters that are rclpy's."""
@@ -83,7 +85,7 @@ def declare_contacts(node: Node) -> None:
         for key, default in CONTACT_DEFAULTS.items():
             name = f"contacts.{contact}.{key}"
             if not node.has_parameter(name):
-                choices = KINDS if key == "kind" else ()
+                choices = CONTACT_CHOICES.get(key, ())
                 _declare(node, name, default, _CONTACT_DESCRIPTIONS[key], choices)
 
 
@@ -107,7 +109,7 @@ def refusal(name: str, value: Any, configured: bool) -> str | None:
         )
     if key in _NUMBERS and not _is_numbers(Parameter(name, value=value)):
         return f"{name!r} is {value!r}; expected a list of numbers"
-    choices = CHOICES.get(name) or (KINDS if key == "kind" else None)
+    choices = CONTACT_CHOICES.get(key) if of_contact else CHOICES.get(name)
     if choices and value not in choices:
         return unknown(key, str(value), choices, plural=key)
     return None

@@ -7,18 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import rclpy
-from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from delassus_msgs_py import MessageError, active_names, matrix_to_numpy
+from delassus_msgs_py import MessageError, active_names
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.utilities import try_shutdown
 
-from delassus_ros.sim.agreement import Agreement, Sample
+from delassus_ros.sim.agreement import Agreement
+from delassus_ros.sim.samples import nanoseconds, sample_of
 from delassus_ros.sim.stopping import StopRequest
 from delassus_ros.sim.view import View, describe_agreement, milliseconds
 
@@ -130,37 +129,22 @@ class MonitorNode(Node):
         return [f"publishers: {', '.join(seen)}", self._invalid()]
 
     def _on_contacts(self, message: ActiveContacts, _arrival: int) -> None:
-        self.agreement.add_contacts(_nanoseconds(message.header.stamp), active_names(message))
+        self.agreement.add_contacts(nanoseconds(message.header.stamp), active_names(message))
 
     def _on_reference(self, message: DelassusMatrix, _arrival: int) -> None:
-        self.agreement.add_reference(_sample(message))
+        self.agreement.add_reference(sample_of(message))
 
     def _on_matrix(self, message: DelassusMatrix, arrival: int) -> None:
         if message.validity == DelassusMatrix.VALIDITY_INVALID:
-            stamp = _nanoseconds(message.header.stamp)
+            stamp = nanoseconds(message.header.stamp)
             self.agreement.add_invalid(stamp, message.sequence, message.reasons)
             return
-        sample = _sample(message)
+        sample = sample_of(message)
         self.agreement.add_matrix(sample, message.sequence, 1e-9 * (arrival - sample.stamp))
 
 
 def _ignore(_message: object) -> None:
     """Stand in for the callback that a subscription has to have."""
-
-
-def _nanoseconds(stamp: Time) -> int:
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
-
-
-def _sample(message: DelassusMatrix) -> Sample:
-    matrix = np.array(matrix_to_numpy(message), copy=True)
-    return Sample(
-        stamp=_nanoseconds(message.header.stamp),
-        contacts=tuple(message.contacts),
-        offsets=tuple(message.row_offsets),
-        matrix=matrix,
-        contacts_stamp=_nanoseconds(message.contacts_stamp) or None,
-    )
 
 
 def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:

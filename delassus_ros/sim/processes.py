@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 _PR_SET_PDEATHSIG = 1
+_TAIL = 16384  # bytes of output that are looked at
 _STEPS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
 
 
@@ -74,11 +77,43 @@ class Child:
             return False
         return True
 
+    def memory(self) -> float:
+        """Return its resident memory, MB (Linux).
+
+        Raises
+        ------
+        ProcessLookupError
+            It has ended.
+        """
+        found = re.search(r"^VmRSS:\s+(\d+) kB$", self._read("status"), re.MULTILINE)
+        if found is None:
+            raise ProcessLookupError(f"{self.name} has ended")
+        return float(found[1]) / 1024.0
+
+    def processor_time(self) -> float:
+        """Return the processor time that it has used, s (Linux).
+
+        Raises
+        ------
+        ProcessLookupError
+            It has ended.
+        """
+        fields = self._read("stat").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
+
+    def _read(self, file: str) -> str:
+        """Return what the system says of the process."""
+        try:
+            return Path(f"/proc/{self.pid}/{file}").read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise ProcessLookupError(f"{self.name} has ended") from error
+
     def tail(self, lines: int = 20) -> str:
         """Return the last lines of its output, stdout and stderr together."""
-        size = self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(size - 16384, 0))
-        text = self._output.read().decode("utf-8", "replace")
+        # Without moving the offset, at which the process goes on to write.
+        number = self._output.fileno()
+        start = max(os.fstat(number).st_size - _TAIL, 0)
+        text = os.pread(number, _TAIL, start).decode("utf-8", "replace")
         return "\n".join(text.splitlines()[-lines:])
 
     def close(self) -> None:
@@ -122,6 +157,10 @@ class Children:
         self.stop()
         for child in self._children:
             child.close()
+
+    def __getitem__(self, name: str) -> Child:
+        """Return the one of a name; KeyError if there is none."""
+        return {child.name: child for child in self._children}[name]
 
     def dead(self) -> list[Child]:
         """Return those that have ended by themselves."""

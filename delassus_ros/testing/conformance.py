@@ -15,15 +15,23 @@ import numpy as np
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.algorithms.spatial import rotation_of_quaternion
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
 from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform
 from delassus_ros.model.robot import WORLD
 from delassus_ros.model.spatial import Array
-from delassus_ros.problem import Problem
+from delassus_ros.placements import PLACEMENTS
+from delassus_ros.problem import Axes, Problem
 from delassus_ros.solver import DelassusSolver
-from delassus_ros.testing.random_trees import ALL, SIMPLE, random_inertia, random_problem
+from delassus_ros.testing.random_trees import (
+    ALL,
+    SIMPLE,
+    kind_of,
+    random_inertia,
+    random_problem,
+)
 
 TOLERANCE = 1e-10
 """Relative, Frobenius; over all of G and per pair of contacts."""
@@ -42,6 +50,23 @@ def agrees_with_the_definition(name: str) -> None:
         expected = textbook(problem, inputs)
         error = relative_error(problem, G, expected)
         _require(error <= TOLERANCE, name, label, f"relative error {error:.1e}")
+
+
+def moving_contacts_equal_fixed_ones(name: str) -> None:
+    """Check that moving contacts give what contacts give that are fixed where they are."""
+    for problem, label in _problems(name):
+        if not problem.moving:
+            continue
+        inputs = sample_inputs(problem.inputs, problem, seed=5)
+        fixed = fixed_there(problem, inputs)
+        solver = DelassusSolver(problem, name, cache=False)
+        there = {k: v for k, v in inputs.items() if k not in PLACEMENTS}
+        expected = _solve(DelassusSolver(fixed, name, cache=False), there)
+        error = relative_error(problem, _solve(solver, inputs), expected)
+        _require(error <= TOLERANCE, name, label, f"relative error {error:.1e} to fixed ones")
+        own = _solve(DelassusSolver(fixed_there(problem, {}), name, cache=False), there)
+        error = relative_error(problem, _solve(solver, there), own)
+        _require(error <= TOLERANCE, name, label, f"relative error {error:.1e} before they move")
 
 
 def is_symmetric_and_positive(name: str) -> None:
@@ -137,7 +162,8 @@ def floats_and_machine_code_agree(name: str) -> None:
     for problem, label in _problems(name):
         solver = DelassusSolver(problem, name, cache=False)
         inputs = sample_inputs(problem.inputs, problem, seed=11)
-        floats = algorithm.evaluate(problem, {k: v.tolist() for k, v in inputs.items()})["G"]
+        values = {port: array.ravel().tolist() for port, array in inputs.items()}
+        floats = algorithm.evaluate(problem, values)["G"]
         error = relative_error(problem, _solve(solver, inputs), np.array(floats, dtype=float))
         _require(error <= TOLERANCE, name, label, f"kernel and floats differ by {error:.1e}")
         counted = solver.operations is not None and solver.operations.total > 0
@@ -146,6 +172,7 @@ def floats_and_machine_code_agree(name: str) -> None:
 
 CHECKS: tuple[Callable[[str], None], ...] = (
     agrees_with_the_definition,
+    moving_contacts_equal_fixed_ones,
     is_symmetric_and_positive,
     active_contacts_are_blocks,
     is_repeatable,
@@ -161,8 +188,36 @@ def textbook(problem: Problem, inputs: dict[str, Array]) -> Array:
     dense = algorithms.get("dense")
     if not isinstance(dense, TracedAlgorithm):
         raise ConformanceError("the algorithm 'dense' is not the built-in one")
-    values = {name: array.tolist() for name, array in inputs.items()}
+    values = {name: array.ravel().tolist() for name, array in inputs.items()}
     return np.array(dense.evaluate(problem, values)["G"], dtype=float)
+
+
+def fixed_there(problem: Problem, inputs: Mapping[str, Array]) -> Problem:
+    """Return the problem with its moving contacts fixed where `inputs` place them.
+
+    Where there is no such input a contact stays at its own placement.
+    """
+    contacts = []
+    for contact in problem.contacts:
+        rotation, place = contact.placement.rotation, contact.placement.translation
+        if contact.name in problem.moving and "contact_positions" in inputs:
+            place = inputs["contact_positions"][problem.moving.index(contact.name)]
+        if contact.name in problem.turning and "contact_orientations" in inputs:
+            q = inputs["contact_orientations"][problem.turning.index(contact.name)]
+            rotation = np.array(rotation_of_quaternion(q.tolist()))
+        placement = Transform(rotation, place)
+        contacts.append(Contact(contact.name, contact.frame, kind_of(contact), placement))
+    return Problem(problem.robot, contacts, problem.axes, [p.name for p in problem.outputs])
+
+
+def placements_of(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Return inputs for moving contacts by contact, as :meth:`DelassusSolver.solve` takes them."""
+    owners = {"contact_positions": problem.moving, "contact_orientations": problem.turning}
+    return {
+        port: dict(zip(names, inputs[port], strict=True))
+        for port, names in owners.items()
+        if port in inputs
+    }
 
 
 def relative_error(problem: Problem, G: Array, expected: Array) -> float:
@@ -183,12 +238,15 @@ def relative_error(problem: Problem, G: Array, expected: Array) -> float:
 
 
 def _all_problems() -> Iterator[tuple[Problem, str]]:
-    for seed, kinds, axes in (
-        (1, SIMPLE, "contact"), (4, SIMPLE, "contact"), (2, SIMPLE, "world"),
-        (9, ALL, "contact"), (6, ALL, "world"),
-    ):  # fmt: skip
-        problem = random_problem(seed, kinds, "world" if axes == "world" else "contact", 9)
-        yield problem, f"random tree {seed}, {axes} axes, base {problem.robot.base}"
+    cases: tuple[tuple[int, tuple[JointKind, ...], Axes, bool], ...] = (
+        (1, SIMPLE, "contact", False), (4, SIMPLE, "contact", False), (2, SIMPLE, "world", False),
+        (9, ALL, "contact", False), (6, ALL, "world", False),
+        (10, SIMPLE, "contact", True), (1, ALL, "world", True),
+    )  # fmt: skip
+    for seed, kinds, axes, moving in cases:
+        problem = random_problem(seed, kinds, axes, 9, moving)
+        contacts = ", moving contacts" if moving else ""
+        yield problem, f"random tree {seed}, {axes} axes, base {problem.robot.base}{contacts}"
 
 
 def _problems(name: str) -> Iterator[tuple[Problem, str]]:
@@ -210,8 +268,12 @@ def _massless_leaf() -> Robot:
     return Robot("massless leaf", joints, [Body("b0", inertia), Body("b1", Inertia())], frames)
 
 
-def _solve(solver: DelassusSolver, inputs: dict[str, Array]) -> Array:
-    return solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation")).matrix
+def _solve(solver: DelassusSolver, inputs: Mapping[str, Array]) -> Array:
+    return solver.solve(
+        inputs["q"],
+        base_orientation=inputs.get("base_orientation"),
+        **placements_of(solver.problem, inputs),
+    ).matrix
 
 
 def _fill(ports: Mapping[str, Array], values: dict[str, Array]) -> None:

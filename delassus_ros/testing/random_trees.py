@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.contacts import MOVING, Contact, ContactSet
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Axes, Problem
@@ -93,8 +93,29 @@ def random_problem(
     kinds: tuple[JointKind, ...] = SIMPLE,
     axes: Axes = "contact",
     largest: int = 14,
+    moving: bool = False,
 ) -> Problem:
-    """Return the problem of a seed."""
+    """Return the problem of a seed.
+
+    Parameters
+    ----------
+    moving : let the first contact's pose and most others' positions or poses be inputs.
+    """
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, kinds, largest)
-    return Problem(robot, random_contacts(rng, robot), axes)
+    contacts = random_contacts(rng, robot)
+    return Problem(robot, set_moving(rng, contacts) if moving else contacts, axes)
+
+
+def set_moving(rng: np.random.Generator, contacts: ContactSet) -> ContactSet:
+    """Return the contacts with the first one's pose and most others' positions as inputs."""
+    draws = ["pose", *(MOVING[rng.integers(3)] for _ in contacts[1:])]
+    return ContactSet(
+        Contact(c.name, c.frame, kind_of(c), c.placement, moves)
+        for c, moves in zip(contacts, draws, strict=True)
+    )
+
+
+def kind_of(contact: Contact) -> str | ArrayLike:
+    """Return what makes another contact of the same kind."""
+    return contact.selection if contact.kind_name == "selection" else contact.kind_name

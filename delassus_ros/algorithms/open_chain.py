@@ -1,0 +1,46 @@
+"""What robots with couplings or loops may be given to which algorithms."""
+
+from __future__ import annotations
+
+from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.tree import Tree
+from delassus_ros.problem import Problem
+
+
+class OpenChainAlgorithm(TracedAlgorithm):
+    """An algorithm for ordinary trees.
+
+    A robot whose loops are gears with round rotors is one: exactly, once the rotors' inertia is
+    redistributed (:mod:`delassus_ros.algorithms.rotors`).
+    """
+
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse what clusters are needed for; see the base class."""
+        refusal = outputs_refused(problem)
+        if refusal or not problem.robot.is_closed:
+            return refusal
+        tree = Tree.of(problem)
+        if tree.is_ordinary:
+            return None
+        names = ", ".join(repr(tree.links[i].name) for i in tree.clusters[0].links)
+        return (
+            f"it is for open chains, and joints {names} of {problem.robot.name!r} are coupled; "
+            "use auto, c_pv_osimr, c_efpa or projection, or, as an approximation, "
+            "reflected_inertia"
+        )
+
+
+class ClusterAlgorithm(TracedAlgorithm):
+    """An algorithm for trees with clusters."""
+
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse outputs that are not defined; see the base class."""
+        return outputs_refused(problem)
+
+
+def outputs_refused(problem: Problem) -> str | None:
+    """Return why the outputs of a problem are refused, if they are."""
+    others = [port.name for port in problem.outputs if port.name != "G"]
+    if problem.robot.is_closed and others:
+        return f"of a robot with couplings or loops only G is computed, not {', '.join(others)}"
+    return None

@@ -1,0 +1,66 @@
+"""Reflected inertia: an approximation, in which rotors are numbers at the joints that they turn.
+
+The approximate method that M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body
+Dynamics Algorithms for Systems with Kinematic Loops", compare with: dependent joints and their
+bodies are left out, and independent joint j gets the armature Σ g_j² J of those that it turns.
+What is lost is that rotors have a mass, that they also turn with the bodies that carry them, and
+that one rotor may turn with two joints. :func:`approximation_error` says how much that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
+from delassus_ros.algorithms.cluster_tree import closed_tree
+from delassus_ros.algorithms.open_chain import ClusterAlgorithm
+from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
+from delassus_ros.algorithms.reflected import reflect
+from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.tree import Tree
+from delassus_ros.errors import RobotError
+from delassus_ros.problem import Problem
+
+
+@register("reflected_inertia")
+class ReflectedInertia(ClusterAlgorithm):
+    """An approximation: rotors left out, their reflected inertias at the joints instead."""
+
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse what is more than rotors; see the base class."""
+        refusal = super().supports(problem)
+        if refusal is None and problem.robot.is_closed:
+            frames = problem.robot.frames
+            try:
+                reflect(problem.robot, {frames[c.frame].body for c in problem.contacts})
+            except RobotError as error:
+                return str(error)
+        return refusal
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        tree = Tree.of(problem)
+        if problem.robot.is_closed:
+            tree = closed_tree(problem, reflect)
+        with tree.in_place():
+            rows = contact_rows(problem, x)
+        return {"G": delassus(tree, rows, x, Decision(paper_nodes(tree)))}
+
+
+def approximation_error(problem: Problem, inputs: Mapping[str, Sequence[float]]) -> float:
+    """Return ‖G_approximate − G‖ / ‖G‖ (Frobenius) at the inputs, by port name.
+
+    Raises
+    ------
+    RobotError
+        If the approximation is not defined for the robot.
+    NumericalError
+        If M is not positive definite there.
+    """
+    G = np.array(CPvOsimr().evaluate(problem, inputs)["G"], dtype=float)
+    approximate = np.array(ReflectedInertia().evaluate(problem, inputs)["G"], dtype=float)
+    return float(np.linalg.norm(approximate - G) / np.linalg.norm(G))

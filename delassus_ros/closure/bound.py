@@ -1,0 +1,295 @@
+"""The closure of control loops: fixed measured joints, buffers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import tau
+
+import numpy as np
+
+from delassus_ros.closure.path import Branch, Way
+from delassus_ros.closure.status import ClosureStatus
+from delassus_ros.closure.step import ClosureStep
+from delassus_ros.compiler.newton import BoundNewton, Newton
+from delassus_ros.model.spatial import Array
+
+_LONGEST = 0.5
+"""Longest step of an unknown joint in a loop [rad, or the loop's size]."""
+_CONTRACTION = 0.1
+"""Newton steps that shrink this fast stay with the solution that they started from: where the
+first shrinks to a quarter, no other one is near (P. Deuflhard, Newton Methods for Nonlinear
+Problems, ch. 5)."""
+_SMALL = 1e-8
+"""The iteration ends behind a step of at most this length; the error is then its square."""
+_ITERATIONS = 20
+_LIMIT = 1e-6
+"""How far a joint may be outside its limits [rad or m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a bound closure does with which entries of q.
+
+    Attributes
+    ----------
+    names : joint of each entry of q.
+    slots : entry of q of each measured number.
+    given : which of these numbers hold; the others are compared with the result.
+    reach : per given number, how far it goes at once [rad or m].
+    turning : (nq,) whether an entry's joint turns without an end, in no coupling.
+    revolving : (nq,) whether whole turns make no difference to it: revolute, in no coupling.
+    lower, upper : (nq,) limits.
+    clusters : per cluster with constraints, its entries of q and what constrains it.
+    reference : (nq,) closed.
+    tolerance : largest residual of a closed loop.
+    agreement : farthest that a measured dependent joint may be from the result [rad or m].
+    """
+
+    names: Sequence[str]
+    slots: Sequence[int]
+    given: Sequence[int]
+    reach: Array
+    turning: Array
+    revolving: Array
+    lower: Array
+    upper: Array
+    clusters: Sequence[tuple[Sequence[int], str]]
+    reference: Array
+    tolerance: float
+    agreement: float
+
+    def between(self, q: Array, other: Array) -> Array:
+        """Return q − other, without whole turns of joints to which they make no difference."""
+        difference = q - other
+        turns = np.round(difference / tau) * self.revolving
+        return np.asarray(difference - tau * turns)
+
+
+class BoundClosure:
+    """A closure for fixed measured joints, for control loops; one per thread.
+
+    A call starts from the last valid result. While joints in loops move less than 0.1 rad
+    between calls, a call creates no array; else it goes there in parts.
+
+    Attributes
+    ----------
+    names : the measured joints; one with several entries in q is named as often.
+    measured : their positions, to be filled before :meth:`solve` [rad, m].
+    q : (nq,) what :meth:`solve` found; NaN unless its status is valid.
+    residual : largest constraint row at q; NaN unless the status is valid.
+    about : the loop or joint that the status is about, with numbers; empty for OK.
+    """
+
+    def __init__(self, newton: Newton, step: ClosureStep, plan: Plan) -> None:
+        self._plan, self._step = plan, step
+        self._newton = BoundNewton(
+            newton,
+            len(plan.slots),
+            [(plan.slots[k], k) for k in plan.given],
+            plan.reach.tolist(),
+            _LONGEST,
+            _CONTRACTION,
+            _SMALL,
+            _ITERATIONS,
+        )
+        self.names = tuple(plan.names[slot] for slot in plan.slots)
+        self.measured = np.zeros(len(plan.slots))
+        self.q = np.full(len(plan.reference), np.nan)
+        self.residual = np.nan
+        self.about = ""
+        self._last = plan.reference.copy()
+        entries = [plan.slots[k] for k in plan.given]
+        self._rows = len(step.row_names)
+        self._sizes = np.zeros(self._rows)
+        self._found, kept = np.split(self._newton.q, [len(self.q)])
+        self._branch = Branch(
+            self._newton.results[self._rows :], kept, step.at_reference()[self._rows :]
+        )
+        self._state = self._branch.reference.copy()
+        self._way = Way(
+            self._newton,
+            self._found,
+            entries,
+            plan.given,
+            plan.reach,
+            plan.turning[entries],
+            self._branch,
+        )
+        self._limits = _Limits(plan, step.unknown)
+        self._others = _Others(plan)
+
+    def solve(self) -> ClosureStatus:
+        """Find q for :attr:`measured`; never raises."""
+        newton = self._newton
+        self.about = ""
+        np.copyto(newton.measured, self.measured)
+        np.copyto(self._found, self._last)
+        if newton.run() or not self._branch.goes_on():
+            status = self._go()
+            if status is not ClosureStatus.OK:
+                return self._refused(status)
+        return self._judged()
+
+    def reset(self) -> None:
+        """Start the next call from the reference."""
+        np.copyto(self._last, self._plan.reference)
+        np.copyto(self._state, self._branch.reference)
+        self._branch.resume(self._state)
+
+    def _go(self) -> ClosureStatus:
+        """Go there in parts: from the last result, else from the reference, else around."""
+        if not np.isfinite(self.measured).all():
+            k = int(np.flatnonzero(~np.isfinite(self.measured))[0])
+            self.about = f"joint {self.names[k]!r}: {self.measured[k]}"
+            return ClosureStatus.NOT_FINITE
+        way, reference = self._way, self._plan.reference
+        found = [way.go(self._last, self.measured)]
+        for around in (False, True)[: 1 + bool(way.turns.any())]:
+            if found[-1] is not ClosureStatus.OK:
+                self._branch.resume(self._branch.reference)
+                found.append(way.go(reference, self.measured, around))
+        if found[-1] is ClosureStatus.OK:
+            return ClosureStatus.OK
+        self.about = self._worst()
+        singular = ClosureStatus.SINGULAR in found
+        failure = ClosureStatus.SINGULAR if singular else ClosureStatus.UNREACHABLE
+        return self._mirrored(None) or failure
+
+    def _worst(self) -> str:
+        """Return the constraint that failed last."""
+        sizes = np.abs(self._newton.results[: self._rows])
+        if sizes.max() > self._plan.tolerance or not np.isfinite(sizes).all():
+            return self._step.row_names[int(np.nanargmax(sizes))]
+        return self._plan.clusters[self._branch.worst()][1]
+
+    def _mirrored(self, found: Array | None) -> ClosureStatus | None:
+        """Return WRONG_BRANCH if a cluster is measured as a whole and closed elsewhere.
+
+        Parameters
+        ----------
+        found : (nq,) what is closed on the branch, if anything is.
+        """
+        plan = self._plan
+        q = plan.reference.copy()
+        q[list(plan.slots)] = self.measured
+        sizes = np.abs(self._step.residuals(q))
+        way = np.full(q.shape, np.inf) if found is None else np.abs(plan.between(q, found))
+        first = 0
+        for (entries, what), count in zip(plan.clusters, self._step.row_counts, strict=True):
+            own = float(sizes[first : first + count].max())
+            first += count
+            away = float(way[list(entries)].max())
+            if set(entries) <= set(plan.slots) and own <= plan.agreement < away:
+                self.about = f"{what}: closed, but on another branch than the reference"
+                return ClosureStatus.WRONG_BRANCH
+        return None
+
+    def _judged(self) -> ClosureStatus:
+        """Look at the configuration that Newton found."""
+        found, plan = self._found, self._plan
+        largest = 0.0
+        if self._rows:
+            np.abs(self._newton.results[: self._rows], self._sizes)
+            largest = float(self._sizes.max())
+        if not largest <= plan.tolerance:
+            self.about = self._worst()
+            return self._refused(ClosureStatus.NOT_CLOSED)
+        self.about = self._limits.complaint(found)
+        if self.about:
+            return self._refused(ClosureStatus.OUTSIDE_LIMITS)
+        np.copyto(self._last, found)
+        self._branch.accept()
+        np.copyto(self._state, self._branch.state)
+        status = ClosureStatus.OK
+        self.about = self._others.complaint(self.measured, found)
+        if self.about:
+            if not np.isfinite(self.measured).all():
+                return self._refused(ClosureStatus.NOT_FINITE)
+            status = self._mirrored(found) or ClosureStatus.CONTRADICTION
+            if not status.is_valid:
+                return self._refused(status)
+        np.copyto(self.q, found)
+        self.residual = largest
+        return status
+
+    def _refused(self, status: ClosureStatus) -> ClosureStatus:
+        self.q.fill(np.nan)
+        self.residual = np.nan
+        self._branch.resume(self._state)
+        return status
+
+
+class _Limits:
+    """The limits of the unknown joints."""
+
+    def __init__(self, plan: Plan, unknown: Sequence[int]) -> None:
+        self._plan = plan
+        self._entries = np.array(unknown, dtype=np.intp)
+        self._lower = plan.lower[self._entries] - _LIMIT
+        self._upper = plan.upper[self._entries] + _LIMIT
+        self._values = np.zeros(len(unknown))
+        self._outside = np.zeros(len(unknown), dtype=np.bool_)
+
+    def complaint(self, q: Array) -> str:
+        """Return which joint is outside its limits, or nothing.
+
+        Joints that whole turns bring inside are turned back.
+        """
+        for bound, compare in ((self._lower, np.less), (self._upper, np.greater)):
+            q.take(self._entries, out=self._values, mode="clip")
+            compare(self._values, bound, self._outside)
+            if self._outside.any():
+                for k in np.flatnonzero(self._outside):
+                    about = self._turned_back(q, int(self._entries[k]))
+                    if about:
+                        return about
+        return ""
+
+    def _turned_back(self, q: Array, entry: int) -> str:
+        plan = self._plan
+        lower, upper = float(plan.lower[entry]), float(plan.upper[entry])
+        if plan.revolving[entry]:
+            middle = 0.5 * (lower + upper)
+            middle = middle if np.isfinite(middle) else float(np.clip(0.0, lower, upper))
+            nearest = q[entry] - tau * np.round((q[entry] - middle) / tau)
+            if lower - _LIMIT <= nearest <= upper + _LIMIT:
+                q[entry] = nearest
+                return ""
+        return f"joint {plan.names[entry]!r}: {q[entry]:.6g} is not in [{lower:.6g}, {upper:.6g}]"
+
+
+class _Others:
+    """Measured joints that follow from others, and have to be where those put them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        others = [k for k in range(len(plan.slots)) if k not in set(plan.given)]
+        self._sources = np.array(others, dtype=np.intp)
+        self._entries = np.array([plan.slots[k] for k in others], dtype=np.intp)
+        self._turn = np.where(plan.revolving[self._entries], tau, 0.0)
+        self._rate = np.where(plan.revolving[self._entries], 1.0 / tau, 0.0)
+        self._seen, self._found, self._turns = (np.zeros(len(others)) for _ in range(3))
+
+    def complaint(self, measured: Array, q: Array) -> str:
+        """Return which joint is elsewhere and by what it is tied, or nothing."""
+        if not self._sources.size:
+            return ""
+        away, turns = self._seen, self._turns
+        measured.take(self._sources, out=away, mode="clip")
+        q.take(self._entries, out=self._found, mode="clip")
+        np.subtract(away, self._found, away)
+        np.multiply(away, self._rate, turns)
+        np.rint(turns, turns)
+        np.multiply(turns, self._turn, turns)
+        np.subtract(away, turns, away)
+        np.abs(away, away)
+        k = int(away.argmax())
+        if away[k] <= self._plan.agreement:
+            return ""
+        entry = int(self._entries[k])
+        what = next(what for entries, what in self._plan.clusters if entry in entries)
+        return (
+            f"{what}: joint {self._plan.names[entry]!r} is measured {away[k]:.3g} from where the "
+            "others put it"
+        )

@@ -1,0 +1,226 @@
+"""Positions of closed loops: from the joints that are measured to q of the spanning tree.
+
+A four-bar closes in two ways, and mirrored it is another machine. Which one is meant is said by
+a *reference configuration*; a q is an answer only if a path leads there along which the
+unknown joints always follow from the measured ones.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.algorithms import constraints
+from delassus_ros.closure.bound import BoundClosure, Plan
+from delassus_ros.closure.reference import determining_joints, reference_configuration
+from delassus_ros.closure.status import ClosureStatus
+from delassus_ros.closure.step import ClosureStep, reaches
+from delassus_ros.compiler.newton import Newton, newton_for
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+
+__all__ = ["BoundClosure", "Closure", "ClosureResult", "ClosureStatus"]
+
+
+@dataclass(frozen=True)
+class ClosureResult:
+    """Positions of all joints.
+
+    Attributes
+    ----------
+    q : (nq,) configuration of the spanning tree [rad, m]; NaN unless the status is valid.
+    residual : largest constraint row at q, in its unit [m, sine of an angle, or of a coupling].
+    status : whether q is an answer; see :class:`ClosureStatus`.
+    about : the loop or joint that the status is about, with numbers; empty for OK.
+    """
+
+    q: Array
+    residual: float
+    status: ClosureStatus
+    about: str = ""
+
+
+class Closure:
+    """Finds the positions of all joints of a robot with closed loops; safe to use from threads.
+
+    Measured may be the independent joints, the motors, or everything. As many joints of each
+    cluster as it has degrees of freedom are held, the independent ones if all of them are
+    measured; the others follow by a compiled Newton iteration, and those among them that are
+    measured as well are compared with the result.
+
+    Parameters
+    ----------
+    robot : the robot, or a problem with it.
+    reference : joint positions [rad, m] of a configuration on the branch that is meant; joints
+        that are not named start at 0, or at their nearest limit, and dependent ones are moved
+        to close the loops.
+    tolerance : largest constraint row of a closed loop, in its unit.
+    agreement : farthest that a measured dependent joint may be from where the loop puts it,
+        without a warning [rad or m].
+    cache : use the disk cache of compiled code.
+
+    Raises
+    ------
+    RobotError
+        If the robot's constraints contradict each other, or a loop does not close at the
+        reference or is singular there; names it.
+    """
+
+    def __init__(
+        self,
+        robot: Robot | Problem,
+        reference: Mapping[str, float] | None = None,
+        tolerance: float = 1e-8,
+        agreement: float = 0.02,
+        cache: bool = True,
+    ) -> None:
+        self._robot = robot.robot if isinstance(robot, Problem) else robot
+        self._tolerance = tolerance
+        self._agreement = agreement
+        self._cache = cache
+        self._reference = reference_configuration(self._robot, reference or {}, tolerance)
+        self._reference.setflags(write=False)
+        self._clusters = clusters_of(self._robot)
+        self._indices = {
+            joint.name: i for i, joint in enumerate(self._robot.joints) if joint.kind.nq
+        }
+        self._compiled: dict[tuple[int, ...], tuple[Newton, ClosureStep]] = {}
+        self._lock = threading.Lock()
+        self._local = threading.local()
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self._robot
+
+    @property
+    def reference(self) -> Array:
+        """The closed reference configuration (nq,)."""
+        return self._reference
+
+    def solve(self, measured: Mapping[str, float] | ArrayLike) -> ClosureResult:
+        """Find the positions of all joints.
+
+        Each thread, and each set of measured joints, starts from its own last result.
+
+        Parameters
+        ----------
+        measured : positions by joint name [rad, m] (a list for joints with several entries in
+            q), or all of q (nq,).
+
+        Raises
+        ------
+        InputError
+            For an unknown joint, a q of wrong shape, or if the measured joints do not
+            determine the others; names the loop.
+        """
+        if isinstance(measured, Mapping):
+            names = tuple(measured)
+            parts = [np.ravel(np.asarray(value, np.float64)) for value in measured.values()]
+            values = np.concatenate(parts) if parts else np.zeros(0)
+        else:
+            names = self._robot.joint_names
+            values = np.asarray(measured, dtype=np.float64)
+        bound = self._thread_bound(names)
+        if values.shape != bound.measured.shape:
+            raise InputError(
+                f"measured has {values.size} numbers, expected {bound.measured.size}, one for "
+                f"each entry of q of the joints {', '.join(names)}"
+            )
+        bound.measured[...] = values
+        status = bound.solve()
+        return ClosureResult(bound.q.copy(), bound.residual, status, bound.about)
+
+    def bind(self, names: Iterable[str]) -> BoundClosure:
+        """Return a closure with buffers of its own for these measured joints, in this order.
+
+        Raises
+        ------
+        InputError
+            For an unknown joint or one given twice, or if the joints do not determine the
+            others; names the loop.
+        """
+        joints = self._joints(tuple(names))
+        given = self._given(joints)
+        moved = tuple(
+            joint for cluster in self._clusters for joint in cluster.joints if joint not in given
+        )
+        with self._lock:
+            if moved not in self._compiled:
+                step = ClosureStep(self._robot, moved, self._reference)
+                self._compiled[moved] = newton_for(step, self._cache), step
+            newton, step = self._compiled[moved]
+        return BoundClosure(newton, step, self._plan(joints, given))
+
+    def _joints(self, names: tuple[str, ...]) -> list[int]:
+        for name in names:
+            if name not in self._indices:
+                raise InputError(unknown("joint", name, self._indices))
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if twice is not None:
+            raise InputError(f"joint {twice!r} is measured more than once")
+        return [self._indices[name] for name in names]
+
+    def _given(self, measured: Sequence[int]) -> set[int]:
+        """Return the measured joints that are held; all of the others follow from them."""
+        given: set[int] = set()
+        for cluster in self._clusters:
+            if not cluster.is_ordinary:
+                given.update(determining_joints(self._robot, cluster, measured, self._reference))
+                continue
+            (joint,) = cluster.joints
+            if self._robot.joints[joint].kind.nq and joint not in measured:
+                name = self._robot.joints[joint].name
+                raise InputError(f"joint {name!r} is in no loop and must be measured")
+            given.add(joint)
+        return given
+
+    def _plan(self, joints: Sequence[int], given: set[int]) -> Plan:
+        robot, entries = self._robot, self._entries
+        slots = [entry for joint in joints for entry in entries(joint)]
+        held = {entry for joint in given for entry in entries(joint)}
+        owner = {entry: i for i in range(len(robot.joints)) for entry in entries(i)}
+        data = [robot.joints[owner[entry]] for entry in range(robot.nq)]
+        linear = {name for each in robot.couplings for name, _ in each.ratios}
+        revolving = [j.kind is JointKind.REVOLUTE and j.name not in linear for j in data]
+        endless = [j.lower == -np.inf and j.upper == np.inf for j in data]
+        chosen = [k for k, slot in enumerate(slots) if slot in held]
+        far = reaches(robot, given, self._reference)
+        return Plan(
+            names=[joint.name for joint in data],
+            slots=slots,
+            given=chosen,
+            reach=np.array([far[owner[slots[k]]] for k in chosen]),
+            turning=np.array(revolving) & np.array(endless),
+            revolving=np.array(revolving),
+            lower=np.array([joint.lower for joint in data]),
+            upper=np.array([joint.upper for joint in data]),
+            clusters=[
+                ([e for joint in each.joints for e in entries(joint)], constraints.described(each))
+                for each in self._clusters
+                if not each.is_ordinary
+            ],
+            reference=self._reference,
+            tolerance=self._tolerance,
+            agreement=self._agreement,
+        )
+
+    def _entries(self, joint: int) -> range:
+        first = self._robot.q_offsets[joint]
+        return range(first, first + self._robot.joints[joint].kind.nq)
+
+    def _thread_bound(self, names: tuple[str, ...]) -> BoundClosure:
+        bounds: dict[tuple[str, ...], BoundClosure] | None
+        bounds = getattr(self._local, "bounds", None)
+        if bounds is None:
+            bounds = self._local.bounds = {}
+        if names not in bounds:
+            bounds[names] = self.bind(names)
+        return bounds[names]

@@ -1,0 +1,155 @@
+"""The way of a configuration to measured positions that one Newton iteration does not reach.
+
+Along the way the unknown joints follow from the measured ones at every point, which is what
+makes the end of it belong to the branch of its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, tau
+
+import numpy as np
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.closure.status import ClosureStatus
+from delassus_ros.compiler.newton import BoundNewton
+from delassus_ros.model.spatial import Array
+
+_SHORTEST = 1e-6
+"""Share of the reach below which a part of the way is not divided further."""
+_NEAR = 1e-4
+"""Where only this share of the reach is left, the end itself is what cannot be reached."""
+_MOST_CALLS = 400
+_KEPT = 0.5
+"""Share of a determinant that is left at the end of each part of the way."""
+
+
+class Branch:
+    """Whether a configuration is on the branch of the one before.
+
+    The determinants of the unknown joints' equations vanish where branches meet; one that
+    keeps its sign and most of its size has not gone through zero. See
+    :class:`~delassus_ros.closure.step.ClosureStep`.
+
+    Parameters
+    ----------
+    results : what a step returns besides residuals, where Newton is; changes with it.
+    kept : the step's input behind q.
+    reference : the results at the reference.
+
+    Attributes
+    ----------
+    state : what is remembered of the configuration that was accepted last.
+    reference : the same of the reference.
+    """
+
+    def __init__(self, results: Array, kept: Array, reference: Array) -> None:
+        count = (len(results) - len(kept)) // 2
+        self._determinants, self._own, self._rows = np.split(results, [count, 2 * count])
+        self._kept = kept
+        own = reference[count : 2 * count]
+        self._signs = np.sign(own)
+        self.reference = np.concatenate([np.abs(own), reference[2 * count :]])
+        self.state = self.reference.copy()
+        self._before, self._rows_before = self.state[:count], self.state[count:]
+        self._least = np.zeros(count)
+        self._sizes = np.zeros(count)
+        self._enough = np.zeros(count, dtype=np.bool_)
+        self.resume(self.reference)
+
+    def goes_on(self) -> bool:
+        """Return True if Newton is on the branch of what was accepted last."""
+        np.multiply(self._determinants, self._signs, self._sizes)
+        np.greater(self._sizes, self._least, self._enough)
+        return bool(self._enough.all())
+
+    def accept(self) -> None:
+        """Go on from here."""
+        np.multiply(self._own, self._signs, self._before)
+        np.copyto(self._rows_before, self._rows)
+        self._begin()
+
+    def resume(self, state: Array) -> None:
+        """Go on from where this was the state."""
+        np.copyto(self.state, state)
+        self._begin()
+
+    def worst(self) -> int:
+        """Return which determinant is nearest to another branch."""
+        return int(np.argmin(self._determinants * self._signs / self._before))
+
+    def _begin(self) -> None:
+        np.multiply(self._before, _KEPT, self._least)
+        np.copyto(self._kept, self._rows_before)
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How to go to measured positions.
+
+    Attributes
+    ----------
+    newton : is run once per part of the way.
+    q : the robot's configuration in ``newton.q``.
+    entries : entries of q of the positions that hold.
+    sources : their entries of ``newton.measured``.
+    reach : how far each of them goes at once [rad or m].
+    turns : which of them may make whole turns without an end.
+    branch : whether what Newton found is on the branch.
+    """
+
+    newton: BoundNewton
+    q: Array
+    entries: Sequence[int]
+    sources: Sequence[int]
+    reach: Array
+    turns: Array
+    branch: Branch
+
+    def go(self, start: Array, measured: Array, around: bool = False) -> ClosureStatus:
+        """Go from a closed configuration to `measured`; `q` is then where that led.
+
+        Parameters
+        ----------
+        start : (nq,) closed, on the branch.
+        measured : all measured positions, finite.
+        around : of the joints that turn without an end, turn the one with the longest way in
+            the other direction.
+
+        Returns
+        -------
+        OK, SINGULAR or UNREACHABLE.
+        """
+        newton, good = self.newton, start.copy()
+        entries, sources = list(self.entries), list(self.sources)
+        wanted = measured[sources]
+        # A joint that turns on and on is measured within one turn.
+        good[entries] += tau * np.round((wanted - good[entries]) / tau) * self.turns
+        if around:
+            k = int(np.argmax(np.abs(wanted - good[entries]) * self.turns))
+            good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]])
+        first = good[entries]
+        length = float(np.max(np.abs(wanted - first) / self.reach, initial=1e-300))
+        done, part = 0.0, 1.0 / ceil(length)
+        longest = part
+        for _ in range(_MOST_CALLS):
+            until = min(1.0, done + part)
+            at = wanted if until == 1.0 else first + until * (wanted - first)
+            newton.measured[sources] = at
+            np.copyto(self.q, good)
+            code = newton.run()
+            if code == Status.OK and self.branch.goes_on():
+                if until == 1.0:
+                    return ClosureStatus.OK
+                self.branch.accept()
+                np.copyto(good, self.q)
+                done, part = until, min(2.0 * part, longest)
+                continue
+            part *= 0.5
+            if part * length < _SHORTEST:
+                if (1.0 - done) * length < _NEAR:
+                    return ClosureStatus.SINGULAR
+                break
+        return ClosureStatus.UNREACHABLE

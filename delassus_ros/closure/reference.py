@@ -1,0 +1,201 @@
+"""The reference configuration of a closure, and which measured joints determine the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from delassus_ros.algorithms import constraints
+from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
+from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.loop_closure import LoopClosure
+from delassus_ros.model.members import Members
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+
+_CLOSED = 1e-12
+"""Gaps that are not made smaller."""
+_STILL = 1e-10
+"""Steps [rad or m] after which nothing moves any more."""
+_ITERATIONS = 100
+_SCALES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0)
+"""Starts are this far from the stated positions [rad or m]."""
+_LONGEST = 0.3
+"""Longest step towards the reference [rad or m]."""
+_INDEPENDENT = 1e-3
+"""A measured joint determines something of its own if its part of its own is at least this."""
+
+
+def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance: float) -> Array:
+    """Return a closed q (nq,) from stated joint positions [rad, m]; the others start at 0.
+
+    Dependent joints are moved to close the loops; where that does not do, so are independent
+    ones that are not stated.
+
+    Parameters
+    ----------
+    tolerance : largest constraint row of a closed loop, in its unit.
+
+    Raises
+    ------
+    RobotError
+        For an unknown joint, or if a loop does not close there, is singular there or its
+        frames are turned against each other; names the loop.
+    """
+    q = robot.neutral()
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind.nq == 1:
+            q[offset] = np.clip(0.0, joint.lower, joint.upper)
+    offsets = dict(_entries(robot))
+    for name, value in stated.items():
+        if name not in offsets:
+            raise RobotError(f"reference: {unknown('joint', name, offsets)}")
+        if not np.isfinite(value):
+            raise RobotError(f"reference: the position {value} of joint {name!r} is not finite")
+        q[offsets[name]] = value
+    for cluster in clusters_of(robot):
+        if not cluster.is_ordinary:
+            _close(robot, cluster, q, stated, tolerance)
+            _check(robot, cluster, q, tolerance)
+    return q
+
+
+def determining_joints(
+    robot: Robot, cluster: Cluster, measured: Iterable[int], reference: Array
+) -> tuple[int, ...]:
+    """Return the measured joints that the others of a cluster follow from.
+
+    They are the independent ones if all of these are measured; else those that determine most
+    at the reference.
+
+    Raises
+    ------
+    InputError
+        If the measured joints do not determine the cluster; says what else could be measured.
+    """
+    candidates = [joint for joint in cluster.joints if joint in set(measured)]
+    if set(cluster.independent) <= set(candidates):
+        return cluster.independent
+    motions = _motions(robot, cluster, reference)
+    left = motions[[cluster.joints.index(joint) for joint in candidates]]
+    chosen: list[int] = []
+    for _ in cluster.independent:
+        sizes = np.linalg.norm(left, axis=1)
+        if not sizes.size or sizes.max() < _INDEPENDENT:
+            names = [robot.joints[joint].name for joint in candidates]
+            others = [robot.joints[j].name for j in cluster.joints if j not in candidates]
+            raise InputError(
+                f"{constraints.described(cluster)}: the measured joints {names} do not determine "
+                f"the others; measure {len(cluster.independent) - len(chosen)} more of {others}"
+            )
+        k = int(np.argmax(sizes))
+        chosen.append(candidates[k])
+        direction = left[k] / sizes[k]
+        left = left - np.outer(left @ direction, direction)
+    return tuple(sorted(chosen))
+
+
+def _entries(robot: Robot) -> list[tuple[str, int]]:
+    """Return name and entry in q of the joints that have one."""
+    pairs = zip(robot.joints, robot.q_offsets, strict=True)
+    return [(joint.name, offset) for joint, offset in pairs if joint.kind.nq == 1]
+
+
+def _close(
+    robot: Robot, cluster: Cluster, q: Array, stated: Collection[str], tolerance: float
+) -> None:
+    """Move joints of q until the cluster is closed: dependent ones, else also unstated ones.
+
+    The first of a row of starts that leads to a closed configuration decides the branch; near
+    ones come first.
+    """
+    offsets = [robot.q_offsets[joint] for joint in cluster.joints]
+    names = [robot.joints[joint].name for joint in cluster.joints]
+    dependent = [k for k, joint in enumerate(cluster.joints) if joint in cluster.dependent]
+    unstated = [k for k, name in enumerate(names) if name not in stated]
+    attempts = [dependent, sorted({*dependent, *unstated})]
+    # A fixed seed: the same robot must always get the same reference.
+    random = np.random.default_rng(0)
+    start = q[offsets]
+    for scale in _SCALES:
+        away = scale * random.uniform(-1.0, 1.0, len(start))
+        for moved in attempts:
+            q[offsets] = start
+            free = [k for k in moved if k in unstated] or moved
+            q[[offsets[k] for k in free]] += away[free]
+            if _gap(robot, cluster, q, moved) <= tolerance:
+                return
+    q[offsets] = start
+    _gap(robot, cluster, q, dependent)
+
+
+def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> float:
+    """Close the cluster by joints of q, given by their number in it; return the gap that is left.
+
+    Levenberg-Marquardt; first on gaps that also see large rotations, then on the rows
+    themselves.
+    """
+    offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
+    entries = offsets[list(moved)]
+    members = Members(robot, cluster.joints, cluster.couplings, cluster.loops, cluster.functions)
+    gaps = LoopClosure(members)
+    units = 1.0 / gaps.in_units(np.ones(len(offsets)))
+    for exact in (False, True):
+        for _ in range(_ITERATIONS):
+            if exact:
+                rows, K = rows_of(robot, cluster, q)
+            else:
+                scaled = gaps.in_units(q[offsets])
+                rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / units
+            size = float(np.linalg.norm(rows))
+            if size < _CLOSED:
+                break
+            J = K[:, list(moved)]
+            damped = J.T @ J + min(size * size, 1.0) * np.eye(len(entries))
+            step = -np.linalg.lstsq(damped, J.T @ rows, rcond=1e-15)[0]
+            # Couplings are linear; a rotor may have to turn far at once.
+            longest = _LONGEST if cluster.loops else np.inf
+            length = float(np.abs(step).max())
+            q[entries] += step * min(1.0, longest / max(length, _STILL))
+            if length < _STILL:
+                break
+    return float(np.abs(rows_of(robot, cluster, q)[0]).max())
+
+
+def rows_of(robot: Robot, cluster: Cluster, q: Array) -> tuple[Array, Array]:
+    """Return the residual and K of a cluster on plain numbers."""
+    at = q.tolist()
+    rows = np.array(constraints.residual(robot, cluster, at), dtype=np.float64)
+    return rows, np.array(constraints.constraint_jacobian(robot, cluster, at), dtype=np.float64)
+
+
+def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
+    rows = rows_of(robot, cluster, q)[0]
+    worst = int(np.argmax(np.abs(rows)))
+    advice = "state another one as reference={joint: position, …}"
+    if not np.abs(rows[worst]) <= tolerance:
+        name = constraints.row_names(cluster)[worst]
+        held = [robot.joints[joint].name for joint in cluster.independent]
+        raise RobotError(
+            f"{name} does not close at the reference configuration: a gap of "
+            f"{abs(rows[worst]):.3g} remains, tolerance {tolerance:.3g}, with joints {held} where "
+            f"they are; {advice}"
+        )
+    for loop in cluster.loops:
+        if constraints.is_turned(robot, loop, q.tolist()):
+            raise RobotError(
+                f"loop {loop.name!r}: its frames are half a turn apart at the reference "
+                f"configuration; {advice}"
+            )
+    try:
+        constraints.loop_jacobian(robot, cluster, q.tolist())
+    except NumericalError as error:
+        raise RobotError(f"reference configuration: {error}; {advice}") from error
+
+
+def _motions(robot: Robot, cluster: Cluster, q: Array) -> Array:
+    """Return orthonormal motions of the cluster (joints, degrees of freedom)."""
+    E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
+    # Each joint in units of its own largest motion: a rotor that turns fast tells no more.
+    return np.linalg.qr(E / np.linalg.norm(E, axis=1, keepdims=True).clip(1e-12))[0]

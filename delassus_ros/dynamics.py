@@ -1,0 +1,106 @@
+"""Inverse and forward dynamics of a robot with its gears, belts and loops, compiled."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+
+from numpy.typing import ArrayLike
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.algorithms.cluster_dynamics import c_aba, c_rnea
+from delassus_ros.algorithms.cluster_motion import ClusterMotion
+from delassus_ros.compiler.function import CompiledFunction
+from delassus_ros.errors import NumericalError
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port
+
+GRAVITY = (0.0, 0.0, -9.81)
+"""[m/s²]"""
+
+
+class Dynamics:
+    """C-RNEA and C-ABA of a robot; each is compiled when it is first called. For one thread.
+
+    Rates, accelerations and torques are those of :attr:`joints`, the independent ones: torques
+    of other joints are counted at these. A floating base comes first with six numbers: the root
+    link's twist in its own axes, linear first, its spatial acceleration, and the wrench on it.
+
+    Parameters
+    ----------
+    robot : any robot without floating joints inside the tree.
+
+    Attributes
+    ----------
+    joints : names of the joints with independent rates, in their order.
+    size : number of independent rates.
+
+    Raises
+    ------
+    RobotError
+        If a joint inside the tree is floating; names it.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._motion = ClusterMotion(robot)
+        self.joints, self.size = self._motion.joints, self._motion.size
+        ny = (self.size,)
+        self._ports = (Port("q", (robot.nq,)), Port("rates", ny)), (Port("gravity", (3,)),)
+
+    @cached_property
+    def _inverse(self) -> CompiledFunction:
+        (head, tail), own = self._ports, Port("accelerations", (self.size,))
+        return CompiledFunction(partial(c_rnea, self._motion), (*head, own, *tail))
+
+    @cached_property
+    def _forward(self) -> CompiledFunction:
+        (head, tail), own = self._ports, Port("torques", (self.size,))
+        return CompiledFunction(partial(c_aba, self._motion), (*head, own, *tail))
+
+    def inverse(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        accelerations: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+    ) -> Array:
+        """Return the torques (size,) that a motion needs [N·m, N].
+
+        Parameters
+        ----------
+        q : (nq,) of the spanning tree; its loops must be closed.
+        rates, accelerations : (size,).
+        gravity : (3,) in the world's axes, of a floating base in the root link's.
+
+        Raises
+        ------
+        InputError
+            If an array has another size; names it.
+        NumericalError
+            If a loop is singular there, or an input is not finite.
+        """
+        torques, status = self._inverse(q, rates, accelerations, gravity)
+        return _checked(torques, status)
+
+    def forward(
+        self, q: ArrayLike, rates: ArrayLike, torques: ArrayLike, gravity: ArrayLike = GRAVITY
+    ) -> Array:
+        """Return the accelerations (size,) that torques cause; as for :meth:`inverse`.
+
+        Raises
+        ------
+        InputError
+            If an array has another size; names it.
+        NumericalError
+            If the mass matrix is not positive definite there, a loop is singular, or an input
+            is not finite.
+        """
+        accelerations, status = self._forward(q, rates, torques, gravity)
+        return _checked(accelerations, status)
+
+
+def _checked(values: Array, status: Status) -> Array:
+    if status is not Status.OK:
+        reason = status.name.lower().replace("_", " ")
+        raise NumericalError(f"the dynamics cannot be computed at this configuration: {reason}")
+    return values

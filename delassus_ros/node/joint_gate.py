@@ -1,0 +1,303 @@
+"""What may pass from joint states to the solver: whole or in parts, in time, in numbers.
+
+Knows no ROS: names, stamps and positions go in, and comes out whether there is a q to compute
+with. Stamps and times are integers, ns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from delassus_ros.compiler.kernel import Array
+from delassus_ros.errors import InputError, RobotError, unknown
+from delassus_ros.model import Robot
+from delassus_ros.node.joint_names import JointNames, listed
+from delassus_ros.node.reasons import Reason
+
+_MOST_LAYOUTS = 64
+"""Different lists of names that are remembered; a robot has a few publishers."""
+
+
+class Gate(Enum):
+    """What is to be done about a joint state."""
+
+    READY = "compute"
+    WAITING = "nothing: other parts are to come, or it has no joint of the robot"
+    REFUSED = "say INVALID"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What became of a joint state; overwritten by the next.
+
+    Attributes
+    ----------
+    gate : what is to be done.
+    stamp : of the oldest part [ns]; 0 if there is none.
+    age : age of the oldest part [s], negative if its clock is ahead; NaN if it cannot be told.
+    reasons : for the message; with READY they make it DEGRADED.
+    text : the same in words; empty if there is nothing to say.
+    """
+
+    gate: Gate
+    stamp: int
+    age: float
+    reasons: Reason
+    text: str
+
+
+class JointGate:
+    """Lets joint states through that a matrix can be computed from.
+
+    A joint state with all of the robot's joints passes by itself. Of those with a part of them,
+    as several publishers send, one q is made when each joint has come since the last one, from
+    the newest of each. Joints the robot does not have are passed over.
+
+    Parameters
+    ----------
+    robot : its joints all have one position, as joint states have no room for more.
+    max_skew : how far the stamps of the parts of one q may be apart, and how far a stamp may be
+        ahead of the clock before it is said [s].
+    timeout : age from which on positions are too old [s]; infinite for never.
+    joints : names of the joints that have to be there, in the order of q; by default all of the
+        robot's. With closed loops only those that are measured.
+
+    Attributes
+    ----------
+    merging : the last joint state was a part, so that one cannot stand for those before it.
+
+    Raises
+    ------
+    RobotError
+        If a joint has several positions (planar, floating); names it.
+    InputError
+        If a time is negative or not a number, the timeout is zero, or a joint is unknown.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        max_skew: float = 0.005,
+        timeout: float = 0.5,
+        joints: Sequence[str] | None = None,
+    ) -> None:
+        self._joints = robot.joint_names if joints is None else tuple(joints)
+        for name in self._joints:
+            if name not in robot.joint_names:
+                raise InputError(unknown("joint", name, robot.joint_names))
+        for joint in robot.joints:
+            if joint.kind.nq > 1 and joint.name in self._joints:
+                raise RobotError(
+                    f"joint {joint.name!r} is {joint.kind.label}: it has {joint.kind.nq} "
+                    "positions, but sensor_msgs/JointState carries one for each joint; make it "
+                    "fixed, or split it into revolute and prismatic joints"
+                )
+        self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
+        self.set_limits(max_skew, timeout)
+        self.forget(0)
+
+    def set_limits(self, max_skew: float, timeout: float) -> None:
+        """Change the limits from the next joint state on.
+
+        Raises
+        ------
+        InputError
+            If a time is negative or not a number, or the timeout is zero.
+        """
+        if not 0.0 <= max_skew < math.inf or not timeout > 0.0:
+            raise InputError(
+                f"max_skew is {max_skew} s and timeout {timeout} s; expected a finite skew of at "
+                "least 0 and a positive timeout, infinite for none"
+            )
+        self._max_skew = round(max_skew * 1e9)
+        self._timeout = timeout * 1e9
+
+    def forget(self, now: int) -> None:
+        """Begin anew, as when activated or when time itself has jumped (simulation reset).
+
+        Parameters
+        ----------
+        now : time of the node's clock; silence counts from here.
+        """
+        n = len(self._joints)
+        self._known: dict[tuple[str, ...], JointNames] = {}
+        self._part = JointNames([], self._joints)
+        self._values = np.zeros(n)
+        self._stamps, self._arrived = np.zeros((2, n), dtype=np.int64)
+        self._seen = np.zeros(n, dtype=np.bool_)
+        self._fresh = np.zeros(n, dtype=np.bool_)
+        self._jumped = Reason.NONE
+        self.merging = False
+        self._heard: int | None = None
+        self._since = now
+        self._silent = False
+        self._last_stamp = 0
+
+    def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
+        """Take the next joint state.
+
+        Parameters
+        ----------
+        names : names of its joints; quickest if it is the same list as before.
+        stamp : its stamp; 0 or less if it has none.
+        values : (n,) its positions [rad, m].
+        now : time of the node's clock; 0 while that has no time yet (simulation).
+        q : (nq,) is written to, and holds all joints if the verdict is READY.
+        """
+        part = self._part
+        if names is not part.names:
+            part = self._part = self._look_up(names)
+        self._heard, self._silent = now, False
+        if part.refusal is not None:
+            return self._refuse(stamp, now, part.refusal.reason, part.refusal.text)
+        if len(values) != part.count:
+            return self._refuse(stamp, now, *part.size_mismatch(len(values)))
+        if not part.is_complete:
+            return self._merge(part, stamp, values, now, q)
+        self.merging = False
+        # The places are in range; mode="clip" spares take() a buffer for the output.
+        values.take(part.places, out=q, mode="clip")
+        # NaN and infinity stay in a sum, which is much cheaper than asking for each.
+        if not (math.isfinite(sum(q.tolist())) or np.isfinite(q).all()):
+            return self._refuse(stamp, now, *part.not_finite(q))
+        age = now - stamp
+        if 0 < part.last <= stamp and -self._max_skew <= age <= self._timeout:
+            part.last = self._last_stamp = stamp
+            verdict = self._verdict
+            verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
+            verdict.reasons, verdict.text = Reason.NONE, ""
+            return verdict
+        return self._pass(stamp, now, *self._jump(part, stamp))
+
+    def watch(self, now: int) -> Verdict | None:
+        """Return what to say about silence, once for each; None if there is none.
+
+        To be called a few times per timeout.
+        """
+        since = self._since if self._heard is None else self._heard
+        if now < since:
+            # The clock was set back: as long as that was is no silence.
+            self._since = now
+            if self._heard is not None:
+                self._heard = now
+            return None
+        if self._silent or not now - since > self._timeout:
+            return None
+        self._silent = True
+        what = "no joint state" if self._heard is None else "no joint state any more"
+        reason = Reason.NO_JOINT_STATE if self._heard is None else Reason.INPUT_STALE
+        return self._refuse(
+            self._last_stamp, now, reason, f"{what} for {1e-9 * (now - since):.3g} s"
+        )
+
+    def _look_up(self, names: Sequence[str]) -> JointNames:
+        key = tuple(names)
+        part = self._known.get(key)
+        if part is None:
+            if len(self._known) >= _MOST_LAYOUTS:
+                self._known.clear()
+            part = self._known[key] = JointNames(names, self._joints)
+        # The same names may come in another list each time.
+        part.names = names
+        return part
+
+    def _merge(self, part: JointNames, stamp: int, values: Array, now: int, q: Array) -> Verdict:
+        """Take a part of the joints."""
+        joints = self._joints
+        if part.is_foreign:
+            return self._say(
+                Gate.WAITING, stamp, now, Reason.NONE,
+                f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
+            )  # fmt: skip
+        self.merging = True
+        taken = values[part.places]
+        if not np.isfinite(taken).all():
+            self._fresh[part.targets] = False
+            return self._refuse(stamp, now, *part.not_finite(taken))
+        reason, text = self._jump(part, stamp)
+        if reason:
+            self._jumped |= reason
+            # What came before the jump is from another time.
+            self._fresh[self._stamps > stamp + self._max_skew] = False
+        self._values[part.targets] = taken
+        self._stamps[part.targets], self._arrived[part.targets] = max(stamp, 0), now
+        self._seen[part.targets] = self._fresh[part.targets] = True
+        if not self._seen.all():
+            others = [joints[i] for i in np.flatnonzero(self._seen)]
+            return self._refuse(stamp, now, *part.missing(others))
+        if not self._fresh.all():
+            return self._wait(stamp, now)
+        oldest, newest = int(self._stamps.min()), int(self._stamps.max())
+        if oldest > 0 and newest - oldest > self._max_skew:
+            late = self._stamps < newest - self._max_skew
+            self._fresh[late] = False
+            names = [joints[i] for i in np.flatnonzero(late)]
+            return self._refuse(
+                oldest, now, Reason.INPUT_SKEWED,
+                f"{listed('joint', names)} came {1e-6 * (newest - oldest):.4g} ms older than the "
+                f"rest; at most {1e-6 * self._max_skew:g} ms are allowed (max_skew)",
+            )  # fmt: skip
+        q[...] = self._values
+        self._fresh[...] = False
+        reason, self._jumped = self._jumped, Reason.NONE
+        return self._pass(oldest, now, reason, text)
+
+    def _wait(self, stamp: int, now: int) -> Verdict:
+        """Wait for the other parts, unless they have been away for too long."""
+        away = ~self._fresh & (now - self._arrived > self._timeout)
+        if away.any() and now > 0:
+            names = [self._joints[i] for i in np.flatnonzero(away)]
+            longest = now - int(self._arrived[away].min())
+            return self._refuse(
+                int(self._stamps[away].min()), now, Reason.INPUT_STALE,
+                f"{listed('joint', names)} did not come for {1e-9 * longest:.3g} s",
+            )  # fmt: skip
+        return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
+
+    def _jump(self, part: JointNames, stamp: int) -> tuple[Reason, str]:
+        """Note a stamp; return what there is to say if it is before that of the last."""
+        before, part.last = part.last, stamp
+        if not 0 < stamp < before:
+            return Reason.NONE, ""
+        return Reason.STAMP_JUMPED_BACK, (
+            f"the stamps of the joint states jumped back by {1e-9 * (before - stamp):.4g} s: a "
+            "simulation was reset, a clock was set, or two nodes publish the same joints"
+        )
+
+    def _pass(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
+        """Let a q through if it is of this time."""
+        if stamp <= 0:
+            return self._say(
+                Gate.READY, 0, now, reasons | Reason.STAMP_INVALID,
+                "joint states have no stamp: age and order cannot be told",
+            )  # fmt: skip
+        self._last_stamp = stamp
+        age = now - stamp
+        if now > 0 and age > self._timeout:
+            return self._refuse(
+                stamp, now, reasons | Reason.INPUT_STALE,
+                f"the joint positions are {1e-9 * age:.4g} s old, at most "
+                f"{1e-9 * self._timeout:g} s are allowed (input_timeout); or the clock of their "
+                "host is behind",
+            )  # fmt: skip
+        if now > 0 and age < -self._max_skew:
+            reasons |= Reason.STAMP_IN_FUTURE
+            text = (
+                f"the stamps of the joint states are {-1e-9 * age:.4g} s ahead of this node's "
+                "clock: synchronise the clocks of the two hosts, or check use_sim_time"
+            )
+        return self._say(Gate.READY, stamp, now, reasons, text)
+
+    def _refuse(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
+        return self._say(Gate.REFUSED, max(stamp, 0), now, reasons, text)
+
+    def _say(self, gate: Gate, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
+        verdict = self._verdict
+        verdict.gate, verdict.stamp, verdict.reasons, verdict.text = gate, stamp, reasons, text
+        verdict.age = 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
+        return verdict

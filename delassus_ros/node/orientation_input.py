@@ -1,0 +1,185 @@
+"""The orientation of a floating base in the world, from odometry or an inertial sensor.
+
+Knows no ROS: names, stamps and quaternions x, y, z, w go in. Stamps and times are integers, ns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from delassus_ros.compiler.kernel import Array
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model import Robot
+from delassus_ros.node.reasons import Complaint, Reason
+
+_UNIT_TOLERANCE = 1e-3
+Quaternion = tuple[float, float, float, float]
+
+
+class OrientationInput:
+    """The latest orientation of the robot's root link.
+
+    A source tells the orientation of its own frame. That frame has to be fixed on the root link,
+    as an inertial sensor's usually is; the rotation between the two comes from the robot's
+    description.
+
+    Parameters
+    ----------
+    robot : its frames are those that a source may be in.
+    frame : frame of the source, whatever its messages say; empty to go by the messages.
+    world : frame that the orientation has to be in; empty for any. An inertial sensor does not
+        name its own.
+    timeout : age from which on an orientation is too old [s]; infinite for never.
+
+    Attributes
+    ----------
+    stamp : of the latest orientation [ns]; 0 before the first.
+
+    Raises
+    ------
+    InputError
+        For a frame that does not exist or can move on the root link, or a timeout that is not
+        positive.
+    """
+
+    def __init__(
+        self, robot: Robot, frame: str = "", world: str = "", timeout: float = 0.1
+    ) -> None:
+        if not timeout > 0.0:
+            raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
+        self._mountings = mountings(robot)
+        self._frames = robot.frames
+        self._frame = frame
+        self._world = world
+        self._timeout = timeout * 1e9
+        if frame and frame not in self._mountings:
+            raise InputError(self._no_mounting(frame))
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no orientation, as before the first."""
+        self.stamp = 0
+        self._arrived = 0
+        self._complaint: Complaint | None = Complaint(
+            Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
+        )
+
+    def read(
+        self,
+        orientation: Sequence[float],
+        stamp: int,
+        now: int,
+        target: Array,
+        frame: str = "",
+        world: str = "",
+    ) -> Complaint | None:
+        """Take the next orientation.
+
+        Parameters
+        ----------
+        orientation : x, y, z, w: takes the axes of `frame` to those of `world`.
+        stamp : its stamp; 0 or less if it has none.
+        now : time of the node's clock.
+        target : (4,) gets the orientation of the root link, if there is nothing to complain of.
+        frame : what the message calls its frame; empty for the root link.
+        world : what the message calls its reference; empty if it does not.
+
+        Returns
+        -------
+        None, or what is wrong with it; then there is no orientation until the next good one.
+        """
+        self._arrived, self.stamp = now, max(stamp, 0)
+        self._complaint = self._check(orientation, frame, world)
+        if self._complaint is None:
+            mounting = self._mountings.get(self._frame or frame, _IDENTITY)
+            target[...] = _normalized(_times_conjugate(orientation, mounting))
+        return self._complaint
+
+    def refuse(self, now: int, text: str) -> Complaint:
+        """Note that a source has said that it knows no orientation."""
+        self._arrived = now
+        self._complaint = Complaint(Reason.ORIENTATION_INVALID, text)
+        return self._complaint
+
+    def complaint(self, now: int) -> Complaint | None:
+        """Return why there is no orientation to compute with, or None if there is one."""
+        if self._complaint is not None:
+            return self._complaint
+        # Without a stamp the time of arrival has to do.
+        age = now - (self.stamp or self._arrived)
+        if now > 0 and age > self._timeout:
+            return Complaint(
+                Reason.ORIENTATION_STALE,
+                f"the orientation of the base is {1e-9 * age:.4g} s old, at most "
+                f"{1e-9 * self._timeout:g} s are allowed (orientation.timeout)",
+            )
+        return None
+
+    def _check(self, orientation: Sequence[float], frame: str, world: str) -> Complaint | None:
+        if self._world and world and world != self._world:
+            return self._invalid(
+                f"it is in frame {world!r}, but the rows are in {self._world!r} "
+                "(orientation.world_frame)"
+            )
+        if not self._frame and frame and frame not in self._mountings:
+            return self._invalid(self._no_mounting(frame))
+        norm = math.hypot(*orientation)
+        if norm == 0.0:
+            return self._invalid("its quaternion is zero: nobody has filled it in")
+        if not abs(norm - 1.0) <= _UNIT_TOLERANCE:
+            shown = ", ".join(f"{value:.6g}" for value in orientation)
+            return self._invalid(
+                f"its quaternion x, y, z, w = {shown} has norm {norm:.6g}; expected 1"
+            )
+        return None
+
+    def _invalid(self, text: str) -> Complaint:
+        return Complaint(
+            Reason.ORIENTATION_INVALID, f"the orientation of the base is refused: {text}"
+        )
+
+    def _no_mounting(self, frame: str) -> str:
+        known = self._mountings
+        if frame in self._frames:
+            return (
+                f"frame {frame!r} can move on the root link, so that its orientation is not the "
+                f"base's; frames fixed on it: {', '.join(known)}"
+            )
+        return (
+            unknown("frame", frame, known)
+            + " (orientation.frame names it, if the messages do not)"
+        )
+
+
+_IDENTITY: Quaternion = (0.0, 0.0, 0.0, 1.0)
+
+
+def mountings(robot: Robot) -> Mapping[str, Quaternion]:
+    """Return, by name, the frames fixed on the root link of a floating base.
+
+    Each with the unit quaternion x, y, z, w that takes its axes to the root link's.
+    """
+    found: dict[str, Quaternion] = {}
+    for name, frame in robot.frames.items():
+        if frame.body == 0 and robot.base == "floating":
+            x, y, z, w = frame.placement.quaternion().tolist()
+            found[name] = (x, y, z, w)
+    return found
+
+
+def _times_conjugate(a: Sequence[float], b: Quaternion) -> Quaternion:
+    """Return a b* of quaternions x, y, z, w."""
+    ax, ay, az, aw = a
+    bx, by, bz, bw = b
+    return (
+        -aw * bx + ax * bw - ay * bz + az * by,
+        -aw * by + ax * bz + ay * bw - az * bx,
+        -aw * bz - ax * by + ay * bx + az * bw,
+        aw * bw + ax * bx + ay * by + az * bz,
+    )
+
+
+def _normalized(a: Quaternion) -> Quaternion:
+    norm = math.hypot(*a)
+    return (a[0] / norm, a[1] / norm, a[2] / norm, a[3] / norm)

@@ -1,0 +1,312 @@
+"""What makes a process keep its rate: scheduling, locked memory, garbage collection, BLAS.
+
+None of it is needed, and most of it needs permission. Each function does its part or leaves
+everything as it was, and returns in words what was done or why not; none raises for that.
+Priority and processors are those of the calling thread, the rest is the process's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+_CAP_IPC_LOCK = 14
+_YOUNG = 2000
+"""Objects made since the last collection for a young one to be worth it (about 50 µs)."""
+_MIDDLE = 50
+"""Young collections for one that also looks at what survived them."""
+_OPENBLAS = tuple(
+    f"{prefix}openblas_{{}}_num_threads{suffix}"
+    for prefix in ("", "scipy_")
+    for suffix in ("", "64_", "_64")
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a request.
+
+    Attributes
+    ----------
+    done : it was done.
+    text : what was done, or why not and what would help, in a sentence.
+    """
+
+    done: bool
+    text: str
+
+
+def set_priority(priority: int) -> Outcome:
+    """Run the calling thread with SCHED_FIFO at a priority of 1 to 99; 0 is normal scheduling.
+
+    Processes and threads that it starts from then on have normal scheduling.
+    """
+    if not hasattr(os, "sched_setscheduler"):
+        return Outcome(False, "no real-time priority: this system has no SCHED_FIFO")
+    policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK if priority else os.SCHED_OTHER
+    what = f"real-time priority {priority} (SCHED_FIFO)" if priority else "normal scheduling"
+    try:
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
+    except PermissionError:
+        allowed = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
+        return Outcome(
+            False,
+            f"no {what}: not permitted, this user may use at most {allowed}; allow more with "
+            "'<user> - rtprio 98' in /etc/security/limits.conf and log in again, or give the "
+            "process CAP_SYS_NICE (in a container: --cap-add=sys_nice --ulimit rtprio=98)",
+        )
+    except OSError as error:
+        low, high = (get(os.SCHED_FIFO) for get in (os.sched_get_priority_min,
+                                                    os.sched_get_priority_max))  # fmt: skip
+        return Outcome(False, f"no {what}: {error.strerror}; expected {low} to {high}, or 0")
+    return Outcome(True, f"{what}; processes it starts have normal scheduling")
+
+
+def set_processors(processors: Iterable[int]) -> Outcome:
+    """Keep the calling thread to these processors; if there are none, to all that are allowed.
+
+    Children inherit this: they call it without processors.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return Outcome(False, "not kept to processors: this system cannot do that")
+    wanted = sorted(set(processors))
+    existing = range(os.cpu_count() or 1)
+    unknown = [cpu for cpu in wanted if cpu not in existing]
+    if unknown:
+        return Outcome(
+            False,
+            f"not kept to processors {_listed(wanted)}: there is no processor {unknown[0]}; "
+            f"processors: 0 to {existing[-1]}",
+        )
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, wanted or existing)
+        taken = os.sched_getaffinity(0)
+        if wanted and taken != set(wanted):
+            # A cgroup takes away processors without a word.
+            os.sched_setaffinity(0, before)
+            return Outcome(
+                False,
+                f"not kept to processors {_listed(wanted)}: of these only "
+                f"{_listed(sorted(taken))} are allowed here",
+            )
+    except OSError as error:
+        return Outcome(
+            False,
+            f"not kept to processors {_listed(wanted)}: {error.strerror}; a container or "
+            f"cgroup may allow others: {_listed(sorted(before))} were in use",
+        )
+    return Outcome(True, f"runs on processors {_listed(sorted(taken))}")
+
+
+def lock_memory() -> Outcome:
+    """Keep all memory of the process, present and future, from being swapped out."""
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    # With a limit the call may work and some later allocation fail, anywhere.
+    if limit != resource.RLIM_INFINITY and not _has_capability(_CAP_IPC_LOCK):
+        return Outcome(
+            False,
+            f"memory not locked: this user may lock {limit // 1024} kB, and once memory is "
+            "locked everything beyond could not be allocated; allow it with '<user> - memlock "
+            "unlimited' in /etc/security/limits.conf and log in again (in a container: "
+            "--ulimit memlock=-1)",
+        )
+    failure = _call_libc("mlockall", _MCL_CURRENT | _MCL_FUTURE)
+    if failure is not None:
+        return Outcome(False, f"memory not locked: {failure}")
+    return Outcome(True, "all memory is locked into RAM")
+
+
+def unlock_memory() -> Outcome:
+    """Undo :func:`lock_memory`."""
+    failure = _call_libc("munlockall")
+    if failure is not None:
+        return Outcome(False, f"memory not unlocked: {failure}")
+    return Outcome(True, "memory may be swapped out again")
+
+
+def limit_blas_threads() -> Outcome:
+    """Have numpy's OpenBLAS compute in the calling thread.
+
+    For matrices as small as these its worker threads help nobody, and waiting for them takes
+    milliseconds when the machine is busy.
+    """
+    libraries = _loaded("openblas")
+    for library in libraries:
+        for name in _OPENBLAS:
+            change = getattr(library, name.format("set"), None)
+            if change is None:
+                continue
+            change.argtypes, change.restype = [ctypes.c_int], None
+            change(1)
+            return Outcome(True, "linear algebra runs in the calling thread")
+    return Outcome(
+        False,
+        "linear algebra may use threads of its own: numpy was not built with OpenBLAS; set "
+        "OMP_NUM_THREADS=1 in the environment of the process",
+    )
+
+
+def blas_threads() -> int | None:
+    """Return how many threads numpy's OpenBLAS uses; None if there is no OpenBLAS."""
+    for library in _loaded("openblas"):
+        for name in _OPENBLAS:
+            query = getattr(library, name.format("get"), None)
+            if query is not None:
+                query.argtypes, query.restype = [], ctypes.c_int
+                return int(query())
+    return None
+
+
+class GarbageKeeper:
+    """Keeps Python's garbage collection out of a control loop.
+
+    While at least one keeper of the process holds, there is no automatic collection, and what
+    existed before is never looked at. Cycles that arise meanwhile are collected by :meth:`idle`,
+    which the loop calls when it has time, and all others by :meth:`release`.
+    """
+
+    _holders = 0
+    _lock = threading.Lock()
+
+    def __init__(self) -> None:
+        self._holds = False
+
+    def hold(self) -> Outcome:
+        """Collect once, then stop collecting."""
+        with self._lock:
+            if not self._holds:
+                self._holds = True
+                GarbageKeeper._holders += 1
+                gc.collect()
+                gc.freeze()
+                gc.disable()
+        return Outcome(True, "garbage is collected between joint states only")
+
+    def release(self) -> Outcome:
+        """Collect as usual again, unless another keeper holds."""
+        with self._lock:
+            if self._holds:
+                self._holds = False
+                GarbageKeeper._holders -= 1
+                if not GarbageKeeper._holders:
+                    gc.unfreeze()
+                    gc.enable()
+                gc.collect()
+        return Outcome(True, "garbage is collected as usual")
+
+    def idle(self) -> bool:
+        """Collect what is new if there is enough of it; return whether there was."""
+        young, middle, _ = gc.get_count()
+        if not self._holds or young < _YOUNG:
+            return False
+        gc.collect(1 if middle >= _MIDDLE else 0)
+        return True
+
+
+@dataclass(frozen=True)
+class RealtimeSettings:
+    """What is asked for; nothing by default but what needs no permission.
+
+    Attributes
+    ----------
+    priority : of SCHED_FIFO, 1 to 99; 0 for normal scheduling.
+    processors : numbers of the processors to run on; all if empty.
+    lock_memory : keep the process from being swapped out.
+    hold_garbage : collect garbage between joint states only.
+    """
+
+    priority: int = 0
+    processors: tuple[int, ...] = ()
+    lock_memory: bool = False
+    hold_garbage: bool = True
+
+
+class RealtimeMode:
+    """Goes into real-time mode and back, from the thread that runs the loop."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], Outcome]] = []
+        self._garbage = GarbageKeeper()
+        self.idle = self._garbage.idle
+        """To be called after each tick, when the answer is on its way."""
+
+    def enter(self, settings: RealtimeSettings) -> list[Outcome]:
+        """Do all that is asked for; go back first from what an earlier call did.
+
+        Memory is locked and garbage collected before the priority is raised, as both take long.
+        """
+        self.leave()
+        before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        steps: list[tuple[bool, Callable[[], Outcome], Callable[[], Outcome] | None]] = [
+            (True, limit_blas_threads, None),
+            (settings.hold_garbage, self._garbage.hold, self._garbage.release),
+            (settings.lock_memory, lock_memory, unlock_memory),
+            (
+                bool(settings.processors),
+                lambda: set_processors(settings.processors),
+                lambda: set_processors(before),
+            ),
+            (
+                settings.priority != 0,
+                lambda: set_priority(settings.priority),
+                lambda: set_priority(0),
+            ),
+        ]
+        outcomes = []
+        for wanted, do, undo in steps:
+            if wanted:
+                outcome = do()
+                outcomes.append(outcome)
+                if outcome.done and undo is not None:
+                    self._undo.append(undo)
+        return outcomes
+
+    def leave(self) -> list[Outcome]:
+        """Undo what :meth:`enter` did, last things first."""
+        outcomes = []
+        while self._undo:
+            outcomes.append(self._undo.pop()())
+        return outcomes
+
+
+def _has_capability(number: int) -> bool:
+    """Return whether the process has a capability of Linux."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return False
+    effective = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
+    return bool(effective) and bool(int(effective[0], 16) >> number & 1)
+
+
+def _call_libc(name: str, *arguments: int) -> str | None:
+    """Call a function of the C library that returns 0; return what went wrong, or None."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if function is None:
+        return f"this system has no {name}()"
+    if function(*(ctypes.c_int(argument) for argument in arguments)):
+        return os.strerror(ctypes.get_errno())
+    return None
+
+
+def _loaded(word: str) -> list[ctypes.CDLL]:
+    """Return the shared libraries in this process whose file name contains a word."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    columns = (line.split(maxsplit=5) for line in lines)
+    paths = {column[5] for column in columns if len(column) == 6}
+    return [ctypes.CDLL(path) for path in sorted(paths) if word in Path(path).name.lower()]
+
+
+def _listed(processors: Iterable[int]) -> str:
+    return ", ".join(str(processor) for processor in processors) or "none"

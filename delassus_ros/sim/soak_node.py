@@ -1,0 +1,93 @@
+"""The consumer of the soak run: takes the matrices of the node and of the echo node."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from delassus_msgs.msg import DelassusMatrix
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+
+from delassus_ros.sim.samples import nanoseconds
+from delassus_ros.sim.soak_books import Arrivals
+from delassus_ros.sim.soak_control import Target
+
+TOPICS = {Target.NODE: "delassus_node/delassus", Target.ECHO: "echo/delassus"}
+"""Where the matrices of each come from."""
+
+_DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
+_EVERY = 97  # of so many matrices one is kept, to be recomputed
+
+
+class SoakNode(Node):
+    """Note what arrives, and keep a matrix now and then.
+
+    Parameters
+    ----------
+    capacity
+        Most messages that can be noted of each.
+    rows
+        Number of rows of the matrices.
+    **node
+        Further arguments of `rclpy.node.Node`, such as a context.
+
+    Attributes
+    ----------
+    arrivals
+        What has come from each.
+    """
+
+    def __init__(self, capacity: int, rows: int, **node: Any) -> None:
+        super().__init__("soak", start_parameter_services=False, enable_rosout=False, **node)
+        self.arrivals = {target: Arrivals(capacity) for target in Target}
+        self._kept = np.zeros((capacity // _EVERY + 1, rows, rows))
+        self._kept_stamps = np.zeros(len(self._kept), dtype=np.int64)
+        self._kept_count = 0
+        self._countdown = _EVERY
+        callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
+        self._inputs = [
+            self.create_subscription(
+                DelassusMatrix, topic, callbacks[target], QoSProfile(depth=_DEPTH)
+            )
+            for target, topic in TOPICS.items()
+        ]
+        self._change = self.create_client(ChangeState, "delassus_node/change_state")
+
+    def connected(self) -> bool:
+        """Whether the publishers of both, and the life cycle of the node, were found."""
+        found = [self.count_publishers(subscription.topic_name) for subscription in self._inputs]
+        return all(found) and bool(self._change.service_is_ready())
+
+    def deactivate(self) -> Any:
+        """Ask the node to deactivate; return the future of its answer."""
+        transition = Transition(id=Transition.TRANSITION_DEACTIVATE)
+        return self._change.call_async(ChangeState.Request(transition=transition))
+
+    def kept(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the stamps (n,) and the values (n, m, m) of the matrices kept."""
+        return self._kept_stamps[: self._kept_count], self._kept[: self._kept_count]
+
+    def _on_matrix(self, message: DelassusMatrix) -> None:
+        arrival = time.time_ns()
+        stamp = nanoseconds(message.header.stamp)
+        good = message.validity == DelassusMatrix.VALIDITY_OK
+        self.arrivals[Target.NODE].note(stamp, arrival, message.sequence, good)
+        self._countdown -= 1
+        if self._countdown <= 0 and good and self._kept_count < len(self._kept):
+            self._countdown = _EVERY
+            kept = self._kept[self._kept_count]
+            matrix = np.frombuffer(message.matrix)
+            # A matrix of another size is kept as one that is wrong.
+            kept[...] = matrix.reshape(kept.shape) if matrix.size == kept.size else np.nan
+            self._kept_stamps[self._kept_count] = stamp
+            self._kept_count += 1
+
+    def _on_echo(self, message: DelassusMatrix) -> None:
+        arrival = time.time_ns()
+        stamp = nanoseconds(message.header.stamp)
+        self.arrivals[Target.ECHO].note(stamp, arrival, message.sequence, True)

@@ -1,0 +1,238 @@
+"""Robots with closed loops for the tests, closed by construction or by a formula."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from delassus_ros import Robot, Transform
+from delassus_ros.algorithms.scalars import sincos
+from delassus_ros.model import (
+    WORLD,
+    Body,
+    Coupling,
+    Frame,
+    FunctionConstraint,
+    Inertia,
+    Joint,
+    JointKind,
+    Loop,
+    LoopKind,
+)
+from delassus_ros.model.clusters import Cluster, clusters_of
+
+BOX = Inertia.from_com(1.0, (0.05, 0.02, -0.1), np.diag([0.02, 0.03, 0.04]))
+GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.35, 0.9, 0.7
+"""Lengths of the four-bar [m]: its crank turns all the way round."""
+ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
+
+
+def along_x(length: float) -> Transform:
+    return Transform(np.eye(3), np.array([length, 0.0, 0.0]))
+
+
+def four_bar(
+    kind: LoopKind = LoopKind.POINT,
+    mount: Transform | None = None,
+    independent: tuple[str, ...] = ("crank",),
+    rocker_limits: tuple[float, float] = (-np.inf, np.inf),
+    couplings: tuple[Coupling, ...] = (),
+    extra: tuple[Joint, ...] = (),
+) -> Robot:
+    """Return a crank and rocker about parallel axes; a weld needs one more joint at the rocker."""
+    mount = mount or Transform()
+    joints = [
+        Joint("crank", JointKind.REVOLUTE, WORLD, mount),
+        Joint("coupler", JointKind.REVOLUTE, 0, along_x(CRANK)),
+        Joint(
+            "rocker", JointKind.REVOLUTE, WORLD, mount @ along_x(GROUND),
+            lower=rocker_limits[0], upper=rocker_limits[1],
+        ),
+    ]  # fmt: skip
+    successor, placement = 2, along_x(ROCKER)
+    if kind is LoopKind.WELD:
+        joints.append(Joint("pin", JointKind.REVOLUTE, 2, along_x(ROCKER)))
+        successor, placement = 3, Transform()
+    joints += extra
+    loop = Loop("knee", kind, 1, successor, along_x(COUPLER), placement)
+    bodies = [Body(joint.name, BOX) for joint in joints]
+    tip = Frame("tip", 1, along_x(COUPLER))
+    return Robot("four_bar", joints, bodies, [tip], couplings, [loop], independent)
+
+
+def assembled(crank: float, side: float = 1.0) -> tuple[float, float]:
+    """Return coupler and rocker of the four-bar in closed form; `side` ±1 picks the branch."""
+    tip = CRANK * np.array([np.cos(crank), np.sin(crank)])
+    to = np.array([GROUND, 0.0]) - tip
+    far = float(np.linalg.norm(to))
+    along = (COUPLER**2 - ROCKER**2 + far**2) / (2.0 * far)
+    height = side * np.sqrt(COUPLER**2 - along**2)
+    pin = tip + along * to / far + height * np.array([-to[1], to[0]]) / far
+    coupler = np.arctan2(*(pin - tip)[::-1]) - crank
+    rocker = np.arctan2(pin[1], pin[0] - GROUND)
+    return float(np.arctan2(np.sin(coupler), np.cos(coupler))), float(rocker)
+
+
+REFERENCE = {"crank": 0.8, "coupler": assembled(0.8)[0], "rocker": assembled(0.8)[1]}
+
+
+def same_turn(a, b) -> bool:
+    """Return True if angles are equal but for whole turns."""
+    difference = np.asarray(a) - np.asarray(b)
+    return bool(np.abs(difference - 2 * np.pi * np.round(difference / (2 * np.pi))).max() < 1e-9)
+
+
+def reach_of_the_rocker() -> tuple[float, float]:
+    """Return the rocker's angles where crank and coupler are in line, on this branch."""
+    ends = []
+    for reach in (COUPLER + CRANK, COUPLER - CRANK):
+        cosine = (GROUND**2 + ROCKER**2 - reach**2) / (2 * GROUND * ROCKER)
+        ends.append(np.pi - np.arccos(cosine))
+    return min(ends), max(ends)
+
+
+BENNETT = (0.4, 0.5), (0.7, float(np.arcsin(0.7 / 0.4 * np.sin(0.5))))
+"""Length and twist of the links of Bennett's linkage: sines of twists are as the lengths."""
+
+
+def bennett() -> Robot:
+    """Return a spatial four-bar that moves although the six rows of its weld count for three."""
+    first, second = (Transform.from_xyz_rpy((a, 0, 0), (alpha, 0, 0)) for a, alpha in BENNETT)
+    joints = [
+        Joint("j0", JointKind.REVOLUTE, WORLD),
+        Joint("j1", JointKind.REVOLUTE, 0, first),
+        Joint("j2", JointKind.REVOLUTE, 1, second),
+        Joint("j3", JointKind.REVOLUTE, 2, first),
+    ]
+    loop = Loop("bennett", LoopKind.WELD, 3, WORLD, second)
+    bodies = [Body(joint.name, BOX) for joint in joints]
+    return Robot("bennett", joints, bodies, [], (), [loop], ("j0",))
+
+
+def closed_bennett(angle: float) -> list[float]:
+    """Return q by the textbook's formula."""
+    (_, alpha), (_, beta) = BENNETT
+    factor = np.sin((alpha + beta) / 2) / np.sin((beta - alpha) / 2)
+    other = 2 * np.arctan(factor / np.tan(angle / 2))
+    return [angle, other, -angle, -other]
+
+
+def closed_four_bar(crank: float, side: float = 1.0) -> list[float]:
+    return [crank, *assembled(crank, side)]
+
+
+def null_space(K: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the motions that K allows."""
+    _, sizes, vectors = np.linalg.svd(K)
+    rank = int(np.sum(sizes > 1e-9 * sizes[0]))
+    return vectors[rank:].T
+
+
+def spans(E: np.ndarray, basis: np.ndarray) -> float:
+    """Return how far the columns of E are from the basis, relative; their number must agree."""
+    assert E.shape == basis.shape
+    assert np.linalg.matrix_rank(E) == E.shape[1]
+    return float(np.linalg.norm(E - basis @ (basis.T @ E)) / np.linalg.norm(E))
+
+
+def random_pose(rng: np.random.Generator, length: float = 0.3) -> Transform:
+    return Transform.from_xyz_rpy(rng.uniform(-length, length, 3), rng.uniform(-3.0, 3.0, 3))
+
+
+def random_axis(rng: np.random.Generator) -> np.ndarray:
+    axis = rng.normal(size=3)
+    return axis / np.linalg.norm(axis)
+
+
+def poses(robot: Robot, q: np.ndarray) -> list[Transform]:
+    """Return the pose of every body in the world; revolute and prismatic joints."""
+    found: list[Transform] = []
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind is JointKind.PRISMATIC:
+            moved = Transform(np.eye(3), q[offset] * joint.axis)
+        else:
+            x, y, z = joint.axis
+            w = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+            moved = Transform(np.eye(3) + np.sin(q[offset]) * w + (1 - np.cos(q[offset])) * w @ w)
+        above = Transform() if joint.parent == WORLD else found[joint.parent]
+        found.append(above @ joint.placement @ moved)
+    return found
+
+
+def random_linkage(kind: LoopKind, seed: int, spare: int = 2) -> tuple[Robot, Cluster, np.ndarray]:
+    """Return a spatial loop in general position, its cluster, and a q that closes it.
+
+    It has as many joints as rows, and `spare` more, which are independent; one is prismatic.
+    """
+    rng = np.random.default_rng(seed)
+    count = kind.rows + spare
+    first = count // 2
+    parents = [WORLD, *range(first), 0, *range(first + 1, count)]
+    joints = [
+        Joint(
+            f"j{i}", JointKind.PRISMATIC if i == 2 else JointKind.REVOLUTE, parents[i],
+            random_pose(rng), random_axis(rng),
+        )
+        for i in range(count + 1)
+    ]  # fmt: skip
+    bodies = [Body(f"b{i}", BOX) for i in range(count + 1)]
+    q = rng.uniform(-1.5, 1.5, count + 1)
+    q[2] = rng.uniform(-0.3, 0.3)
+    tree = Robot("tree", joints, bodies, [])
+    at = poses(tree, q)
+    ends, frame = (first, count), random_pose(rng)
+    closing = at[ends[1]].inverse() @ at[ends[0]] @ frame
+    loop = Loop("ring", kind, *ends, frame, closing, random_axis(rng))
+    independent = tuple(range(1, 1 + spare))
+    names = tuple(joints[i].name for i in independent)
+    robot = Robot("linkage", joints, bodies, [Frame("tip", 1, frame)], (), [loop], names)
+    return robot, Cluster(tuple(range(1, count + 1)), 0, (), (loop,), independent), q
+
+
+def tied(robot: Robot) -> Cluster:
+    """Return the first cluster with constraints."""
+    return next(cluster for cluster in clusters_of(robot) if not cluster.is_ordinary)
+
+
+def oracle(name: str) -> dict:
+    """Return a file of the reference library's results."""
+    path = ORACLE / f"{name}.json"
+    if not path.is_file():
+        pytest.skip(f"no ../shared/oracle/{name}.json beside the repository")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def differential(name: str, joints: tuple[str, ...]) -> FunctionConstraint:
+    """Return the constraint of a differential of the Tello humanoid: two rotors, two links."""
+    function = hip_differential if "hip" in name else knee_ankle_differential
+    return FunctionConstraint(name, joints, function, 2)
+
+
+def hip_differential(q):
+    """Return the gaps of the two push rods of Tello's hip, published by its makers."""
+    (s1, c1), (s2, c2) = (sincos(rotor * (1.0 / 6.0)) for rotor in q[:2])
+    (sx, cx), (sy, cy) = (sincos(link) for link in q[2:])
+    both = 3021.0 / 160000.0 - 49.0 / 5000.0 * cx - 57.0 / 2500.0 * cx * sy
+    return [
+        both + 57.0 / 2500.0 * s1 - 399.0 / 20000.0 * sx - 8.0 / 625.0 * c1 * cy
+        - 7.0 / 625.0 * s1 * sx + 7.0 / 625.0 * sx * sy - 8.0 / 625.0 * cx * s1 * sy,
+        both + 57.0 / 2500.0 * s2 + 399.0 / 20000.0 * sx - 8.0 / 625.0 * c2 * cy
+        + 7.0 / 625.0 * s2 * sx - 7.0 / 625.0 * sx * sy - 8.0 / 625.0 * cx * s2 * sy,
+    ]  # fmt: skip
+
+
+def knee_ankle_differential(q):
+    """Return the gap of Tello's ankle linkage, and of the sum that moves the knee."""
+    pi = 3.1415926535897932
+    half = (q[0] - q[1]) / 12.0
+    (_, a), (_, b) = sincos(half + 1979.0 * pi / 4500.0), sincos(half + 493.0 * pi / 1500.0)
+    d, e = sincos(half + q[3] + 231.0 * pi / 500.0)[0], sincos(q[3] + 2.0 * pi / 15.0)[0]
+    f, g = sincos(q[3] + pi / 45.0)[0], sincos(pi / 9.0)[1]
+    return [
+        21.0 / 6250.0 * a - 13.0 / 625.0 * b - 273.0 / 12500.0 * g - 7.0 / 2500.0 * d
+        + 91.0 / 5000.0 * e - 147.0 / 50000.0 * f + 163349.0 / 6250000.0,
+        q[2] - (q[0] + q[1]) / 12.0,
+    ]  # fmt: skip

@@ -1,0 +1,267 @@
+"""Closure: positions of closed loops from whatever is measured, and what it says of them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from linkages import (
+    BOX,
+    GROUND,
+    REFERENCE,
+    ROCKER,
+    assembled,
+    four_bar,
+    reach_of_the_rocker,
+    same_turn,
+)
+
+from delassus_ros import Contact, Problem, Robot, Transform
+from delassus_ros.closure import Closure, ClosureStatus
+from delassus_ros.errors import InputError, RobotError
+from delassus_ros.model import WORLD, Body, Coupling, Joint, JointKind
+
+
+@pytest.fixture(scope="module")
+def closure() -> Closure:
+    return Closure(four_bar(), REFERENCE)
+
+
+def test_everything_measured(closure):
+    q = [1.4, *assembled(1.4)]
+    assert closure.solve(q).status is ClosureStatus.OK
+    noisy = closure.solve(np.array(q) + [0.0, 0.005, -0.005])
+    assert noisy.status is ClosureStatus.OK
+    assert same_turn(noisy.q, q), "the independent joints decide"
+
+
+def test_a_contradiction_warns_and_names_the_loop(closure):
+    coupler, rocker = assembled(1.4)
+    result = closure.solve({"crank": 1.4, "rocker": rocker + 0.1})
+    assert result.status is ClosureStatus.CONTRADICTION and result.status.is_valid
+    assert same_turn(result.q, [1.4, coupler, rocker])
+    expected = "loop 'knee': joint 'rocker' is measured 0.1 from where the others put it"
+    assert result.about == expected
+    # A whole turn of a joint that is in no coupling is no contradiction.
+    turned = closure.solve({"crank": 1.4, "rocker": rocker + 2 * np.pi})
+    assert turned.status is ClosureStatus.OK
+    strict = Closure(four_bar(), REFERENCE, agreement=1e-6)
+    assert strict.solve([1.4, coupler + 1e-5, rocker]).status is ClosureStatus.CONTRADICTION
+
+
+def test_motors_may_be_measured_instead_of_independent_joints():
+    """The rocker is the motor, the crank the stated independent joint."""
+    closure = Closure(four_bar(), REFERENCE)
+    expected = [1.1, *assembled(1.1)]
+    result = closure.solve({"rocker": expected[2]})
+    assert result.status is ClosureStatus.OK and same_turn(result.q, expected)
+    result = closure.solve({"coupler": expected[1]})
+    assert result.status is ClosureStatus.OK
+    assert same_turn(result.q[1:], assembled(result.q[0]))
+
+
+def geared_four_bar(**options) -> Robot:
+    gear = Coupling("gear", (("motor", -1.0), ("crank", 9.0)), 0.2)
+    return four_bar(
+        couplings=(gear,), extra=(Joint("motor", JointKind.REVOLUTE, WORLD),), **options
+    )
+
+
+@pytest.mark.parametrize("measured", ["crank", "motor", "rocker"])
+def test_a_motor_behind_a_gear(measured):
+    closure = Closure(geared_four_bar(), {**REFERENCE, "motor": 7.4})
+    # Where crank and coupler are in line, at 0.6, the rocker turns back.
+    for crank in np.random.default_rng(3).uniform(0.65, 2.6, 30):
+        q = [crank, *assembled(crank), 9.0 * crank + 0.2]
+        result = closure.solve(
+            {measured: q[("crank", "coupler", "rocker", "motor").index(measured)]}
+        )
+        assert result.status is ClosureStatus.OK
+        assert same_turn(result.q[:3], q[:3])
+        assert result.q[3] == pytest.approx(9.0 * result.q[0] + 0.2)
+
+
+def test_a_gear_alone_goes_any_way_at_once():
+    joints = [Joint("link", JointKind.REVOLUTE, WORLD), Joint("rotor", JointKind.REVOLUTE, WORLD)]
+    joints.append(Joint("free", JointKind.PRISMATIC, 0))
+    gear = Coupling("gear", (("rotor", -1.0), ("link", 100.0)))
+    robot = Robot("geared", joints, [Body(j.name, BOX) for j in joints], [], [gear])
+    closure = Closure(robot)
+    for link in (3.0, -500.0, 1e6):
+        result = closure.solve({"free": 0.3, "link": link})
+        assert result.status is ClosureStatus.OK
+        assert result.q.tolist() == [link, 100.0 * link, 0.3]
+    result = closure.solve({"rotor": 50.0, "link": 0.6, "free": 0.0})
+    assert result.status is ClosureStatus.CONTRADICTION
+    assert "coupling 'gear': joint 'link'" in result.about or "joint 'rotor'" in result.about
+    with pytest.raises(InputError, match="joint 'free' is in no loop and must be measured"):
+        closure.solve({"link": 1.0})
+
+
+def test_limits_of_dependent_joints():
+    limits = (1.0, 2.3)
+    closure = Closure(four_bar(rocker_limits=limits), REFERENCE)
+    for crank in np.linspace(0.0, 6.2, 50):
+        rocker = assembled(crank)[1]
+        result = closure.solve({"crank": crank})
+        if limits[0] <= rocker <= limits[1]:
+            assert result.status is ClosureStatus.OK
+        else:
+            assert result.status is ClosureStatus.OUTSIDE_LIMITS
+            assert result.about == f"joint 'rocker': {rocker:.6g} is not in [1, 2.3]"
+
+
+def test_whole_turns_bring_a_joint_inside_its_limits():
+    low = (1.0 - 2 * np.pi, 2.3 - 2 * np.pi)
+    closure = Closure(four_bar(rocker_limits=low), {"crank": 0.8, "coupler": assembled(0.8)[0]})
+    result = closure.solve({"crank": 0.9})
+    assert result.status is ClosureStatus.OK
+    assert low[0] <= result.q[2] <= low[1] and same_turn(result.q[1:], assembled(0.9))
+
+
+def test_positions_that_are_no_numbers(closure):
+    for value in (np.nan, np.inf, -np.inf):
+        result = closure.solve({"crank": value})
+        assert result.status is ClosureStatus.NOT_FINITE and "joint 'crank'" in result.about
+        assert np.isnan(result.q).all()
+        result = closure.solve({"crank": 0.9, "rocker": value})
+        assert result.status is ClosureStatus.NOT_FINITE
+    assert closure.solve({"crank": 0.9}).status is ClosureStatus.OK
+
+
+def test_wrong_requests_are_named(closure):
+    for request, words in (
+        ({"cranc": 1.0}, "unknown joint 'cranc'; did you mean 'crank'"),
+        ([1.0, 2.0], "measured has 2 numbers, expected 3"),
+        ({"crank": [1.0, 2.0]}, "measured has 2 numbers, expected 1"),
+        ({}, r"loop 'knee': the measured joints \[\] do not determine the others; measure 1 more"),
+    ):
+        with pytest.raises(InputError, match=words):
+            closure.solve(request)
+    with pytest.raises(InputError, match="joint 'crank' is measured more than once"):
+        closure.bind(["crank", "crank"])
+
+
+def test_wrong_references_are_named():
+    for reference, words in (
+        ({"knee": 1.0}, "reference: unknown joint 'knee'"),
+        ({"crank": np.nan}, "reference: the position nan of joint 'crank' is not finite"),
+    ):
+        with pytest.raises(RobotError, match=words):
+            Closure(four_bar(), reference)
+    with pytest.raises(RobotError, match=r"'knee' does not close at the reference .* a gap of"):
+        Closure(four_bar(independent=("rocker",)), {"crank": 0.0, "rocker": 0.3})
+    dead = reach_of_the_rocker()[0]
+    crank = np.arctan2(ROCKER * np.sin(dead), GROUND + ROCKER * np.cos(dead))
+    with pytest.raises(RobotError, match="loop 'knee' is singular.*; state another one"):
+        Closure(
+            four_bar(independent=("rocker",)), {"crank": crank, "coupler": 0.0, "rocker": dead}
+        )
+
+
+def bent_four_bar(tilt: float) -> Robot:
+    """Return a four-bar whose crank turns about another axis than its rocker."""
+    mount = Transform.from_xyz_rpy(rpy=(tilt, 0.0, 0.0))
+    robot = four_bar()
+    joints = [replace(robot.joints[0], placement=mount), *robot.joints[1:]]
+    return Robot("bent", joints, robot.bodies, [], (), robot.loops, ("crank",))
+
+
+def test_a_loop_that_cannot_close_in_all_its_rows_is_named():
+    """The gap across the plane is the tilt times the pin's distance from the ground link."""
+    robot = bent_four_bar(5e-7)
+    with pytest.raises(RobotError, match=r"'knee' does not close .* a gap of .*e-07 remains"):
+        Closure(robot, REFERENCE)
+    tolerance = 5e-7 * 0.6
+    closure = Closure(robot, {"crank": 3.0, "coupler": assembled(3.0)[0]}, tolerance)
+    found = set()
+    for crank in np.linspace(-3.0, 3.0, 60):
+        height = ROCKER * np.sin(assembled(crank)[1])
+        if abs(height - 0.6) < 1e-3:
+            continue
+        result = closure.solve({"crank": crank})
+        expected = ClosureStatus.OK if height < 0.6 else ClosureStatus.NOT_CLOSED
+        assert result.status is expected
+        assert result.about == ("" if height < 0.6 else "loop 'knee'")
+        found.add(expected)
+    assert len(found) == 2
+
+
+def test_a_bound_closure_allocates_nothing(closure):
+    bound = closure.bind(["crank", "rocker"])
+    angles = np.linspace(0.8, 0.9, 50)
+    pairs = np.array([[angle, assembled(angle)[1]] for angle in angles])
+
+    def run():
+        for pair in pairs:
+            bound.measured[:] = pair
+            if bound.solve() is not ClosureStatus.OK:
+                raise AssertionError(bound.about)
+
+    run()
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.take_snapshot()
+    for _ in range(20):
+        run()
+    after = tracemalloc.take_snapshot()
+    tracemalloc.stop()
+    kept = sum(
+        entry.size_diff for entry in after.compare_to(before, "lineno")
+        if "closure" in entry.traceback[0].filename
+    )  # fmt: skip
+    assert kept < 1000, "what a call makes is gone when it returns"
+
+
+def test_a_bad_call_does_not_spoil_the_next(closure):
+    bound = closure.bind(["crank"])
+    for value in (0.9, np.nan, 0.95, np.inf, 1.0):
+        bound.measured[0] = value
+        status = bound.solve()
+        assert (status is ClosureStatus.OK) == bool(np.isfinite(value))
+        assert np.isnan(bound.q).all() != np.isfinite(value)
+    bound.reset()
+    bound.measured[0] = 2.5
+    assert bound.solve() is ClosureStatus.OK and same_turn(bound.q[1:], assembled(2.5))
+
+
+def test_threads_do_not_share_a_start(closure):
+    failures: list[object] = []
+
+    def work(seed: int) -> None:
+        for crank in np.random.default_rng(seed).uniform(-3.0, 3.0, 200):
+            result = closure.solve({"crank": crank})
+            if not (
+                result.status is ClosureStatus.OK and same_turn(result.q[1:], assembled(crank))
+            ):
+                failures.append((crank, result))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
+
+
+def test_a_problem_may_be_given_for_its_robot():
+    robot = four_bar()
+    assert Closure(Problem(robot, [Contact("tip", "tip")]), REFERENCE).robot is robot
+
+
+def test_an_open_chain_needs_everything():
+    joints = [Joint("a", JointKind.REVOLUTE, WORLD), Joint("b", JointKind.PLANAR, 0)]
+    robot = Robot("open", joints, [Body("a", BOX), Body("b", BOX)], [])
+    result = Closure(robot).solve({"b": [1.0, 2.0, 3.0], "a": 0.5})
+    assert result.status is ClosureStatus.OK and result.q.tolist() == [0.5, 1.0, 2.0, 3.0]
+    assert result.residual == 0.0

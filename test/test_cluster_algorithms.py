@@ -1,0 +1,233 @@
+"""C-EFPA, C-PV-OSIMr and projection against the paper's library, dense equations and 50 digits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cluster_oracle
+import mpmath
+import numpy as np
+import pytest
+from cluster_robots import Builder, kkt, random_problem
+
+from delassus_ros import Contact, DelassusSolver, Problem, algorithms
+from delassus_ros.algorithms import reference, rotors
+from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.cluster_tree import closed_tree
+from delassus_ros.algorithms.reflected_inertia import approximation_error
+from delassus_ros.algorithms.tree import Tree, Turn
+from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.compiler.trace import trace
+from delassus_ros.errors import AlgorithmError
+from delassus_ros.model import WORLD
+from delassus_ros.testing import random_problem as random_open_problem
+
+EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+OPEN_CHAIN = ("dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
+SEEDS = range(100)
+
+
+def traced(name: str) -> TracedAlgorithm:
+    algorithm = algorithms.get(name)
+    assert isinstance(algorithm, TracedAlgorithm)
+    return algorithm
+
+
+def on_floats(name: str, problem: Problem, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
+    return np.array(traced(name).evaluate(problem, values)["G"], dtype=float)
+
+
+def error(G: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(G - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("robot", cluster_oracle.CONSTANT)
+def test_agrees_with_the_papers_library_on_gears_and_belts(robot: str, name: str) -> None:
+    solver = DelassusSolver(cluster_oracle.problem_of(robot), name, cache=False)
+    for state in cluster_oracle.states(robot):
+        G = solver.solve(cluster_oracle.positions(robot, state)).matrix
+        assert error(G, cluster_oracle.expected(robot, state)) < 1e-10
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("robot", cluster_oracle.VARYING)
+def test_agrees_with_the_papers_library_with_each_states_jacobian(robot: str, name: str) -> None:
+    for state in cluster_oracle.states(robot):
+        problem = cluster_oracle.problem_of(robot, state)
+        G = on_floats(name, problem, {"q": cluster_oracle.positions(robot, state)})
+        assert error(G, cluster_oracle.expected(robot, state)) < 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_agrees_with_the_dense_equations(seed: int) -> None:
+    problem = random_problem(seed)
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    expected = kkt(problem, inputs)
+    for name in EXACT[1:]:
+        assert error(on_floats(name, problem, inputs), expected) < 1e-9, name
+
+
+@pytest.mark.parametrize("seed", [3, 8, 19])
+def test_machine_code_agrees_with_the_dense_equations(seed: int) -> None:
+    problem = random_problem(seed)
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    for name in EXACT:
+        solver = DelassusSolver(problem, name, cache=False)
+        solution = solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation"))
+        assert error(solution.matrix, kkt(problem, inputs)) < 1e-9, name
+
+
+@pytest.mark.parametrize("seed", [2, 5, 11])
+def test_agrees_with_fifty_digits_of_the_unreduced_tree(seed: int) -> None:
+    """Redistribution and all three algorithms, with numbers that leave no room for luck."""
+    problem = random_problem(seed)
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    whole = closed_tree(problem, lambda robot, held: rotors.spanning(robot))
+    with mpmath.workdps(50):
+        whole = exactly(whole)
+    with whole.in_place():
+        exact = reference.evaluate(problem, traced("projection"), inputs)["G"]
+        for name in ("c_efpa", "c_pv_osimr"):
+            G = reference.evaluate(problem, traced(name), inputs)["G"]
+            assert largest_difference(G, exact) < 1e-40, name
+    for name in EXACT[1:]:
+        assert error(on_floats(name, problem, inputs), np.array(exact, dtype=float)) < 1e-12, name
+
+
+def exactly(tree: Tree) -> Tree:
+    """Return a tree whose constants are mpmath numbers, so that none of their products round."""
+
+    def exact(value: Any) -> Any:
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            return type(value)(exact(each) for each in value)
+        return mpmath.mpf(value) if isinstance(value, float) and value else value
+
+    def turned(turn: Turn) -> Turn:
+        # As rounded numbers they are no rotation to fifty digits.
+        size = mpmath.sqrt(mpmath.mpf(turn.sin) ** 2 + mpmath.mpf(turn.cos) ** 2)
+        return turn._replace(sin=turn.sin / size, cos=turn.cos / size)
+
+    fields = ("angle", "offset", "mass", "moment", "rotational", "armature", "couple")
+    links = tuple(
+        replace(
+            link,
+            **{field: exact(getattr(link, field)) for field in fields},
+            turns=tuple(turned(t) for t in link.turns),
+            contacts=tuple(replace(c, K=exact(c.K)) for c in link.contacts),
+        )
+        for link in tree.links
+    )
+    clusters = tuple(
+        replace(c, jacobian=exact(c.jacobian), armature=exact(c.armature)) for c in tree.clusters
+    )
+    return replace(tree, links=links, clusters=clusters)
+
+
+def largest_difference(G: list[list[mpmath.mpf]], expected: list[list[mpmath.mpf]]) -> float:
+    size = max(abs(value) for row in expected for value in row)
+    pairs = zip(sum(G, []), sum(expected, []), strict=True)
+    return float(max(abs(a - b) for a, b in pairs) / size)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize(
+    "names", [("c_pv_osimr", "pv_osimr"), ("c_efpa", "efpa"), ("projection", "ltl")]
+)
+def test_on_open_chains_they_are_the_algorithms_of_one_body_clusters(
+    seed: int, names: tuple[str, str]
+) -> None:
+    problem = random_open_problem(seed)
+    ours, published = (trace(problem, algorithms.get(name)) for name in names)
+    assert ours.graph.nodes == published.graph.nodes
+    assert ours.outputs == published.outputs
+
+
+def test_contacts_on_both_links_of_a_belt() -> None:
+    """Rows that leave one cluster by two links, six of them after a node inside it."""
+    build = Builder(5)
+    second = build.belt(build.add(WORLD))
+    first = build.joints[second].parent
+    tips = [build.add(second), build.add(second), build.gear(first)]
+    problem = Problem(
+        build.robot(), [Contact(f"c{i}", f"f{i}", "surface") for i in (*tips, first, second)]
+    )
+    inputs = sample_inputs(problem.inputs, problem, 0)
+    for name in EXACT:
+        assert error(on_floats(name, problem, inputs), kkt(problem, inputs)) < 1e-10, name
+
+
+def test_open_chain_algorithms_take_geared_robots_that_are_ordinary_trees() -> None:
+    build = Builder(7)
+    tip = build.gear(build.gear(build.gear(WORLD)))
+    problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")])
+    assert Tree.of(problem).is_ordinary
+    inputs = sample_inputs(problem.inputs, problem, 1)
+    for name in ("efpa", "kjr", "ltl", "pv_osim", "pv_osimr"):
+        assert algorithms.get(name).supports(problem) is None
+        assert error(on_floats(name, problem, inputs), kkt(problem, inputs)) < 1e-10, name
+
+
+@pytest.mark.parametrize("name", OPEN_CHAIN)
+def test_open_chain_algorithms_refuse_coupled_joints_with_the_reason(name: str) -> None:
+    build = Builder(7)
+    build.belt(WORLD)
+    problem = Problem(build.robot(), [Contact("tip", "f1", "point")])
+    reason = algorithms.get(name).supports(problem)
+    assert reason is not None and "open chains" in reason
+    with pytest.raises(AlgorithmError, match="open chains"):
+        DelassusSolver(problem, name, cache=False)
+
+
+def test_back_ends_for_open_chains_refuse_every_closed_robot() -> None:
+    pytest.importorskip("pinocchio")
+    build = Builder(7)
+    build.gear(WORLD)
+    problem = Problem(build.robot(), [Contact("tip", "f0", "point")])
+    for name in ("pinocchio", "dense"):
+        reason = algorithms.get(name).supports(problem)
+        assert reason == "it is for open chains, and 'random' has couplings or loops"
+
+
+@pytest.mark.parametrize("name", [*EXACT, "reflected_inertia", "pv_osimr"])
+def test_other_outputs_of_closed_robots_are_refused(name: str) -> None:
+    build = Builder(3)
+    build.gear(WORLD)
+    problem = Problem(build.robot(), [Contact("tip", "f0", "point")], outputs={"J"})
+    reason = algorithms.get(name).supports(problem)
+    assert reason is not None and "only G is computed, not J" in reason
+
+
+@pytest.mark.parametrize("robot", cluster_oracle.CONSTANT)
+def test_the_approximation_is_the_papers(robot: str) -> None:
+    key = "inv_osim_reflected_inertia_diag"
+    if key not in cluster_oracle.data(robot)["states"][0]:
+        pytest.skip(f"the library printed no approximation for {robot}")
+    problem = cluster_oracle.problem_of(robot)
+    for state in cluster_oracle.states(robot):
+        q = cluster_oracle.positions(robot, state)
+        approximate = cluster_oracle.expected(robot, state, key)
+        assert error(on_floats("reflected_inertia", problem, {"q": q}), approximate) < 1e-10
+        reported = approximation_error(problem, {"q": q.tolist()})
+        off = error(approximate, cluster_oracle.expected(robot, state))
+        assert reported == pytest.approx(off, rel=1e-9)
+
+
+def test_the_approximation_is_exact_without_rotors() -> None:
+    problem = random_open_problem(4)
+    inputs = sample_inputs(problem.inputs, problem, 0)
+    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
+    assert approximation_error(problem, values) == 0.0
+
+
+def test_the_approximation_refuses_what_is_more_than_a_rotor() -> None:
+    build = Builder(1)
+    build.mimic(WORLD)
+    problem = Problem(build.robot(), [Contact("tip", "f1", "point")])
+    follower = problem.robot.joints[1].name
+    reason = algorithms.get("reflected_inertia").supports(problem)
+    assert reason is not None and follower in reason and "it has a contact" in reason
+    with pytest.raises(AlgorithmError, match="it has a contact"):
+        DelassusSolver(problem, "reflected_inertia", cache=False)

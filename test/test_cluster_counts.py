@@ -1,0 +1,179 @@
+"""Counts of operations of the cluster algorithms: against each other, and how they grow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import cluster_oracle
+import numpy as np
+import pytest
+import robots
+from cluster_robots import LOOSE, OVAL, Builder, geared_chain
+
+from delassus_ros import Contact, Problem, Robot, algorithms
+from delassus_ros.algorithms import rotors
+from delassus_ros.algorithms.cluster_tree import closed_tree
+from delassus_ros.algorithms.tree import Tree
+from delassus_ros.compiler.build import checked_positions
+from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.trace import trace
+from delassus_ros.model import WORLD, Body, Joint, JointKind, Transform
+from delassus_ros.testing.random_trees import random_inertia
+
+HUMANOIDS = ("mit_humanoid_1ee", "mit_humanoid_feet", "tello_with_arms_1ee", "tello_feet", "jvrc1")
+FLOORS = {
+    "chain_GT_12": 7510,
+    "mini_cheetah_1ee": 2085,
+    "mit_humanoid_1ee": 4008,
+    "mit_humanoid_feet": 6220,
+    "tello_feet": 5411,
+}
+"""What a first sketch of c_pv_osimr needed."""
+
+
+@cache
+def problem_of(name: str) -> Problem:
+    """Return a robot of the oracle; with ``feet``, toes and heels of both feet touch."""
+    if name == "jvrc1":
+        robot = Robot.from_urdf(robots.shared("grbda_jvrc1_humanoid"), "floating")
+        frames = {frame.body: frame.name for frame in robot.frames.values()}
+        moved = [i for i, joint in enumerate(robot.joints) if "ankle-pitch" in joint.name]
+        tips = [i for i in moved if "rotor" not in robot.joints[i].name]
+        return Problem(robot, [Contact(f"c{i}", frames[i], "surface") for i in tips])
+    if not name.endswith("feet"):
+        return cluster_oracle.problem_of(name)
+    whole = {"mit_humanoid_feet": "mit_humanoid_1ee", "tello_feet": "tello_with_arms_1ee"}[name]
+    problem = cluster_oracle.problem_of(whole)
+    more = [
+        Contact(point["name"], f"f{point['body']}", "surface",
+                Transform(np.eye(3), np.array(point["offset"], float)))
+        for point in cluster_oracle.data(whole)["contact_points_not_ee"]
+        if "toe" in point["name"] or "heel" in point["name"]
+    ]  # fmt: skip
+    return Problem(problem.robot, [*problem.contacts, *more])
+
+
+@cache
+def count(problem: Problem, name: str) -> int:
+    return trace(problem, algorithms.get(name)).operations.total
+
+
+@pytest.mark.parametrize(
+    "robot", [*cluster_oracle.CONSTANT, *cluster_oracle.VARYING, *HUMANOIDS[1::2], "jvrc1"]
+)
+def test_pv_osimr_needs_a_tenth_less_than_efpa(robot: str) -> None:
+    problem = problem_of(robot)
+    assert count(problem, "c_pv_osimr") <= 0.9 * count(problem, "c_efpa")
+
+
+@pytest.mark.parametrize("robot", HUMANOIDS)
+def test_pv_osimr_needs_less_than_projection_on_humanoids(robot: str) -> None:
+    problem = problem_of(robot)
+    assert count(problem, "c_pv_osimr") < count(problem, "projection")
+
+
+@pytest.mark.parametrize("robot", FLOORS)
+def test_not_more_than_the_sketch(robot: str) -> None:
+    assert count(problem_of(robot), "c_pv_osimr") <= FLOORS[robot]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("links", [15, 18, 24])
+@pytest.mark.parametrize("shape", ["round", LOOSE])
+def test_pv_osimr_needs_less_than_projection_on_geared_chains(
+    links: int, shape: str, seed: int
+) -> None:
+    problem = geared_chain(links, shape=shape, seed=seed)
+    assert count(problem, "c_pv_osimr") < count(problem, "projection")
+
+
+@pytest.mark.parametrize("robot", [*cluster_oracle.CONSTANT, *cluster_oracle.VARYING])
+def test_auto_takes_the_least(robot: str) -> None:
+    problem = problem_of(robot)
+    best = min(count(problem, name) for name in ("c_efpa", "c_pv_osimr", "projection"))
+    assert count(problem, "auto") <= best
+
+
+@pytest.mark.parametrize("robot", ["mini_cheetah_4ee", "mit_humanoid_1ee", "tello_feet"])
+def test_redistribution_saves_operations(robot: str) -> None:
+    problem = problem_of(robot)
+    for name in ("c_efpa", "c_pv_osimr", "projection"):
+        with closed_tree(problem, lambda given, held: rotors.spanning(given)).in_place():
+            whole = trace(problem, algorithms.get(name)).operations
+        left = trace(problem, algorithms.get(name)).operations
+        assert left.total < whole.total, name
+
+
+def exponent(sizes: list[int], counts: list[int]) -> float:
+    """Return b of the fit a + c·size^b between the last doublings: of the growth, not the sum."""
+    growth = np.diff(counts)
+    return float(np.log2(growth[-1] / growth[-2]) / np.log2(sizes[-1] / sizes[-2]))
+
+
+@pytest.mark.parametrize("branches", [1, 2])
+@pytest.mark.parametrize("shape", ["round", LOOSE])
+def test_linear_in_the_number_of_clusters(shape: str, branches: int) -> None:
+    """Geared chains up to 200 links, and two of them on a common stem."""
+    sizes = [25, 50, 100, 200]
+    counts = []
+    for links in sizes:
+        build, tips = Builder(0, alike=True), []
+        stem = -1
+        for _ in range(links if branches == 1 else links // 2):
+            stem = build.gear(stem, shape)
+        for _ in range(branches):
+            tip = stem
+            for _ in range(0 if branches == 1 else links // 4):
+                tip = build.gear(tip, shape)
+            tips.append(tip)
+        contacts = [Contact(f"c{tip}", f"f{tip}", "surface") for tip in tips]
+        counts.append(count(Problem(build.robot(), contacts), "c_pv_osimr"))
+    assert abs(exponent(sizes, counts) - 1.0) < 0.05, counts
+
+
+@pytest.mark.parametrize("shape", ["round", LOOSE])
+def test_quadratic_in_rows_at_fixed_clusters(shape: str) -> None:
+    sizes = [12, 24, 48]
+    counts = [count(geared_chain(6, contacts, shape), "c_pv_osimr") for contacts in sizes]
+    assert abs(exponent(sizes, counts) - 2.0) < 0.05, counts
+
+
+def test_a_chain_of_two_hundred_geared_links_with_contacts_everywhere() -> None:
+    """More rows at every other link: the count grows with the square of the rows, no faster."""
+    def problem(links: int) -> Problem:
+        build, tip, contacts = Builder(3, alike=True), -1, []
+        for k in range(links):
+            tip = build.gear(tip, LOOSE)
+            if k % 8 == 7:
+                contacts.append(Contact(f"c{k}", f"f{tip}", "surface"))
+        return Problem(build.robot(), contacts)
+
+    sizes = [50, 100, 200]
+    counts = [count(problem(links), "c_pv_osimr") for links in sizes]
+    assert exponent(sizes, counts) < 2.1, counts
+
+
+def test_limbs_with_clusters_become_vector_lanes() -> None:
+    """Four legs of one build with an unround rotor at the hip and a belt, at four places."""
+    build = Builder(0, alike=True)
+    build.joints.append(Joint("root", JointKind.ROOT, WORLD))
+    build.bodies.append(Body("base", random_inertia(build.rng)))
+    tips = []
+    for corner in range(4):
+        build.rng = np.random.default_rng(5)
+        hip = build.gear(0, OVAL, parallel=False)
+        place = build.joints[hip].placement
+        elsewhere = Transform(place.rotation, place.translation + 0.1 * corner)
+        build.joints[hip] = replace(build.joints[hip], placement=elsewhere)
+        tips.append(build.belt(hip, LOOSE))
+    contacts = [Contact(f"c{tip}", f"f{tip}", "surface") for tip in tips]
+    problem = Problem(build.robot(), contacts)
+    assert len(Tree.of(problem).clusters) == 8
+    for name in ("c_pv_osimr", "c_efpa", "projection"):
+        traced = trace(problem, algorithms.get(name))
+        program = program_of(problem, traced, checked_positions(problem))
+        scalar = scalar_program(traced, checked_positions(problem))
+        wide = [each for each in program.instructions if each.width >= 4]
+        assert len(wide) > 1000, name
+        assert len(program.instructions) < 0.6 * len(scalar.instructions), name

@@ -1,0 +1,193 @@
+"""C-RNEA and C-ABA: each other's inverse, and against Pinocchio on the spanning tree."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+import robots
+from cluster_robots import Builder, random_problem
+
+import delassus_ros.algorithms.reference  # noqa: F401 (mpmath numbers as scalars)
+from delassus_ros import Robot
+from delassus_ros.algorithms.cluster_dynamics import c_aba, c_rnea
+from delassus_ros.algorithms.cluster_motion import ClusterMotion
+from delassus_ros.algorithms.constraints import loop_jacobian
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import InputError, NumericalError, RobotError
+from delassus_ros.model import WORLD, JointKind
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.testing import random_problem as random_open_problem
+
+GRAVITY = np.array([1.0, -2.0, -9.0])
+LOOPS = ("grbda_four_bar", "grbda_six_bar", "grbda_planar_leg_linkage")
+CLOSED = {
+    "grbda_four_bar": [0.4, 0.4, -0.4],
+    "grbda_planar_leg_linkage": [0.4, -0.5, -0.5, 0.5],
+}
+"""Configurations at which parallelograms are closed, whatever the order of like joints."""
+
+
+def geared(seed: int) -> Robot:
+    return random_problem(seed).robot
+
+
+def state(robot: Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return random q, rates and accelerations (or torques)."""
+    rng, size = np.random.default_rng(seed), ClusterMotion(robot).size
+    return rng.uniform(-1, 1, robot.nq), rng.normal(size=size), rng.normal(size=size)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_forward_undoes_inverse_dynamics_of_geared_robots(seed: int) -> None:
+    robot = geared(seed)
+    assert_identity(robot, *state(robot, seed))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_forward_undoes_inverse_dynamics_of_open_chains(seed: int) -> None:
+    robot = random_open_problem(seed).robot
+    assert_identity(robot, *state(robot, seed))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_forward_undoes_inverse_dynamics_of_loops(name: str) -> None:
+    robot = Robot.from_urdf(robots.shared(name), "fixed")
+    assert_identity(robot, *state(robot, 3))
+
+
+def assert_identity(
+    robot: Robot, q: np.ndarray, rates: np.ndarray, torques: np.ndarray
+) -> None:
+    motion = ClusterMotion(robot)
+    x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
+    accelerations = c_aba(motion, {**x, "torques": torques.tolist()})
+    again = c_rnea(motion, {**x, "accelerations": accelerations})
+    assert np.linalg.norm(np.array(again) - torques) < 1e-9 * np.linalg.norm(torques)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_inverse_dynamics_of_geared_robots_agree_with_pinocchio(seed: int) -> None:
+    robot = geared(seed)
+    assert_agrees_with_pinocchio(robot, *state(robot, seed))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_inverse_dynamics_of_open_chains_agree_with_pinocchio(seed: int) -> None:
+    robot = random_open_problem(seed).robot
+    assert_agrees_with_pinocchio(robot, *state(robot, seed))
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_inverse_dynamics_of_loops_agree_with_pinocchio(name: str) -> None:
+    """With the acceleration that E ẏ has while q moves, from differences of fifty digits."""
+    robot = Robot.from_urdf(robots.shared(name), "fixed")
+    _, rates, accelerations = state(robot, 1)
+    assert_agrees_with_pinocchio(robot, closed(robot, name), rates, accelerations)
+
+
+def closed(robot: Robot, name: str) -> np.ndarray:
+    """Return a closed configuration of a parallelogram."""
+    given = CLOSED[name]
+    if name == "grbda_four_bar":
+        # The link on the crank turns back what the crank turns.
+        values = [-given[0] if j.parent != WORLD else given[0] for j in robot.joints]
+    else:
+        # Thigh; driver and support alike; the foot back again.
+        depth = {i: 0 if j.parent == WORLD else 1 if robot.joints[j.parent].parent == WORLD else 2
+                 for i, j in enumerate(robot.joints)}  # fmt: skip
+        values = [(given[0], given[1], given[3])[depth[i]] for i in range(len(robot.joints))]
+    return np.array(values)
+
+
+def assert_agrees_with_pinocchio(
+    robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
+) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from delassus_ros.algorithms.pinocchio import PinocchioModel
+
+    model = PinocchioModel(robot)
+    model.model.armature = np.zeros(robot.nv)  # what RNEA makes of it depends on the version
+    model.model.gravity.linear = GRAVITY
+    E, gamma = loop_motion(robot, q, rates)
+    joint_accelerations = E @ accelerations + gamma
+    torques = pin.rnea(
+        model.model, model.model.createData(), model.configuration({"q": q}),
+        E @ rates, joint_accelerations,
+    )  # fmt: skip
+    armature = [joint.armature for joint in robot.joints for _ in range(joint.kind.nv)]
+    expected = E.T @ (torques + np.array(armature) * joint_accelerations)
+    given = {"q": q, "rates": rates, "accelerations": accelerations, "gravity": GRAVITY}
+    found = c_rnea(ClusterMotion(robot), {name: v.tolist() for name, v in given.items()})
+    assert np.linalg.norm(np.array(found) - expected) < 1e-9 * np.linalg.norm(expected)
+
+
+def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return E (nv, ny) of all joints, and Ė ẏ."""
+    first, column = [], 0
+    for joint in robot.joints:
+        first.append(column)
+        column += joint.kind.nv
+    independent = sorted(i for c in clusters_of(robot) for i in c.independent)
+    places, size = {}, 0
+    for i in independent:
+        places[i], size = size, size + robot.joints[i].kind.nv
+    E, gamma = np.zeros((robot.nv, size)), np.zeros(robot.nv)
+    for cluster in clusters_of(robot):
+        if cluster.is_ordinary:
+            i = cluster.joints[0]
+            for k in range(robot.joints[i].kind.nv):
+                E[first[i] + k, places[i] + k] = 1.0
+            continue
+        own = [places[i] for i in cluster.independent]
+        rows = [first[i] for i in cluster.joints]
+        E[np.ix_(rows, own)] = np.array(loop_jacobian(robot, cluster, q.tolist()), dtype=float)
+        with mpmath.workdps(50):
+            h = mpmath.mpf(10) ** -20
+            moved = []
+            for sign in (1, -1):
+                there = [mpmath.mpf(value) for value in q]
+                for i, row in zip(cluster.joints, E[rows], strict=True):
+                    there[robot.q_offsets[i]] += sign * h * mpmath.mpf(float(row @ rates))
+                moved.append(loop_jacobian(robot, cluster, there))
+            slopes = [[float((a - b) / (2 * h)) for a, b in zip(*pair, strict=True)]
+                      for pair in zip(*moved, strict=True)]  # fmt: skip
+        gamma[rows] = np.array(slopes) @ rates[own]
+    return E, gamma
+
+
+@pytest.mark.parametrize("robot", [geared(2), geared(5)], ids=["floating", "fixed"])
+def test_compiled_dynamics_are_those_on_floats(robot: Robot) -> None:
+    q, rates, other = state(robot, 7)
+    x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
+    dynamics, motion = Dynamics(robot), ClusterMotion(robot)
+    assert (dynamics.joints, dynamics.size) == (motion.joints, motion.size)
+    expected = np.array(c_rnea(motion, {**x, "accelerations": other.tolist()}))
+    found = dynamics.inverse(q, rates, other, GRAVITY)
+    assert np.linalg.norm(found - expected) < 1e-12 * np.linalg.norm(expected)
+    expected = np.array(c_aba(motion, {**x, "torques": other.tolist()}))
+    found = dynamics.forward(q, rates, other, GRAVITY)
+    assert np.linalg.norm(found - expected) < 1e-10 * np.linalg.norm(expected)
+
+
+def test_compiled_dynamics_of_a_loop() -> None:
+    robot = Robot.from_urdf(robots.shared("grbda_planar_leg_linkage"), "fixed")
+    q = closed(robot, "grbda_planar_leg_linkage")
+    _, rates, torques = state(robot, 2)
+    dynamics = Dynamics(robot)
+    accelerations = dynamics.forward(q, rates, torques)
+    again = dynamics.inverse(q, rates, accelerations)
+    assert np.linalg.norm(again - torques) < 1e-9 * np.linalg.norm(torques)
+
+
+def test_what_cannot_be_computed_is_said() -> None:
+    build = Builder(1)
+    build.gear(WORLD)
+    dynamics = Dynamics(build.robot())
+    with pytest.raises(InputError, match="'rates' has 2 numbers, expected 1"):
+        dynamics.inverse([0.0, 0.0], [0.0, 0.0], [0.0])
+    with pytest.raises(NumericalError, match="not finite"):
+        dynamics.forward([0.1, 0.0], [0.0], [np.nan])
+    build.add(0, kind=JointKind.FLOATING)
+    with pytest.raises(RobotError, match="'j2' is floating inside the tree"):
+        ClusterMotion(build.robot())

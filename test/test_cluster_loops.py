@@ -1,0 +1,155 @@
+"""Cluster algorithms on robots read from URDF+: couplings, and loops that depend on q."""
+
+from __future__ import annotations
+
+import cluster_oracle
+import numpy as np
+import pytest
+import robots
+from cluster_robots import contact_jacobian
+from rigid_body import mass_matrix, velocity_index
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms.constraints import constraint_jacobian
+from delassus_ros.algorithms.tree import Tree
+from delassus_ros.closure import Closure
+from delassus_ros.model import Transform
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.robot import Base
+
+EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+FILES: dict[str, tuple[str, Base]] = {
+    "urdf_four_bar": ("grbda_four_bar", "fixed"),
+    "urdf_mini_cheetah_4ee": ("grbda_mini_cheetah", "floating"),
+    "urdf_mit_humanoid_leg": ("grbda_mit_humanoid_leg", "fixed"),
+    "urdf_planar_leg_linkage": ("grbda_planar_leg_linkage", "fixed"),
+    "urdf_revolute_rotor_chain": ("grbda_revolute_rotor_chain", "fixed"),
+}
+"""Oracle file → URDF+ file and base."""
+
+
+def problem_of(name: str) -> Problem:
+    file, base = FILES[name]
+    robot = Robot.from_urdf(robots.shared(file), base)
+    content = cluster_oracle.data(name)
+    contacts = [
+        Contact(
+            f"ee{end['index']}", content["bodies"][end["body"]]["name"], "surface",
+            Transform(np.eye(3), np.array(end["offset"], float)),
+        )
+        for end in content["end_effectors"]
+    ]  # fmt: skip
+    return Problem(robot, contacts)
+
+
+def positions(problem: Problem, name: str, state: int) -> np.ndarray:
+    """Return q of a state in the order of the robot that was read."""
+    content = cluster_oracle.data(name)
+    given = content["states"][state]["q_span"]
+    by_link = {b["name"]: given[b["q_index"]] for b in content["bodies"] if b["joint"] != "free"}
+    robot = problem.robot
+    return np.array([
+        by_link[body.name]
+        for joint, body in zip(robot.joints, robot.bodies, strict=True)
+        if joint.kind.nq
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize("name", FILES)
+def test_urdf_plus_agrees_with_the_papers_library(name: str, algorithm: str) -> None:
+    problem = problem_of(name)
+    solver = DelassusSolver(problem, algorithm, cache=False)
+    for state in cluster_oracle.states(name):
+        G = solver.solve(positions(problem, name, state)).matrix
+        expected = cluster_oracle.expected(name, state)
+        assert np.linalg.norm(G - expected) < 1e-9 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize("name", ["urdf_four_bar", "urdf_planar_leg_linkage"])
+def test_both_ends_of_a_loop_accelerate_alike(name: str, algorithm: str) -> None:
+    robot = problem_of(name).robot
+    (loop,) = robot.loops
+    frame_of = {frame.body: frame for frame in robot.frames.values()}
+    contacts = []
+    for end, body, placement in (
+        ("predecessor", loop.predecessor, loop.predecessor_placement),
+        ("successor", loop.successor, loop.successor_placement),
+    ):
+        frame = frame_of[body]
+        on_frame = frame.placement.inverse() @ placement
+        contacts.append(Contact(end, frame.name, "point", on_frame))
+    problem = Problem(robot, contacts, axes="world")
+    solver = DelassusSolver(problem, algorithm, cache=False)
+    for state in cluster_oracle.states(name):
+        G = solver.solve(positions(problem, name, state)).matrix
+        assert np.linalg.norm(G) > 0.0
+        assert np.linalg.norm(G[:3] - G[3:]) < 1e-8 * np.linalg.norm(G)
+
+
+@pytest.mark.parametrize("name", ["efpa", "kjr", "ltl", "pv_osim", "pv_osimr", "dense"])
+def test_open_chain_algorithms_refuse_loops(name: str) -> None:
+    reason = algorithms.get(name).supports(problem_of("urdf_four_bar"))
+    assert reason is not None and "open chains" in reason
+
+
+def test_a_planar_leg_has_one_cluster_of_three_links() -> None:
+    (cluster,) = Tree.of(problem_of("urdf_planar_leg_linkage")).clusters
+    assert len(cluster.links) == 3 and cluster.freedoms == 1 and callable(cluster.jacobian)
+
+
+def digit_like() -> Problem:
+    """Return two legs with three rods each, closed by 6D loops; the rods' ends touch."""
+    path = robots.shared("epr_digit_like_2legs")
+    robot = Robot.from_urdf(path, "floating", loops=path.with_suffix(".yaml"))
+    assert len(robot.loops) == 6
+    carriers = {joint.parent for joint in robot.joints}
+    frames = {frame.body: frame.name for frame in robot.frames.values()}
+    tips = [i for i in range(len(robot.joints)) if i not in carriers][::6]
+    return Problem(robot, [Contact(f"c{i}", frames[i], "surface") for i in tips])
+
+
+def closed_configurations(robot: Robot, count: int) -> list[np.ndarray]:
+    """Return closed configurations around the reference."""
+    closure, rng = Closure(robot), np.random.default_rng(0)
+    independent = {i for cluster in clusters_of(robot) for i in cluster.independent}
+    names = [robot.joints[i].name for i in sorted(independent) if robot.joints[i].kind.nq == 1]
+    places = {name: robot.joint_names.index(name) for name in names}
+    found = []
+    for _ in range(count):
+        measured = {
+            name: float(closure.reference[place] + rng.uniform(-0.05, 0.05))
+            for name, place in places.items()
+        }
+        result = closure.solve(measured)
+        assert result.residual < 1e-9
+        found.append(np.array(result.q))
+    return found
+
+
+def null_space_reference(problem: Problem, q: np.ndarray) -> np.ndarray:
+    """Return J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N the null space of all constraint rows, redundant or not."""
+    robot = problem.robot
+    columns = velocity_index(robot)
+    rows = []
+    for cluster in clusters_of(robot):
+        if not cluster.is_ordinary:
+            own = np.array(constraint_jacobian(robot, cluster, q.tolist()), dtype=float)
+            K = np.zeros((len(own), robot.nv))
+            K[:, [columns[robot.joints[i].name].start for i in cluster.joints]] = own
+            rows.append(K)
+    _, sizes, turned = np.linalg.svd(np.vstack(rows))
+    N = turned[int(np.sum(sizes > 1e-7)) :].T
+    JN = contact_jacobian(problem, {"q": q}) @ N
+    return np.asarray(JN @ np.linalg.solve(N.T @ mass_matrix(robot, q) @ N, JN.T))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_digit_like_robot_agrees_with_the_dense_equations(name: str) -> None:
+    problem = digit_like()
+    solver = DelassusSolver(problem, name, cache=False)
+    for q in closed_configurations(problem.robot, 3):
+        expected = null_space_reference(problem, q)
+        G = solver.solve(q).matrix
+        assert np.linalg.norm(G - expected) < 1e-9 * np.linalg.norm(expected)

@@ -1,0 +1,116 @@
+"""The parameter files in config/: each fits its robot, and means for ROS what it means here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from rigid_body import frame_poses
+
+from delassus_ros.cli.parameter_file import settings_of
+from delassus_ros.problem import Problem
+from delassus_ros.sim import demo_urdf
+
+CONFIG = Path(__file__).resolve().parents[1] / "config"
+ROBOTS: dict[str, list[Callable[[], str | Path]]] = {
+    "anymal": [robots.anymal, lambda: robots.shared("anymal_c")],
+    "atlas": [lambda: robots.shared("atlas_v5")],
+    "g1": [
+        lambda: robots.example("g1_description/urdf/g1_29dof_rev_1_0.urdf"),
+        lambda: robots.shared("g1_29dof"),
+    ],
+    "geared": [lambda: demo_urdf("geared")],
+    "go1": [
+        lambda: robots.example("go1_description/urdf/go1.urdf"),
+        lambda: robots.shared("go1_unitree"),
+    ],
+    "panda": [robots.panda],
+    "quadruped": [robots.quadruped],
+    "solo12": [robots.solo12],
+    "talos": [robots.talos],
+    "ur5": [
+        lambda: robots.example("ur_description/urdf/ur5_robot.urdf"),
+        lambda: robots.shared("ur5"),
+    ],
+}
+CASES = [
+    pytest.param(name, load, id=f"{name}-{i}")
+    for name, loaders in ROBOTS.items()
+    for i, load in enumerate(loaders)
+]
+FEET = [case for case in CASES if case.values[0] not in ("panda", "ur5")]
+
+
+def problem_of(name: str, load: Callable[[], str | Path]) -> Problem:
+    source = load()
+    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+    return settings_of(str(CONFIG / f"{name}.yaml")).problem(text)
+
+
+def test_every_file_has_its_robot() -> None:
+    assert sorted(ROBOTS) == sorted(file.stem for file in CONFIG.glob("*.yaml"))
+
+
+@pytest.mark.parametrize(("name", "load"), CASES)
+def test_the_contacts_are_on_the_robot(name: str, load: Callable[[], str | Path]) -> None:
+    """An unknown frame would be an error of the problem."""
+    problem = problem_of(name, load)
+    assert problem.contacts.rows == {"atlas": 18, "g1": 18, "talos": 18, "panda": 6, "ur5": 6}.get(
+        name, 12
+    )
+
+
+@pytest.mark.parametrize(("name", "load"), FEET)
+def test_the_feet_stand_level_and_are_mirror_images(
+    name: str, load: Callable[[], str | Path]
+) -> None:
+    """At zero, with the base level: a wrong placement on one side shows."""
+    problem = problem_of(name, load)
+    robot = problem.robot
+    poses = frame_poses(robot, robot.neutral())
+    feet = np.array(
+        [
+            (poses[contact.frame] @ contact.placement).translation
+            for contact in problem.contacts
+            if "hand" not in contact.name
+        ]
+    )
+    assert len(feet) in (2, 4)
+    assert np.ptp(feet[:, 2]) < 1e-9
+    assert np.all(feet[:, 2] < -0.2)
+    assert abs(feet[:, 1].sum()) < 1e-9
+    assert np.abs(feet[:, 1]).min() > 0.05
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_ros_reads_the_same_values(name: str) -> None:
+    rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    file = str(CONFIG / f"{name}.yaml")
+    context = rclpy.Context()
+    rclpy.init(args=["--ros-args", "--params-file", file], context=context)
+    try:
+        node = rclpy.create_node(
+            "reader",
+            context=context,
+            automatically_declare_parameters_from_overrides=True,
+            enable_rosout=False,
+        )
+        given = {key: value.value for key, value in node.get_parameters_by_prefix("").items()}
+        node.destroy_node()
+    finally:
+        rclpy.shutdown(context=context)
+    settings = settings_of(file)
+    assert given["autostart"] is True
+    assert given["base"] == settings.base
+    assert given["axes"] == settings.axes
+    assert given.get("algorithm", settings.algorithm) == settings.algorithm
+    assert given["contacts.names"] == list(settings.contacts.names)
+    for contact in settings.contacts:
+        prefix = f"contacts.{contact.name}"
+        assert given[f"{prefix}.frame"] == contact.frame
+        assert given[f"{prefix}.kind"] == contact.kind_name
+        place = given.get(f"{prefix}.xyz", (0.0, 0.0, 0.0))
+        assert list(place) == contact.placement.translation.tolist()

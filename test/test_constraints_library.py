@@ -1,0 +1,84 @@
+"""K and E against the reference library's published states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import robots
+from linkages import (
+    BOX,
+    differential,
+    null_space,
+    oracle,
+    spans,
+    tied,
+)
+
+from delassus_ros import Robot, Transform
+from delassus_ros.algorithms.constraints import (
+    constraint_jacobian,
+    loop_jacobian,
+    residual,
+)
+from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
+from delassus_ros.model import (
+    WORLD,
+    Body,
+    Cluster,
+    Frame,
+    Joint,
+    JointKind,
+)
+
+
+def tello(name: str) -> tuple[Robot, Cluster]:
+    parents = (WORLD, WORLD, WORLD, 2)
+    joints = [Joint(f"{name}{i}", JointKind.REVOLUTE, p) for i, p in enumerate(parents)]
+    bodies = [Body(joint.name, BOX) for joint in joints]
+    names = tuple(joint.name for joint in joints)
+    robot = Robot(
+        "tello", joints, bodies, [Frame("tip", 3, Transform())], independent=names[:2],
+        functions=[differential(name, names)],
+    )  # fmt: skip
+    return robot, Cluster((0, 1, 2, 3), WORLD, (), (), (0, 1), robot.functions)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
+def test_the_reference_library_on_loops(name):
+    states = oracle(f"grbda_urdf_{name}")
+    robot = Robot.from_urdf(robots.shared(f"grbda_{name}"), base="fixed")
+    cluster = tied(robot)
+    bodies = {body["name"]: body for body in states["bodies"]}
+    order = [bodies[robot.bodies[i].name] for i in range(len(robot.joints))]
+    columns = [body["v_index"] for body in order]
+    for state in states["states"]:
+        q = [state["q_span"][body["q_index"]] for body in order]
+        assert np.abs(residual(robot, cluster, q)).max() <= 1e-10
+        K = np.array(constraint_jacobian(robot, cluster, q))
+        other = np.array(state["K"])[:, [columns[j] for j in cluster.joints]]
+        # Rows are in other axes: what counts is which motions they allow.
+        assert spans(null_space(other), null_space(K)) <= 1e-9
+        E = np.array(loop_jacobian(robot, cluster, q))
+        G = np.array(state["G"])[[columns[j] for j in cluster.joints]]
+        ours = E @ np.linalg.pinv(E) @ G
+        assert np.abs(ours - G).max() <= 1e-9
+
+
+@pytest.mark.parametrize("name", ["hip", "knee-ankle"])
+def test_the_reference_library_on_functions(name):
+    """The differentials of Tello, from the functions their makers published."""
+    states = oracle("grbda_tello_with_arms_1ee")
+    robot, cluster = tello(name)
+    found = [c for c in states["clusters"] if c["name"].endswith(f"{name}-differential")]
+    assert len(found) == 2
+    for state in states["states"]:
+        for reference in found:
+            bodies = [states["bodies"][i] for i in reference["bodies"]]
+            q = [state["q_span"][body["q_index"]] for body in bodies]
+            assert np.abs(residual(robot, cluster, q)).max() <= 1e-15
+            E = np.array(loop_jacobian(robot, cluster, q))
+            rows = [body["v_index"] for body in bodies]
+            first = reference["yd_index"]
+            G = np.array(state["G"])[rows, first : first + 2]
+            # Its independent velocities are those of the rotors behind the gears.
+            assert np.abs(6.0 * E - G).max() <= 1e-10 * np.abs(G).max()

@@ -1,0 +1,156 @@
+"""Compiled Newton iterations: the loop around a step, its outcomes, its place in the cache."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.algorithms.scalars import absolute, regular
+from delassus_ros.compiler import newton
+from delassus_ros.compiler.newton import BoundNewton, NewtonStep, Outcome, newton_for
+from delassus_ros.errors import CompilerError
+
+FAR = float(np.finfo(float).max)
+
+
+class Root(NewtonStep):
+    """q[1] becomes the square root of q[0]; q[2] is not touched. The result is the gap."""
+
+    nq, unknown, results = 3, (1,), 1
+
+    def __init__(self, label: bytes = b"root") -> None:
+        self.label = label
+        self.traced = 0
+
+    def evaluate(self, q):
+        self.traced += 1
+        gap = q[1] * q[1] - q[0]
+        step = -gap / (2.0 * regular(q[1], 1e-3, "the root"))
+        return [step, absolute(step), gap]
+
+    def sample(self, random):
+        return random.uniform(1.0, 2.0, 3)
+
+    def to_bytes(self):
+        return self.label
+
+
+def bound(step=None, longest=np.inf, contraction=np.inf, iterations=50, reach=FAR, **options):
+    compiled = newton_for(step or Root(), **{"use_cache": False, **options})
+    given = [(0, 1)]
+    return BoundNewton(compiled, 2, given, [reach], longest, contraction, 1e-9, iterations)
+
+
+def started(this: BoundNewton, wanted: float, q=(1.0, 1.0, 5.0)) -> int:
+    this.q[...] = q
+    this.measured[...] = (99.0, wanted)
+    return this.run()
+
+
+def test_it_goes_to_the_measured_position_and_solves():
+    this = bound()
+    assert started(this, 2.0) == Status.OK
+    assert this.q.tolist() == [2.0, pytest.approx(math.sqrt(2.0), rel=1e-15), 5.0]
+    assert abs(this.results[0]) <= 1e-15, "the results are those at the end"
+
+
+def test_what_is_too_far_is_not_begun():
+    this = bound(reach=0.5)
+    for wanted in (1.6, 0.4, math.nan, math.inf):
+        assert started(this, wanted) == Outcome.FAR
+        assert this.q.tolist() == [1.0, 1.0, 5.0]
+    assert started(this, 1.5) == Status.OK
+    this = bound()
+    assert started(this, math.inf) == Outcome.FAR
+    assert started(this, math.nan) == Outcome.FAR
+
+
+def test_steps_that_are_long_or_do_not_shrink_are_unsafe():
+    assert started(bound(longest=0.4), 2.0) == Outcome.UNSAFE  # the first step is 0.5
+    assert started(bound(longest=0.6), 2.0) == Status.OK
+    assert started(bound(contraction=0.1), 2.0) == Outcome.UNSAFE  # then 0.083
+    assert started(bound(contraction=0.2), 2.0) == Status.OK
+
+
+def test_too_few_iterations_and_singular_steps_are_told():
+    assert started(bound(iterations=2), 2.0) == Outcome.NOT_CONVERGED
+    assert started(bound(), 0.0) == Status.SINGULAR_LOOP
+    assert started(bound(), 2.0, (1.0, math.nan, 0.0)) == Status.NOT_FINITE
+
+
+def test_nothing_given_and_nothing_unknown():
+    class Nothing(Root):
+        unknown = ()
+
+        def evaluate(self, q):
+            return [0.0, q[2] * 2.0]
+
+    compiled = newton_for(Nothing(), use_cache=False)
+    this = BoundNewton(compiled, 0, [], [], np.inf, np.inf, 1e-9, 5)
+    this.q[2] = 4.0
+    assert this.run() == Status.OK
+    assert this.results.tolist() == [8.0]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder / "delassus_ros"
+
+
+def test_the_second_time_it_comes_from_the_disk(home):
+    for expected in (True, False):
+        step = Root()
+        assert started(bound(step, use_cache=True), 2.0) == Status.OK
+        assert (step.traced > 0) == expected
+    other = Root(b"another")
+    assert started(bound(other, use_cache=True), 2.0) == Status.OK
+    assert other.traced
+    assert len(list(home.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", ["results", "step", "length"])
+def test_what_is_stored_wrongly_is_compiled_anew(home, monkeypatch, damage, caplog):
+    bound(Root(), use_cache=True)
+    (file,) = home.iterdir()
+    payload = newton.cache.load(file.stem)
+    digest, code, *results = newton.cache.unpack(payload)
+    if damage == "results":
+        parts = newton.cache.pack(digest, code, *results[::-1])
+    elif damage == "step":
+        parts = newton.cache.pack(b"x" * 32, code, *results)
+    else:
+        parts = payload[:-3]
+    newton.cache.store(file.stem, parts)
+    step = Root()
+    assert started(bound(step, use_cache=True), 2.0) == Status.OK
+    assert step.traced
+    assert "compiled anew" in caplog.text
+
+
+def test_a_step_that_depends_on_more_than_q_is_refused():
+    class Fickle(Root):
+        def evaluate(self, q):
+            self.traced += 1
+            return [value * float(self.traced) for value in super().evaluate(q)]
+
+    with pytest.raises(CompilerError, match="a compiled Newton step differs from the step on"):
+        newton_for(Fickle(), use_cache=False)
+
+    class Blind(Root):
+        def sample(self, random):
+            return np.array([0.0, 1e-9, 0.0])
+
+    assert newton_for(Blind(), use_cache=False), "it fails there on floats as well"
+
+    class Short(Root):
+        def evaluate(self, q):
+            return super().evaluate(q)[:2]
+
+    with pytest.raises(CompilerError, match="a Newton step returned 2 numbers, not 3"):
+        newton_for(Short(), use_cache=False)

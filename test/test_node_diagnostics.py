@@ -1,0 +1,172 @@
+"""What the node tells an operator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from delassus_ros.conditioning import Conditioning, Damping, Examination
+from delassus_ros.node.diagnostics import (
+    Entry,
+    InputHealth,
+    Level,
+    Validity,
+    names_of,
+    of_algorithm,
+    of_input,
+    of_matrix,
+    of_timing,
+    to_message,
+)
+from delassus_ros.node.realtime import Outcome
+from delassus_ros.node.reasons import Reason
+from delassus_ros.node.timing import Timing
+
+HEALTHY = InputHealth(
+    "joint states", "/joint_states", publishers=1, age=0.002, timeout=0.5, received=True,
+    counts={"superseded": 3},
+)  # fmt: skip
+SEEN = Examination(
+    Conditioning.OK, 12, 12, 10.0, 0.5, 20.0, False, np.zeros((12, 12)), Damping.NONE, 0.0
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "words"),
+    [
+        ({}, Level.OK, "in time"),
+        ({"complaint": "lacks joint 'a'"}, Level.WARN, "lacks joint 'a'"),
+        ({"age": 0.7}, Level.STALE, "the latest is 0.7 s old (publishers: 1)"),
+        ({"received": False, "publishers": 0}, Level.STALE, "nobody publishes /joint_states"),
+        (
+            {"received": False, "publishers": 2},
+            Level.STALE,
+            "nothing has come on /joint_states, whose publishers are 2",
+        ),
+        (
+            {"received": False, "incompatible": ("RELIABILITY",)},
+            Level.ERROR,
+            "incompatible QoS (RELIABILITY): change it there, or by the parameters "
+            "qos_overrides./joint_states.subscription.*",
+        ),
+        ({"incompatible": ("DURABILITY",)}, Level.WARN, "incompatible QoS (DURABILITY)"),
+        ({"age": math.nan}, Level.OK, "in time"),
+    ],
+)
+def test_inputs(change, level, words) -> None:
+    entry = of_input(replace(HEALTHY, **change))
+    assert (entry.name, entry.level) == ("joint states", level)
+    assert words in entry.message
+    assert entry.values["superseded"] == "3"
+    assert entry.values["age [s]"] == (
+        "unknown" if "age" in change and math.isnan(change["age"]) else
+        f"{change.get('age', 0.002):g}"
+    )  # fmt: skip
+
+
+def test_valid_matrix() -> None:
+    entry = of_matrix(Validity.OK, Reason.NONE, "", 12, SEEN)
+    assert (entry.level, entry.message) == (Level.OK, "valid")
+    assert entry.values["rank"] == "12 of at most 12"
+    assert entry.values["condition"] == "20"
+    assert entry.values["eigenvalues"] == "estimated"
+    assert entry.values["reasons"] == "none"
+
+
+def test_weak_matrix_is_a_warning() -> None:
+    weak = replace(SEEN, conditioning=Conditioning.SINGULAR, rank=11, condition=math.inf)
+    entry = of_matrix(Validity.OK, Reason.NONE, "", 12, weak)
+    assert entry.level is Level.WARN
+    assert entry.message == "the matrix is SINGULAR: condition inf, rank 11 of at most 12"
+
+
+def test_damping_is_said() -> None:
+    damped = replace(SEEN, damping_mode=Damping.SELECTIVE, damping=0.01)
+    entry = of_matrix(Validity.OK, Reason.DAMPED, "", 12, damped)
+    assert (entry.level, entry.message) == (Level.OK, "valid, with damping of 0.01 1/kg")
+    assert entry.values["damping"] == "selective"
+
+
+@pytest.mark.parametrize(
+    ("validity", "level"), [(Validity.DEGRADED, Level.WARN), (Validity.INVALID, Level.ERROR)]
+)
+def test_trouble_is_said_in_words_or_by_name(validity, level) -> None:
+    reasons = Reason.JOINT_MISSING | Reason.STAMP_INVALID
+    entry = of_matrix(validity, reasons, "", 0, None)
+    assert (entry.level, entry.message) == (level, "JOINT_MISSING + STAMP_INVALID")
+    assert of_matrix(validity, reasons, "lacks joint 'a'", 0, None).message == "lacks joint 'a'"
+
+
+def test_timing() -> None:
+    timing = Timing(deadline=1e-3, period=0.001)
+    for i in range(100):
+        timing.begin(i * 1e-3)
+        timing.end(i * 1e-3 + 2e-4)
+    done = Outcome(True, "all memory is locked into RAM")
+    entry = of_timing(timing, 1000.0, 0, 0, [done])
+    assert (entry.level, entry.message) == (Level.OK, "in time")
+    assert float(entry.values["latency p99 [ms]"]) == pytest.approx(0.2, rel=0.03)
+    assert entry.values["rate [1/s]"] == "1000"
+    assert entry.values["real-time"] == done.text
+    entry = of_timing(timing, 900.0, 7, 2, [Outcome(False, "no real-time priority 5"), done])
+    assert entry.level is Level.WARN
+    assert entry.message == (
+        "7 overruns of the deadline of 1 ms; 2 instants left out; no real-time priority 5"
+    )
+
+
+def test_nothing_measured_yet() -> None:
+    entry = of_timing(Timing(), math.nan, 0, 0, [])
+    assert entry.values["latency p50 [ms]"] == "unknown"
+    assert entry.values["real-time"] == "nothing asked for"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level", "words"),
+    [
+        (("efpa", "efpa", False, ""), Level.OK, "efpa"),
+        (("efpa", "dense", True, ""), Level.OK, "efpa; dense is being built"),
+        (("dense", "efpa", False, ""), Level.WARN, "dense stands in for efpa"),
+        (("efpa", "efpa", False, "no room"), Level.WARN, "efpa goes on: no room"),
+    ],
+)
+def test_algorithm(arguments, level, words) -> None:
+    entry = of_algorithm(*arguments)
+    assert (entry.level, entry.message) == (level, words)
+
+
+def test_names_of_reasons_are_those_of_the_message() -> None:
+    messages = pytest.importorskip(
+        "delassus_msgs.msg", reason="needs the built package delassus_msgs"
+    )
+    assert names_of(Reason.NONE) == "none"
+    for reason in Reason:
+        if reason:
+            assert names_of(reason) == reason.name
+            assert getattr(messages.DelassusMatrix, f"REASON_{reason.name}") == reason
+    for validity in Validity:
+        assert getattr(messages.DelassusMatrix, f"VALIDITY_{validity.name}") == validity
+
+
+def test_message() -> None:
+    messages = pytest.importorskip("diagnostic_msgs.msg", reason="needs diagnostic_msgs")
+    time = pytest.importorskip("builtin_interfaces.msg")
+    entries = [of_input(HEALTHY), Entry("matrix", Level.ERROR, "no")]
+    message = to_message(entries, time.Time(sec=5), "delassus_node", "quadruped")
+    assert message.header.stamp.sec == 5
+    assert [status.name for status in message.status] == [
+        "delassus_node: joint states",
+        "delassus_node: matrix",
+    ]
+    assert [status.level for status in message.status] == [
+        messages.DiagnosticStatus.OK,
+        messages.DiagnosticStatus.ERROR,
+    ]
+    assert {status.hardware_id for status in message.status} == {"quadruped"}
+    pairs = {pair.key: pair.value for pair in message.status[0].values}
+    assert pairs == dict(entries[0].values)
+    for level in Level:
+        assert getattr(messages.DiagnosticStatus, level.name) == bytes([level])

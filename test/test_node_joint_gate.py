@@ -1,0 +1,454 @@
+"""Joint states in whole and in parts, late, early, out of order, and with nonsense in them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import robots
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from delassus_ros import Robot
+from delassus_ros.errors import InputError, RobotError
+from delassus_ros.node.joint_gate import Gate, JointGate
+from delassus_ros.node.reasons import Reason
+
+MS = 1_000_000
+START = 1_700_000_000 * 1000 * MS
+
+
+@pytest.fixture(name="robot", scope="module")
+def make_robot() -> Robot:
+    return Robot.from_urdf(robots.quadruped())
+
+
+class Source:
+    """A gate with what is needed to ask it."""
+
+    def __init__(self, robot: Robot, **limits: float) -> None:
+        self.joints = list(robot.joint_names)
+        self.gate = JointGate(robot, **limits)
+        self.gate.forget(START)
+        self.q = np.full(robot.nq, np.nan)
+
+    def send(self, names=None, values=None, stamp=0, now=None, seed=1):
+        """Read a joint state stamped `stamp` ms after START, arriving at `now` ms."""
+        names = self.joints if names is None else names
+        if values is None:
+            values = np.random.default_rng(seed).uniform(-1, 1, len(names))
+        now = stamp if now is None else now
+        return self.gate.read(
+            names, START + round(stamp * MS), np.asarray(values, float), START + round(now * MS),
+            self.q,
+        )  # fmt: skip
+
+
+@pytest.fixture(name="source")
+def make_source(robot) -> Source:
+    return Source(robot)
+
+
+def is_ready(verdict) -> bool:
+    return verdict.gate is Gate.READY and verdict.reasons == Reason.NONE and not verdict.text
+
+
+# --- whole joint states -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_order_with_extra_joints_anywhere(source, seed) -> None:
+    rng = np.random.default_rng(seed)
+    names = [*source.joints, "gripper", "wheel"]
+    names = [names[i] for i in rng.permutation(len(names))]
+    for step in range(3):
+        values = rng.uniform(-1, 1, len(names))
+        verdict = source.send(names, values, stamp=step, now=step + 2)
+        assert is_ready(verdict)
+        assert verdict.stamp == START + step * MS
+        assert verdict.age == pytest.approx(0.002)
+        assert source.q.tolist() == [values[names.index(joint)] for joint in source.joints]
+    assert not source.gate.merging
+
+
+def test_order_may_change_from_one_to_the_next(source) -> None:
+    values = np.arange(12.0)
+    for stamp in range(0, 6, 2):
+        assert is_ready(source.send(values=values, stamp=stamp))
+        assert source.q.tolist() == values.tolist()
+        assert is_ready(source.send(source.joints[::-1], values, stamp=stamp + 1))
+        assert source.q.tolist() == values.tolist()[::-1]
+
+
+def test_same_names_in_a_new_list_each_time(source) -> None:
+    for stamp in range(5):
+        assert is_ready(source.send(list(source.joints), stamp=stamp))
+    assert len(source.gate._known) == 1
+
+
+def test_missing_joint_is_named_each_time_and_recovers(source) -> None:
+    names = [name for name in source.joints if name != "RF_KFE"]
+    assert is_ready(source.send())
+    for stamp in (1, 2):
+        verdict = source.send(names, stamp=stamp)
+        assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+        assert "the joint state lacks joint 'RF_KFE'; it has 'LF_HAA'" in verdict.text
+    assert is_ready(source.send(stamp=3))
+
+
+def test_no_joints_at_all(source) -> None:
+    verdict = source.send([], [])
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "'RF_HFE' and 7 more; it has none" in verdict.text
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_non_finite_position_is_named(source, value) -> None:
+    names = ["extra", *source.joints[::-1]]
+    values = np.zeros(13)
+    values[names.index("LH_HFE")] = value
+    verdict = source.send(names, values)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_NOT_FINITE)
+    assert f"'LH_HFE' is {value}" in verdict.text
+    values[names.index("LH_HFE")] = 0.5
+    values[0] = np.nan  # of a joint the robot does not have
+    assert is_ready(source.send(names, values))
+
+
+def test_huge_positions_are_finite(source) -> None:
+    assert is_ready(source.send(values=np.full(12, 1e308)))
+    assert is_ready(source.send(values=np.tile([1.7e308, -1.7e308], 6)))
+
+
+@pytest.mark.parametrize(("count", "words"), [(5, "'RF_KFE'"), (0, "'LF_HAA'"), (14, "12 names")])
+def test_size_mismatch(source, count, words) -> None:
+    verdict = source.send(values=np.zeros(count))
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_SIZE_MISMATCH)
+    assert f"12 names but {count} positions" in verdict.text and words in verdict.text
+
+
+def test_duplicates_matter_for_joints_of_the_robot_alone(source) -> None:
+    verdict = source.send([*source.joints, "LF_HAA"])
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_DUPLICATED)
+    assert "joint 'LF_HAA' more than once" in verdict.text
+    assert is_ready(source.send([*source.joints, "extra", "extra"]))
+
+
+def test_joints_of_something_else_are_passed_over(source) -> None:
+    verdict = source.send(["finger", "thumb"])
+    assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+    assert "none of the robot's joints; it has 'finger', 'thumb'" in verdict.text
+    assert is_ready(source.send(stamp=1))
+
+
+# --- stamps and clocks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stamp", [0, -5])
+def test_no_stamp(source, stamp) -> None:
+    verdict = source.gate.read(source.joints, stamp, np.zeros(12), START, source.q)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
+    assert verdict.stamp == 0 and math.isnan(verdict.age)
+    assert "have no stamp" in verdict.text
+
+
+def test_stamp_that_jumps_back_is_said_once(source) -> None:
+    assert is_ready(source.send(stamp=100))
+    verdict = source.send(stamp=90, now=100)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
+    assert "jumped back by 0.01 s" in verdict.text
+    assert is_ready(source.send(stamp=91, now=101))
+
+
+def test_same_stamp_again_is_no_jump(source) -> None:
+    assert is_ready(source.send(stamp=1))
+    assert is_ready(source.send(stamp=1))
+
+
+def test_old_positions_are_refused(source) -> None:
+    assert is_ready(source.send(stamp=0, now=500))
+    verdict = source.send(stamp=0, now=501)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert verdict.age == pytest.approx(0.501)
+    assert "0.501 s old, at most 0.5 s are allowed" in verdict.text
+    assert is_ready(source.send(stamp=502))
+
+
+def test_without_timeout_nothing_is_old(robot) -> None:
+    source = Source(robot, timeout=math.inf)
+    assert is_ready(source.send(stamp=0, now=1e9))
+    assert source.gate.watch(START + 10**18) is None
+
+
+def test_clock_ahead(source) -> None:
+    assert is_ready(source.send(stamp=5, now=0))
+    verdict = source.send(stamp=8, now=1)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
+    assert verdict.age == pytest.approx(-0.007)
+    assert "0.007 s ahead of this node's clock" in verdict.text
+
+
+def test_simulated_clock_that_has_not_begun(source) -> None:
+    verdict = source.gate.read(source.joints, 12 * MS, np.zeros(12), 0, source.q)
+    assert is_ready(verdict)
+    assert math.isnan(verdict.age)
+
+
+def test_forgetting_accepts_an_earlier_time(source) -> None:
+    source.send(stamp=1e6)
+    source.gate.forget(START)
+    assert is_ready(source.send(stamp=1))
+
+
+# --- parts ------------------------------------------------------------------------------------
+
+
+def halves(source: Source) -> tuple[list[str], list[str]]:
+    return source.joints[:5], source.joints[5:]
+
+
+def test_parts_make_one_q(source) -> None:
+    front, hind = halves(source)
+    verdict = source.send(front, np.arange(5), stamp=0)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "lacks joints 'RF_KFE'" in verdict.text
+    verdict = source.send(hind, np.arange(5, 12), stamp=2, now=3)
+    assert is_ready(verdict)
+    assert source.gate.merging
+    assert verdict.stamp == START
+    assert verdict.age == pytest.approx(0.003)
+    assert source.q.tolist() == list(range(12))
+    # Once per set, whichever comes first.
+    assert source.send(hind, np.arange(7), stamp=4).gate is Gate.WAITING
+    verdict = source.send(front, np.arange(5), stamp=5)
+    assert is_ready(verdict)
+    assert verdict.stamp == START + 4 * MS
+    assert source.q.tolist() == [*range(5), *range(7)]
+
+
+def test_newer_part_takes_the_place_of_an_older_one(source) -> None:
+    front, hind = halves(source)
+    source.send(front, np.zeros(5), stamp=0)
+    source.send(hind, np.zeros(7), stamp=0)
+    for stamp in range(1, 8):
+        assert source.send(front, np.full(5, stamp), stamp=stamp).gate is Gate.WAITING
+    verdict = source.send(hind, np.zeros(7), stamp=8)
+    assert is_ready(verdict)
+    assert verdict.stamp == START + 7 * MS
+    assert source.q[:5].tolist() == [7.0] * 5
+
+
+def test_parts_too_far_apart_are_refused(source) -> None:
+    front, hind = halves(source)
+    source.send(front, stamp=0)
+    verdict = source.send(hind, stamp=6)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
+    assert verdict.stamp == START
+    assert "joints 'LF_HAA', 'LF_HFE', 'LF_KFE', 'RF_HAA', 'RF_HFE' came 6 ms older" in (
+        verdict.text
+    )
+    assert "at most 5 ms are allowed (max_skew)" in verdict.text
+    # The recent part is kept.
+    assert is_ready(source.send(front, stamp=7))
+
+
+def test_constant_delay_of_one_publisher_is_refused_each_time(source) -> None:
+    front, hind = halves(source)
+    source.send(front, stamp=0)
+    for stamp in range(1, 30):
+        source.send(front, stamp=stamp)
+        verdict = source.send(hind, stamp=stamp - 50, now=stamp)
+        assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
+        assert "joints 'RF_KFE'" in verdict.text
+
+
+def test_publisher_that_dies_is_named(source) -> None:
+    front, hind = halves(source)
+    source.send(front, stamp=0)
+    source.send(hind, stamp=0)
+    gates = [source.send(front, stamp=stamp).gate for stamp in range(10, 501, 10)]
+    assert set(gates) == {Gate.WAITING}
+    verdict = source.send(front, stamp=510)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert "joints 'RF_KFE', " in verdict.text and "did not come for 0.51 s" in verdict.text
+    assert is_ready(source.send(hind, stamp=511))
+
+
+def test_publisher_without_stamps_that_dies_is_named(source) -> None:
+    front, hind = halves(source)
+    for step, names in enumerate((front, hind, front, hind)):
+        verdict = source.gate.read(names, 0, np.zeros(len(names)), START + step, source.q)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
+    verdict = source.gate.read(front, 0, np.zeros(5), START + 600 * MS, source.q)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert verdict.stamp == 0
+
+
+def test_nonsense_in_a_part_spoils_it_alone(source) -> None:
+    front, hind = halves(source)
+    source.send(front, stamp=0)
+    source.send(hind, stamp=0)
+    source.send(front, stamp=1)
+    verdict = source.send(hind, [0, 0, math.nan, 0, 0, 0, 0], stamp=1)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_NOT_FINITE)
+    assert "'LH_HFE' is nan" in verdict.text
+    assert is_ready(source.send(hind, stamp=2))
+
+
+def test_bad_part_does_not_leave_its_joints_fresh(source) -> None:
+    front, hind = halves(source)
+    source.send(front, stamp=0)
+    source.send(hind, stamp=0)
+    source.send(front, stamp=1)
+    source.send(front, np.full(5, math.nan), stamp=2)
+    assert source.send(hind, stamp=2).gate is Gate.WAITING
+
+
+def test_reset_of_a_simulation_mixes_no_times(source) -> None:
+    front, hind = halves(source)
+    for stamp in (100, 101):
+        source.send(front, stamp=stamp)
+        source.send(hind, stamp=stamp)
+    source.send(front, np.full(5, 9.0), stamp=102)
+    # Everything starts again at 0: the front part that waits is from the old time.
+    assert source.send(hind, np.zeros(7), stamp=1, now=102).gate is Gate.WAITING
+    verdict = source.send(front, np.zeros(5), stamp=1, now=102)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
+    assert source.q.tolist() == [0.0] * 12
+    source.send(front, stamp=2, now=103)
+    assert is_ready(source.send(hind, stamp=2, now=103))
+
+
+# --- silence ----------------------------------------------------------------------------------
+
+
+def test_silence_is_said_once(source) -> None:
+    gate = source.gate
+    assert gate.watch(START + 500 * MS) is None
+    verdict = gate.watch(START + 501 * MS)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.NO_JOINT_STATE)
+    assert "no joint state for 0.501 s" in verdict.text
+    assert gate.watch(START + 900 * MS) is None
+    source.send(stamp=1000)
+    assert gate.watch(START + 1400 * MS) is None
+    verdict = gate.watch(START + 1501 * MS)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert verdict.stamp == START + 1000 * MS
+    assert "no joint state any more for 0.501 s" in verdict.text
+    assert gate.watch(START + 9000 * MS) is None
+
+
+def test_clock_set_back_is_no_silence(source) -> None:
+    source.send(stamp=1000)
+    assert source.gate.watch(START) is None
+    assert source.gate.watch(START + 400 * MS) is None
+    assert source.gate.watch(START + 501 * MS).reasons == Reason.INPUT_STALE
+
+
+def test_paused_simulation_is_no_silence(source) -> None:
+    source.send(stamp=10)
+    for _ in range(1000):
+        assert source.gate.watch(START + 10 * MS) is None
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limits", [(-1.0, 1.0), (math.inf, 1.0), (0.1, 0.0), (math.nan, 1.0)])
+def test_limits_must_make_sense(source, limits) -> None:
+    with pytest.raises(InputError, match="max_skew is"):
+        source.gate.set_limits(*limits)
+
+
+def test_limits_may_change(source) -> None:
+    front, hind = halves(source)
+    source.gate.set_limits(0.1, 0.5)
+    source.send(front, stamp=0)
+    assert is_ready(source.send(hind, stamp=90))
+
+
+def test_joints_that_are_not_measured_need_not_come(robot) -> None:
+    gate, q = JointGate(robot, joints=["RF_HAA", "LF_KFE"]), np.zeros(2)
+    verdict = gate.read(["LF_KFE", "RF_HAA"], START, np.array([1.0, 2.0]), START, q)
+    assert verdict.gate is Gate.READY
+    assert q.tolist() == [2.0, 1.0]
+    with pytest.raises(InputError, match="unknown joint 'LF_KF'; did you mean 'LF_KFE'"):
+        JointGate(robot, joints=["LF_KF"])
+
+
+@pytest.mark.parametrize(("kind", "count"), [("planar", 3), ("floating", 7)])
+def test_joint_with_several_positions_is_refused_by_name(kind, count) -> None:
+    inertial = (
+        '<inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    urdf = (
+        f'<robot name="r"><link name="a">{inertial}</link><link name="b">{inertial}</link>'
+        f'<joint name="slide" type="{kind}"><parent link="a"/><child link="b"/></joint></robot>'
+    )
+    with pytest.raises(RobotError, match=f"joint 'slide' is {kind}: it has {count} positions"):
+        JointGate(Robot.from_urdf(urdf, base="fixed"))
+
+
+# --- anything ---------------------------------------------------------------------------------
+
+NAMES = ("LF_HAA", "LF_HFE", "LF_KFE", "RF_HAA", "RF_HFE", "RF_KFE",
+         "LH_HAA", "LH_HFE", "LH_KFE", "RH_HAA", "RH_HFE", "RH_KFE")  # fmt: skip
+parts = st.sampled_from(
+    [NAMES, NAMES[:4], NAMES[4:], NAMES[4:8], NAMES[8:], ("x",), (), (*NAMES, "x"),
+     (*NAMES[:4], "LF_HAA"), NAMES[::-1]]
+)  # fmt: skip
+messages = st.tuples(
+    parts,
+    st.one_of(st.integers(-20, 40), st.sampled_from([-(10**6), 10**6])),  # stamp - now [ms]
+    st.integers(-50, 400),  # now - now before [ms]
+    st.sampled_from([0, 0, 0, 0, 0, 1, -1]),  # positions too many
+    st.sampled_from([0.0] * 6 + [math.nan, math.inf]),
+)
+
+
+@examples(deadline=None, max_examples=200)
+@given(st.lists(messages, max_size=40))
+def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
+    gate, q = JointGate(robot), np.zeros(12)
+    now, serial = START, 0.0
+    newest: dict[str, tuple[float, int]] = {}
+    since: set[str] = set()
+    gate.forget(now)
+    for names, offset, passed, surplus, spoil in sequence:
+        now += passed * MS
+        values = np.arange(serial, serial + max(len(names) + surplus, 0)) + 1.0
+        serial += 100.0
+        if values.size:
+            values[-1] += spoil
+        stamp = max(now + offset * MS, 0)
+        verdict = gate.read(names, stamp, values, now, q)
+        bad = len(values) != len(names) or len(set(names)) < len(names)
+        complete = not bad and set(NAMES) <= set(names)
+        if not bad:
+            sent = dict(zip(names, values, strict=True))
+            mine = {joint: sent[joint] for joint in names if joint in NAMES}
+            if np.isfinite(list(mine.values())).all():
+                if not complete:
+                    newest.update({joint: (value, stamp) for joint, value in mine.items()})
+                    since |= set(mine)
+            elif mine:
+                assert verdict.gate is Gate.REFUSED
+        else:
+            assert verdict.gate is Gate.REFUSED
+        assert bool(verdict.text) or verdict.reasons == Reason.NONE
+        if verdict.gate is Gate.READY:
+            assert np.isfinite(q).all()
+            if complete:
+                assert q.tolist() == [sent[joint] for joint in NAMES]
+                assert verdict.stamp == stamp
+            else:
+                assert q.tolist() == [newest[joint][0] for joint in NAMES]
+                assert verdict.stamp == min(newest[joint][1] for joint in NAMES)
+                assert since == set(NAMES)
+                since = set()
+            assert verdict.stamp == 0 or verdict.age <= 0.5
+        elif verdict.gate is Gate.REFUSED:
+            assert verdict.reasons

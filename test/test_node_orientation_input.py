@@ -1,0 +1,184 @@
+"""The base's orientation from sensors mounted on it, and the ones that are refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delassus_ros import Robot, Transform
+from delassus_ros.errors import InputError
+from delassus_ros.model import Frame
+from delassus_ros.node.orientation_input import OrientationInput, mountings
+from delassus_ros.node.reasons import Reason
+
+MS = 1_000_000
+START = 1_700_000_000 * 1000 * MS
+TILTED = Transform.from_xyz_rpy((0.1, 0, 0.2), (0.3, -1.2, 2.5))
+
+
+def rotation(quaternion) -> np.ndarray:
+    """Rotation matrix of a unit quaternion x, y, z, w."""
+    x, y, z, w = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+@pytest.fixture(name="robot", scope="module")
+def make_robot() -> Robot:
+    walker = small.walker()
+    frames = [*walker.frames.values(), Frame("imu", 0, TILTED)]
+    return Robot("walker", walker.joints, walker.bodies, frames)
+
+
+class Source:
+    def __init__(self, robot: Robot, **options) -> None:
+        self.input = OrientationInput(robot, **options)
+        self.target = np.full(4, np.nan)
+
+    def send(self, quaternion=(0.0, 0.0, 0.0, 1.0), stamp=0, now=None, **frames):
+        at = START + (stamp if now is None else now) * MS
+        return self.input.read(quaternion, START + stamp * MS, at, self.target, **frames)
+
+    def at(self, now):
+        return self.input.complaint(START + now * MS)
+
+
+@pytest.fixture(name="source")
+def make_source(robot) -> Source:
+    return Source(robot)
+
+
+def test_nothing_before_the_first(source) -> None:
+    complaint = source.at(0)
+    assert complaint.reason is Reason.ORIENTATION_MISSING
+    assert source.send() is None
+    assert source.at(1) is None
+    source.input.forget()
+    assert source.at(1).reason is Reason.ORIENTATION_MISSING
+
+
+def test_odometry_of_the_root_link_is_taken_as_it_is(source) -> None:
+    q = (0.1, -0.7, 0.5, math.sqrt(1 - 0.75))
+    for frame in ("", "base"):
+        assert source.send(q, frame=frame, world="odom") is None
+        assert source.target == pytest.approx(q, abs=1e-15)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_sensor_on_the_root_link(robot, seed) -> None:
+    """R(world from sensor) = R(world from base) R(base from sensor)."""
+    source = Source(robot)
+    sensed = np.random.default_rng(seed).normal(size=4)
+    sensed /= np.linalg.norm(sensed)
+    assert source.send(sensed.tolist(), frame="imu") is None
+    expected = rotation(sensed) @ TILTED.rotation.T
+    assert rotation(source.target) == pytest.approx(expected, abs=1e-12)
+    assert np.linalg.norm(source.target) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_frame_may_be_stated_where_messages_are_wrong(robot) -> None:
+    stated, told = Source(robot, frame="imu"), Source(robot)
+    q = (0.5, 0.5, 0.5, 0.5)
+    assert stated.send(q, frame="imu_link_17") is None
+    told.send(q, frame="imu")
+    assert np.array_equal(stated.target, told.target)
+
+
+def test_unknown_frame_of_a_message(source) -> None:
+    complaint = source.send(frame="imu_link")
+    assert complaint.reason is Reason.ORIENTATION_INVALID
+    assert "unknown frame 'imu_link'; frames: base, imu" in complaint.text
+    assert source.at(0) is complaint
+
+
+def test_frame_that_moves_on_the_root_link(source, robot) -> None:
+    complaint = source.send(frame="foot1")
+    assert "frame 'foot1' can move on the root link" in complaint.text
+    with pytest.raises(InputError, match="'foot1' can move"):
+        OrientationInput(robot, frame="foot1")
+    with pytest.raises(InputError, match="unknown frame 'inu'; did you mean 'imu'"):
+        OrientationInput(robot, frame="inu")
+
+
+def test_other_world(robot) -> None:
+    source = Source(robot, world="odom")
+    assert source.send(world="odom") is None
+    assert source.send(world="") is None
+    complaint = source.send(world="map")
+    assert complaint.reason is Reason.ORIENTATION_INVALID
+    assert "it is in frame 'map', but the rows are in 'odom'" in complaint.text
+
+
+@pytest.mark.parametrize(
+    ("quaternion", "words"),
+    [
+        ((0, 0, 0, 0), "is zero: nobody has filled it in"),
+        ((0, 0, 0, 1.002), "has norm 1.002; expected 1"),
+        ((0, 0, 0, math.nan), "has norm nan"),
+        ((math.inf, 0, 0, 1), "has norm inf"),
+        ((1e200, 0, 0, 0), "has norm 1e+200"),
+        ((1.2e154, 1.2e154, 0, 0), "has norm 1.69"),
+    ],
+)
+def test_what_is_no_rotation_is_refused_until_the_next(source, quaternion, words) -> None:
+    source.send()
+    before = source.target.copy()
+    complaint = source.send(quaternion, stamp=1)
+    assert complaint.reason is Reason.ORIENTATION_INVALID
+    assert words in complaint.text
+    assert source.at(2) is complaint
+    assert np.array_equal(source.target, before)
+    assert source.send(stamp=3) is None
+    assert source.at(3) is None
+
+
+def test_almost_unit_is_made_unit(source) -> None:
+    assert source.send((0, 0, 0, 0.9995)) is None
+    assert source.target.tolist() == [0, 0, 0, 1]
+
+
+def test_sensor_without_orientation(source) -> None:
+    source.send()
+    complaint = source.input.refuse(START, "the Imu says that it has no orientation")
+    assert source.at(1) is complaint
+    assert complaint.reason is Reason.ORIENTATION_INVALID
+
+
+def test_own_timeout(robot) -> None:
+    source = Source(robot, timeout=0.05)
+    source.send(stamp=10)
+    assert source.at(60) is None
+    complaint = source.at(61)
+    assert complaint.reason is Reason.ORIENTATION_STALE
+    assert "0.051 s old, at most 0.05 s are allowed" in complaint.text
+    assert Source(robot, timeout=math.inf).input.complaint(START).reason is (
+        Reason.ORIENTATION_MISSING
+    )
+    with pytest.raises(InputError, match="timeout is 0"):
+        OrientationInput(robot, timeout=0.0)
+
+
+def test_without_a_stamp_the_arrival_counts(source) -> None:
+    source.input.read((0, 0, 0, 1), 0, START, source.target)
+    assert source.at(99) is None
+    assert source.at(101).reason is Reason.ORIENTATION_STALE
+
+
+def test_simulated_clock_that_has_not_begun(source) -> None:
+    source.send()
+    assert source.input.complaint(0) is None
+
+
+def test_fixed_base_has_no_mountings() -> None:
+    assert mountings(small.walker(floating=False)) == {}

@@ -1,0 +1,301 @@
+"""Scheduling, locked memory, garbage and BLAS threads: done, or refused in words."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+import weakref
+
+import pytest
+
+from delassus_ros.node import realtime
+from delassus_ros.node.realtime import GarbageKeeper, RealtimeMode, RealtimeSettings
+
+linux = pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="needs Linux")
+pytestmark = linux
+
+
+def in_child(code: str) -> str:
+    """Return what the code prints in a process of its own, whose priority is nobody else's."""
+    text = "import os, gc\nfrom delassus_ros.node import realtime\n" + textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def refuse(number: int):
+    def refuse(*_) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+def may_use_fifo() -> bool:
+    code = "print(realtime.set_priority(5).done)"
+    return in_child(code) == "True"
+
+
+def test_priority_is_refused_with_what_would_help(monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_setscheduler", refuse(errno.EPERM))
+    outcome = realtime.set_priority(80)
+    assert not outcome.done
+    assert "no real-time priority 80 (SCHED_FIFO): not permitted" in outcome.text
+    assert "rtprio" in outcome.text
+
+
+def test_priority_out_of_range() -> None:
+    outcome = realtime.set_priority(100)
+    assert not outcome.done
+    assert "Invalid argument; expected 1 to 99, or 0" in outcome.text
+
+
+def test_system_without_fifo(monkeypatch) -> None:
+    monkeypatch.delattr(os, "sched_setscheduler")
+    assert "this system has no SCHED_FIFO" in realtime.set_priority(1).text
+    monkeypatch.delattr(os, "sched_setaffinity")
+    assert "cannot do that" in realtime.set_processors([0]).text
+
+
+def test_priority_is_set_and_not_inherited() -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    output = in_child(
+        """
+        import subprocess, sys
+        outcome = realtime.set_priority(7)
+        print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO,
+              os.sched_getparam(0).sched_priority, outcome.text, sep="|")
+        ask = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
+        subprocess.run([sys.executable, "-c", ask], check=True, timeout=30)
+        """
+    )
+    # The child's answer comes first or last, as the two are buffered apart.
+    lines = sorted(output.splitlines())
+    assert lines[0] == "True"
+    assert lines[1].startswith("True|7|real-time priority 7 (SCHED_FIFO)")
+
+
+def test_back_to_normal_scheduling() -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    output = in_child(
+        """
+        mode = realtime.RealtimeMode()
+        mode.enter(realtime.RealtimeSettings(priority=3))
+        outcomes = mode.leave()
+        print(os.sched_getscheduler(0) == os.SCHED_OTHER, outcomes[0].text)
+        """
+    )
+    assert output.startswith("True normal scheduling")
+
+
+def test_processors_are_kept_to_and_released() -> None:
+    first = min(os.sched_getaffinity(0))
+    output = in_child(
+        f"""
+        before = os.sched_getaffinity(0)
+        outcome = realtime.set_processors([{first}])
+        print(outcome.done, os.sched_getaffinity(0) == {{{first}}}, outcome.text, sep="|")
+        print(realtime.set_processors([]).done, os.sched_getaffinity(0) >= before, sep="|")
+        """
+    )
+    assert output.splitlines() == [
+        f"True|True|runs on processors {first}",
+        "True|True",
+    ]
+
+
+def test_mode_returns_to_the_processors_it_came_from() -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        pytest.skip("needs two processors")
+    output = in_child(
+        f"""
+        os.sched_setaffinity(0, [{allowed[1]}])
+        mode = realtime.RealtimeMode()
+        mode.enter(realtime.RealtimeSettings(processors=({allowed[0]},), hold_garbage=False))
+        inside = os.sched_getaffinity(0)
+        mode.leave()
+        print(inside, os.sched_getaffinity(0))
+        """
+    )
+    assert output == f"{{{allowed[0]}}} {{{allowed[1]}}}"
+
+
+def test_unknown_processor_is_named() -> None:
+    before = os.sched_getaffinity(0)
+    outcome = realtime.set_processors([0, 100_000])
+    assert not outcome.done
+    assert "there is no processor 100000; processors: 0 to" in outcome.text
+    assert os.sched_getaffinity(0) == before
+
+
+def test_processors_refused_by_the_system(monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
+    outcome = realtime.set_processors([0])
+    assert not outcome.done
+    assert "not kept to processors 0: Invalid argument" in outcome.text
+
+
+def test_processors_taken_away_by_a_cgroup(monkeypatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    calls = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: calls.append(set(cpus)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2})
+    outcome = realtime.set_processors([2, 3])
+    assert not outcome.done
+    assert "of these only 0, 2 are allowed here" in outcome.text
+    assert calls == [{2, 3}, {0, 2}]
+
+
+def test_memory_is_locked_where_that_is_permitted() -> None:
+    output = in_child(
+        """
+        import resource
+        if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] != resource.RLIM_INFINITY \\
+                and not realtime._has_capability(14):
+            print("refused", realtime.lock_memory().text)
+        else:
+            locked = lambda: [l for l in open("/proc/self/status") if l.startswith("VmLck")][0]
+            first = realtime.lock_memory()
+            print("locked", first.done, int(locked().split()[1]) > 1000)
+            print(realtime.unlock_memory().done, int(locked().split()[1]))
+        """
+    )
+    assert output.startswith("refused memory not locked: this user may lock") or (
+        output.splitlines() == ["locked True True", "True 0"]
+    )
+
+
+def test_memory_limit_is_refused_before_it_hurts(monkeypatch) -> None:
+    monkeypatch.setattr(realtime, "_has_capability", lambda _: False)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (8192 * 1024, 8192 * 1024))
+    called = []
+    monkeypatch.setattr(realtime, "_call_libc", lambda *a: called.append(a))
+    outcome = realtime.lock_memory()
+    assert not outcome.done
+    assert "may lock 8192 kB" in outcome.text and "memlock unlimited" in outcome.text
+    assert not called
+
+
+def test_failure_of_the_c_library_in_words(monkeypatch) -> None:
+    monkeypatch.setattr(realtime, "_has_capability", lambda _: True)
+    monkeypatch.setattr(realtime, "_call_libc", lambda *_: "Cannot allocate memory")
+    assert realtime.lock_memory().text == "memory not locked: Cannot allocate memory"
+    assert realtime.unlock_memory().text == "memory not unlocked: Cannot allocate memory"
+
+
+def test_calls_of_the_c_library() -> None:
+    assert realtime._call_libc("nosuchfunction") == "this system has no nosuchfunction()"
+    assert realtime._call_libc("close", -1) == "Bad file descriptor"
+
+
+def test_blas_has_no_threads() -> None:
+    code = """
+        import numpy
+        outcome = realtime.limit_blas_threads()
+        print(outcome.done, realtime.blas_threads(), outcome.text, sep="|")
+        """
+    if realtime._loaded("openblas"):
+        assert in_child(code) == "True|1|linear algebra runs in the calling thread"
+    else:
+        assert in_child(code).startswith("False|None|linear algebra may use threads")
+
+
+def test_without_openblas(monkeypatch) -> None:
+    monkeypatch.setattr(realtime, "_loaded", lambda _: [])
+    outcome = realtime.limit_blas_threads()
+    assert not outcome.done and "OMP_NUM_THREADS=1" in outcome.text
+    assert realtime.blas_threads() is None
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_kept_until_there_is_time() -> None:
+    keeper = GarbageKeeper()
+    frozen = gc.get_freeze_count()
+    try:
+        assert keeper.hold().done
+        assert not gc.isenabled() and gc.get_freeze_count() > frozen + 1000
+        lost = weakref.ref(Cycle())
+        keep = [[] for _ in range(5000)]
+        assert lost() is not None
+        assert keeper.idle()
+        assert lost() is None
+        assert not keeper.idle()
+        assert len(keep) == 5000
+        lost = weakref.ref(Cycle())
+    finally:
+        keeper.release()
+    assert lost() is None
+    assert gc.isenabled() and gc.get_freeze_count() <= frozen + 1000
+
+
+def test_what_outlives_a_young_collection_is_found_later() -> None:
+    keeper = GarbageKeeper()
+    keeper.hold()
+    try:
+        survivor = Cycle()
+        lost = weakref.ref(survivor)
+        keep = []
+        for _ in range(realtime._MIDDLE + 2):
+            keep += [[] for _ in range(realtime._YOUNG + 10)]
+            assert keeper.idle()
+            survivor = None
+        assert survivor is None and lost() is None
+    finally:
+        keeper.release()
+
+
+def test_garbage_of_two_nodes_in_one_process() -> None:
+    first, second = GarbageKeeper(), GarbageKeeper()
+    first.hold()
+    first.hold()
+    second.hold()
+    first.release()
+    assert not gc.isenabled()
+    second.release()
+    second.release()
+    assert gc.isenabled()
+    assert not first.idle()
+
+
+def test_mode_does_what_is_asked_and_reports_all(monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_setscheduler", refuse(errno.EPERM))
+    mode = RealtimeMode()
+    settings = RealtimeSettings(priority=10, processors=(100_000,))
+    try:
+        outcomes = mode.enter(settings)
+        assert [outcome.done for outcome in outcomes][1:] == [True, False, False]
+        assert "there is no processor 100000" in outcomes[2].text
+        assert "not permitted" in outcomes[3].text
+        assert not gc.isenabled()
+        # Again: the first is undone, not piled up.
+        mode.enter(settings)
+    finally:
+        undone = mode.leave()
+    assert [outcome.text for outcome in undone] == ["garbage is collected as usual"]
+    assert gc.isenabled()
+    assert mode.leave() == []
+
+
+def test_mode_without_wishes_changes_no_scheduling() -> None:
+    mode = RealtimeMode()
+    before = os.sched_getscheduler(0), os.sched_getaffinity(0)
+    try:
+        outcomes = mode.enter(RealtimeSettings(hold_garbage=False))
+        assert len(outcomes) == 1
+        assert gc.isenabled()
+    finally:
+        mode.leave()
+    assert (os.sched_getscheduler(0), os.sched_getaffinity(0)) == before

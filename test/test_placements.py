@@ -1,0 +1,310 @@
+"""Placements of moving contacts as inputs: single, bound and batch calls, and exported kernels."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from moving import PLACE, TURN, definition, feet, mixed
+from small import walker
+
+from delassus_ros import Contact, DelassusSolver, Problem, algorithms
+from delassus_ros.algorithms import Status
+from delassus_ros.compiler.export import export
+from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.errors import InputError
+from delassus_ros.testing.conformance import fixed_there, relative_error
+
+TOLERANCE = 1e-10
+Q = np.array([0.3, -1.1, 0.7])
+
+
+@pytest.fixture(scope="module")
+def solver() -> DelassusSolver:
+    return DelassusSolver(mixed(), cache=False)
+
+
+def test_contacts_are_at_their_own_places_until_they_are_placed(solver) -> None:
+    fixed = DelassusSolver(fixed_there(solver.problem, {}), cache=False).solve(Q).matrix
+    assert relative_error(solver.problem, solver.solve(Q).matrix, fixed) < 1e-14
+    bound = solver.bind()
+    bound.inputs["q"][:] = Q
+    assert np.array_equal(bound.solve().matrix, solver.solve(Q).matrix)
+
+
+def test_what_is_not_named_is_at_its_own_place_in_every_call(solver) -> None:
+    before = solver.solve(Q).matrix
+    moved = solver.solve(Q, contact_positions={"rolls": [1.0, 2.0, 3.0]}).matrix
+    assert not np.allclose(moved[:3, :3], before[:3, :3])
+    assert np.array_equal(moved[3:, 3:], before[3:, 3:])
+    assert np.array_equal(solver.solve(Q, contact_positions={}).matrix, before)
+    turned = solver.solve(Q, contact_orientations={"turns": TURN}).matrix
+    assert np.array_equal(turned[:4, :4], before[:4, :4])
+    x = {
+        "q": Q,
+        "contact_positions": np.array([PLACE.translation, PLACE.translation]),
+        "contact_orientations": np.array([TURN]),
+    }
+    assert relative_error(solver.problem, turned, definition(solver.problem, x)) < 1e-12
+
+
+def test_active_contacts_take_placements_too(solver) -> None:
+    given = {"contact_positions": {"rolls": (0.3, 0.1, 0.2), "turns": (0.0, 0.2, 0.1)}}
+    full = solver.solve(Q, **given).matrix
+    some = solver.solve(Q, active=["turns"], **given)
+    assert np.array_equal(some.matrix, full[4:, 4:])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"contact_positions": [[1, 2, 3]] * 2},
+         "contact_positions must be a mapping from names of contacts to lists of 3 numbers, got"),
+        ({"contact_positions": {"role": [0, 0, 0]}},
+         r"contact_positions: unknown contact 'role'; did you mean 'rolls'\? contacts: rolls, tu"),
+        ({"contact_positions": {"fixed": [0, 0, 0]}},
+         "contact 'fixed' has moving='nothing'; contacts with this input: rolls, turns"),
+        ({"contact_orientations": {"rolls": TURN}},
+         "contact 'rolls' has moving='position'; contacts with this input: turns"),
+        ({"contact_positions": {"rolls": [0, 0]}},
+         r"contact_positions\['rolls'\] has shape \(2,\), expected \(3,\)"),
+        ({"contact_positions": {"rolls": [[0, 0, 0]]}}, r"has shape \(1, 3\), expected \(3,\)"),
+        ({"contact_positions": {"rolls": "abc"}}, r"\['rolls'\] must be 3 numbers"),
+        ({"contact_positions": {"turns": [0, np.nan, 0]}},
+         r"contact_positions\['turns'\] is \[0.0, nan, 0.0\], expected finite numbers"),
+        ({"contact_orientations": {"turns": 2 * TURN}},
+         r"contact_orientations\['turns'\] has norm 2, expected a unit quaternion x, y, z, w"),
+        ({"contact_orientations": {"turns": [0, 0, np.inf, 1]}}, "expected finite numbers"),
+    ],
+)  # fmt: skip
+def test_refused_placements(solver, given, words) -> None:
+    with pytest.raises(InputError, match=words):
+        solver.solve(Q, **given)
+    if "finite" not in words and "1, 3" not in words:
+        # In a batch entries that are not finite show in the status, and (1, 3) is one for each.
+        with pytest.raises(InputError):
+            solver.solve_batch(np.array([Q]), **given)
+
+
+def test_placements_of_problems_without_moving_contacts_are_refused() -> None:
+    contacts = [Contact("tip", "foot0", moving="position")]
+    one = {"tip": [0.0, 0.0, 0.0, 1.0]}
+    for problem, given, words in (
+        (Problem(walker(), [Contact("tip", "foot0")]), {"contact_positions": one},
+         "input 'contact_positions' is not used by this problem; inputs: q; no contact has "
+         "moving='position' or 'pose'"),
+        (Problem(walker(), contacts), {"contact_orientations": one},
+         "inputs: q, contact_positions; no contact has moving='pose'"),
+        (mixed("world"), {"contact_orientations": one}, "rows in world axes do not depend on it"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=re.escape(words)):
+            DelassusSolver(problem, cache=False).solve(Q, **given)
+
+
+def test_a_problem_with_moving_contacts_can_be_solved_by_several_threads_and_back_ends() -> None:
+    pytest.importorskip("pinocchio")
+    problem = mixed("world")
+    orientation = {"base_orientation": TURN}
+    positions = {"turns": np.array([0.4, 0.0, -0.2])}
+    results = [
+        DelassusSolver(problem, name, cache=False).solve(
+            Q, contact_positions=positions, **orientation
+        )
+        for name in ("pinocchio", "dense", "pv_osimr")
+    ]
+    for result in results[1:]:
+        assert relative_error(problem, result.matrix, results[0].matrix) < TOLERANCE
+
+
+def test_a_bound_solver_has_each_contact_s_part_of_the_inputs(solver) -> None:
+    bound = solver.bind()
+    assert list(bound.contact_positions) == ["rolls", "turns"]
+    assert list(bound.contact_orientations) == ["turns"]
+    assert np.array_equal(bound.contact_positions["rolls"], PLACE.translation)
+    assert np.allclose(bound.contact_orientations["turns"], PLACE.quaternion())
+    assert bound.inputs["contact_positions"].shape == (2, 3)
+    bound.inputs["q"][:] = Q
+    bound.contact_positions["rolls"][:] = 0.1, 0.2, 0.3
+    bound.contact_orientations["turns"][:] = TURN
+    expected = solver.solve(Q, contact_positions={"rolls": (0.1, 0.2, 0.3)},
+                            contact_orientations={"turns": TURN})  # fmt: skip
+    assert np.array_equal(bound.solve().matrix, expected.matrix)
+    other = solver.bind()
+    assert np.array_equal(other.contact_positions["rolls"], PLACE.translation)
+
+
+def test_a_bound_solver_reports_placements_that_are_no_numbers(solver) -> None:
+    bound = solver.bind()
+    bound.inputs["q"][:] = Q
+    for values, good in (
+        (bound.contact_positions["rolls"], PLACE.translation),
+        (bound.contact_orientations["turns"], TURN),
+    ):
+        for bad in (np.nan, np.inf):
+            values[1] = bad
+            solution = bound.solve()
+            assert solution.status is not Status.OK
+            assert np.isnan(solution.matrix).all()
+        values[:] = good
+        assert bound.solve().status is Status.OK
+    bound.contact_orientations["turns"][:] = 0.0
+    assert bound.solve().status is not Status.OK
+
+
+def test_a_bound_solver_takes_placements_without_allocating(solver) -> None:
+    bound = solver.bind()
+    bound.inputs["q"][:] = Q
+    position, turn = bound.contact_positions["rolls"], bound.contact_orientations["turns"]
+
+    def cycle() -> None:
+        for k in range(3):
+            position[k] = 0.1 * k
+        turn[0] = 0.01
+        bound.solve()
+
+    cycle()
+    domain = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            cycle()
+        before = len(tracemalloc.take_snapshot().filter_traces(domain).traces)
+        size = tracemalloc.get_traced_memory()[0]
+        for _ in range(5000):
+            cycle()
+        after = len(tracemalloc.take_snapshot().filter_traces(domain).traces)
+        growth = tracemalloc.get_traced_memory()[0] - size
+    finally:
+        tracemalloc.stop()
+    assert after == before
+    assert growth < 3000  # the snapshot's own
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize("n", [1, 3, 19])
+def test_batches_take_a_placement_for_all_or_for_each(solver, layout: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    Q_all = rng.uniform(-2, 2, (n, 3))
+    P = rng.uniform(-1, 1, (n, 3))
+    W = rng.normal(size=(n, 4))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    place = np.array([0.2, -0.3, 0.1])
+
+    def lay(values: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(values.T) if layout == "columns" else values
+
+    batch = solver.solve_batch(
+        lay(Q_all), layout=layout, contact_positions={"rolls": lay(P), "turns": place},
+        contact_orientations={"turns": lay(W)},
+    )  # fmt: skip
+    for k in range(n):
+        single = solver.solve(Q_all[k], contact_positions={"rolls": P[k], "turns": place},
+                              contact_orientations={"turns": W[k]}).matrix  # fmt: skip
+        G = batch.matrix[k] if layout == "rows" else batch.matrix[..., k]
+        assert np.linalg.norm(G - single) < 1e-12 * np.linalg.norm(single)
+    own = solver.solve_batch(lay(Q_all), ["turns"], layout=layout).matrix
+    G = own[0] if layout == "rows" else own[..., 0]
+    assert np.allclose(G, solver.solve(Q_all[0], ["turns"]).matrix, rtol=1e-12)
+
+
+def test_batches_in_world_axes_have_all_inputs_at_once() -> None:
+    problem = feet("world", "pose")
+    solver = DelassusSolver(problem, cache=False)
+    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(9)]
+    stacked = {name: np.array([s[name] for s in samples]) for name in samples[0]}
+    positions = {leg: stacked["contact_positions"][:, k] for k, leg in enumerate(problem.moving)}
+    batch = solver.solve_batch(
+        stacked["q"], base_orientation=stacked["base_orientation"], contact_positions=positions,
+        threads=2,
+    )  # fmt: skip
+    for sample, G in zip(samples, batch.matrix, strict=True):
+        assert relative_error(problem, G, definition(problem, sample)) < TOLERANCE
+
+
+def test_refused_batches(solver) -> None:
+    Q_all = np.tile(Q, (5, 1))
+    for given, words in (
+        ({"contact_positions": {"rolls": np.zeros((4, 3))}},
+         r"\['rolls'\] has shape \(4, 3\), expected \(3,\) or \(5, 3\)"),
+        ({"contact_orientations": {"turns": np.vstack([[TURN] * 3, [2 * TURN] * 2])}},
+         r"configuration 3: contact_orientations\['turns'\] has norm 2"),
+        ({"contact_orientations": {"turns": 2 * TURN}}, r"^contact_orientations\['turns'\] has n"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            solver.solve_batch(Q_all, **given)
+    with pytest.raises(InputError, match=r"has shape \(5, 3\), expected \(3,\) or \(3, 5\)"):
+        solver.solve_batch(
+            Q_all.T, layout="columns", contact_positions={"rolls": np.zeros((5, 3))}
+        )
+    P = np.zeros((5, 3))
+    P[2, 1] = np.nan
+    status = solver.solve_batch(Q_all, contact_positions={"rolls": P}).status
+    assert np.flatnonzero(status).tolist() == [2]
+
+
+def test_exported_kernels_say_which_contact_moves_and_where_it_begins(tmp_path: Path) -> None:
+    problem = mixed()
+    exported = export(problem, algorithms.get("pv_osimr"), "robot")
+    for line in (
+        "ROBOT_IN_CONTACT_POSITIONS = 3,", "ROBOT_IN_CONTACT_POSITIONS_SIZE = 6,",
+        "ROBOT_IN_CONTACT_ORIENTATIONS = 9,", "ROBOT_IN_SIZE = 13,",
+        'static const char *const robot_moving[2] = {"rolls", "turns"};',
+        "static const double robot_contact_positions[6] = {0.05, -0.1, 0.2, 0.05, -0.1, 0.2};",
+        'static const char *const robot_turning[1] = {"turns"};',
+    ):  # fmt: skip
+        assert line in exported.header
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    (tmp_path / "robot.o").write_bytes(exported.object_file)
+    (tmp_path / "robot.h").write_text(exported.header)
+    (tmp_path / "main.c").write_text("""
+#include <stdio.h>
+#include <string.h>
+#include "robot.h"
+int main(void) {
+  double in[ROBOT_IN_SIZE] = {0.3, -1.1, 0.7}, out[ROBOT_OUT_SIZE];
+  memcpy(in + ROBOT_IN_CONTACT_POSITIONS, robot_contact_positions,
+         sizeof robot_contact_positions);
+  memcpy(in + ROBOT_IN_CONTACT_ORIENTATIONS, robot_contact_orientations,
+         sizeof robot_contact_orientations);
+  for (int step = 0; step < 2; ++step) {
+    if (robot_kernel(in, out, 0) != ROBOT_OK) return 1;
+    for (int i = 0; i < ROBOT_OUT_SIZE; ++i) printf("%.17g ", out[i]);
+    printf("\\n");
+    in[ROBOT_IN_CONTACT_POSITIONS + 1] = 0.75; /* y of "rolls" */
+  }
+  return strcmp(robot_moving[0], "rolls") || strcmp(robot_turning[0], "turns");
+}
+""")
+    program = str(tmp_path / "main")
+    subprocess.run(
+        [compiler, "-std=c99", "-Wall", "-Werror", "-I", str(tmp_path), str(tmp_path / "main.c"),
+         str(tmp_path / "robot.o"), "-lm", "-o", program], check=True,
+    )  # fmt: skip
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    printed = [np.array(line.split(), dtype=float) for line in done.stdout.splitlines()]
+    solver = DelassusSolver(problem, cache=False)
+    assert np.array_equal(printed[0], solver.solve(Q).matrix.ravel())
+    moved = solver.solve(Q, contact_positions={"rolls": (0.05, 0.75, 0.2)}).matrix
+    assert np.array_equal(printed[1], moved.ravel())
+
+
+def test_kernels_with_moving_contacts_are_kept_and_loaded(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    problem = mixed()
+    first = DelassusSolver(problem)
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert files
+    again = DelassusSolver(mixed())
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
+    given = {"contact_positions": {"rolls": (0.4, 0.0, 0.1)}}
+    assert np.array_equal(again.solve(Q, **given).matrix, first.solve(Q, **given).matrix)
+    assert np.array_equal(
+        again.solve_batch([Q], **given).matrix, first.solve_batch([Q], **given).matrix
+    )

@@ -1,0 +1,164 @@
+"""Machine code as built-in functions: what they take, what they keep alive, what they leak."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import weakref
+from array import array
+
+import numpy as np
+import pytest
+
+from delassus_ros.compiler.emit import declarations
+from delassus_ros.compiler.ir import pointer
+from delassus_ros.compiler.jit import LoadedCode, compile_for, compile_ir
+from delassus_ros.compiler.python_call import NOT_TAKEN, PythonCalls, functions, link, python_calls
+
+N = 3
+
+
+def summing() -> str:
+    """Return IR: the argument points to the address of N doubles; returns their sum."""
+    w, d = pointer("i64"), pointer()
+    adds = "\n".join(
+        f"  %p{k} = getelementptr double, {d} %q, i64 {k}\n"
+        f"  %x{k} = load double, {d} %p{k}, align 8\n"
+        f"  %s{k + 1} = fadd double %s{k}, %x{k}"
+        for k in range(N)
+    )
+    return f"""
+define i32 @summing({w} %binding) {{
+  %address = load i64, {w} %binding, align 8
+  %q = inttoptr i64 %address to {d}
+  %s0 = fadd double 0.0, 0.0
+{adds}
+  %sum = fptosi double %s{N} to i32
+  ret i32 %sum
+}}
+{functions("summing")}
+{declarations()}
+"""
+
+
+@pytest.fixture(scope="module")
+def machine_code() -> bytes:
+    return compile_ir(summing())
+
+
+class Owner:
+    """Holds the buffers of one binding."""
+
+    def __init__(self) -> None:
+        self.q = np.zeros(N)
+        self.binding = array("q", [self.q.ctypes.data])
+
+
+def bound(machine_code: bytes) -> tuple[PythonCalls, Owner]:
+    link()
+    code, owner = LoadedCode(machine_code), Owner()
+    address = owner.binding.buffer_info()[0]
+    return python_calls(code, address, owner.q.ctypes.data, N, owner), owner
+
+
+def test_they_compute_with_and_without_an_argument(machine_code: bytes) -> None:
+    calls, owner = bound(machine_code)
+    owner.q[:] = 1.0, 2.0, 40.0
+    assert calls.run() == 43
+    assert calls.run_at(np.array([5.0, 6.0, 7000.0])) == 7011
+    assert owner.q.tolist() == [5.0, 6.0, 7000.0]
+    assert calls.run_at(-owner.q) == -7011
+    assert calls.run() == -7011
+    assert calls.run_at(owner.q) == -7011
+    assert type(calls.run()) is int
+
+
+def test_every_contiguous_list_of_doubles_is_taken(machine_code: bytes) -> None:
+    calls, _ = bound(machine_code)
+    values = np.array([1.0, 2.0, 3.0])
+    constant = values.copy()
+    constant.setflags(write=False)
+    part = np.array([[9.0, 9.0, 9.0], values])[1]
+    for taken in (values, constant, part, array("d", values), memoryview(values),
+                  (ctypes.c_double * N)(*values)):  # fmt: skip
+        expected = 6 if not isinstance(taken, ctypes.Array) else NOT_TAKEN
+        assert calls.run_at(taken) == expected
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None, 3.0, "abc", [1.0, 2.0, 3.0], (), b"x" * 8 * N, bytearray(8 * N), object(),
+        np.zeros(N - 1), np.zeros(N + 1), np.zeros(0), np.zeros((N, 1)), np.zeros((1, N)),
+        np.zeros(2 * N)[::2], np.zeros(N)[::-1], np.zeros(2 * N, np.float32),
+        np.zeros(N, np.int64), np.zeros(N, ">f8"), np.zeros(N, "complex64"), np.zeros(N, "d,d"),
+        np.zeros(N, object), np.array(1.0), memoryview(bytes(8 * N)), array("q", [0] * N),
+        np.ma.masked_array([1.0, 2.0]),
+    ],
+    ids=lambda other: f"{type(other).__name__} {getattr(other, 'dtype', '')}",
+)  # fmt: skip
+def test_nothing_else_is_taken_and_nothing_is_done(machine_code: bytes, other: object) -> None:
+    calls, owner = bound(machine_code)
+    owner.q[:] = 1.0, 2.0, 3.0
+    assert calls.run_at(other) == NOT_TAKEN
+    assert owner.q.tolist() == [1.0, 2.0, 3.0]
+    # No error is left behind for somebody else to find.
+    assert calls.run() == 6
+    if isinstance(other, bytearray):
+        other += b"x"  # the buffer was given back: its size may change
+
+
+def test_wrong_numbers_of_arguments_are_refused_by_python(machine_code: bytes) -> None:
+    calls, _ = bound(machine_code)
+    with pytest.raises(TypeError):
+        calls.run(1)  # type: ignore[call-arg]
+    for arguments in ((), (1, 2)):
+        with pytest.raises(TypeError):
+            calls.run_at(*arguments)  # type: ignore[call-arg]
+
+
+def test_a_function_alone_keeps_all_it_needs(machine_code: bytes) -> None:
+    calls, owner = bound(machine_code)
+    alive = weakref.ref(owner)
+    run, run_at = calls.run, calls.run_at
+    del calls, owner
+    gc.collect()
+    noise = [np.full(N, 9.0) for _ in range(1000)]
+    assert run_at(np.array([1.0, 1.0, 1.0])) == 3
+    del run_at
+    gc.collect()
+    assert run() == 3 and alive() is not None
+    del run
+    gc.collect()
+    assert alive() is None and len(noise) == 1000
+
+
+def test_nothing_leaks(machine_code: bytes) -> None:
+    calls, _ = bound(machine_code)
+    good, bad = np.array([1.0, 2.0, 3.0]), [1.0]
+    large = np.array([1e6, 0.0, 0.0])  # its sum is no small integer, which are shared
+    counts = [sys.getrefcount(x) for x in (good, bad, calls.run, calls.run_at)]
+    for _ in range(1000):
+        calls.run_at(good)
+        calls.run_at(bad)
+        calls.run_at(large)
+        calls.run()
+    after = [sys.getrefcount(x) for x in (good, bad, calls.run, calls.run_at)]
+    assert counts == after
+    resized = array("d", [0.0] * N)
+    calls.run_at(resized)
+    resized.append(1.0)  # a buffer that is still exported cannot grow
+
+
+@pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "riscv64-linux-gnu"])
+def test_other_processors_can_have_them(triple: str) -> None:
+    assert compile_for(summing(), triple, "", "")[:4] == b"\x7fELF"
+
+
+def test_many_bindings_come_and_go(machine_code: bytes) -> None:
+    for k in range(50):
+        calls, owner = bound(machine_code)
+        assert calls.run_at(np.full(N, float(k))) == N * k
+        del calls, owner
+    gc.collect()

@@ -1,0 +1,274 @@
+"""The soak run: its books, its robot, its echo node, and a short run of all of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from delassus_ros import DelassusSolver
+from delassus_ros.sim import soak
+from delassus_ros.sim.humanoid import CONTACTS, Motion
+from delassus_ros.sim.soak_books import Account, Arrivals, Limits, NodeCounts, Result, Timing
+from delassus_ros.sim.soak_books import account as account_for
+from delassus_ros.sim.soak_control import Command, Control, Target
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 120.0  # s for a short run, on a busy machine
+
+
+# --- the robot --------------------------------------------------------------------------------
+
+
+def test_humanoid_has_thirty_joints_and_24_independent_rows() -> None:
+    problem = soak.problem()
+    assert len(problem.robot.joint_names) == 30
+    assert problem.contacts.rows == 24
+    q = Motion(problem.robot.joint_names).at(1_700_000_000_123_456_789)
+    matrix = DelassusSolver(problem).solve(q).matrix
+    assert np.linalg.cond(matrix) < 1e6
+
+
+def test_motion_is_within_the_limits_smooth_and_the_same_each_time() -> None:
+    motion = Motion(soak.problem().robot.joint_names)
+    stamp = 1_700_000_000_123_456_789
+    assert np.array_equal(motion.at(stamp), motion.at(stamp))
+    step = motion.at(stamp + 1_000_000) - motion.at(stamp)
+    assert 0.0 < np.abs(step).max() < 0.01
+    assert np.abs(motion.at(stamp)).max() < 2.5
+
+
+# --- the books --------------------------------------------------------------------------------
+
+
+def arrivals_of(*rows: tuple[int, int, bool]) -> Arrivals:
+    """Arrivals with these stamps, numbers and validities, each after 5 ns."""
+    arrivals = Arrivals(100)
+    for stamp, sequence, good in rows:
+        arrivals.note(stamp, stamp + 5, sequence, good)
+    return arrivals
+
+
+SENT = np.arange(10, 110, 10)
+
+
+def test_all_answered() -> None:
+    arrivals = arrivals_of(*((10 * k, k, True) for k in range(1, 11)))
+    assert account_for(SENT, arrivals, NodeCounts(10, 0, 0)) == Account(10, 10, 0, 0, 0, 0, 0)
+
+
+def test_books_begin_with_the_first_good_answer() -> None:
+    arrivals = arrivals_of((20, 1, False), *((10 * k, k - 1, True) for k in range(4, 11)))
+    # The first was lost to discovery, the second refused, the answer to the third lost.
+    assert account_for(SENT, arrivals, NodeCounts(8, 1, 0)) == Account(7, 7, 0, 0, 0, 0, 0)
+
+
+def test_superseded_lost_and_refused_are_told_apart() -> None:
+    rows = [(10, 1, True), (40, 4, True), (50, 5, False), (60, 6, True), (100, 9, True)]
+    # 20 and 30 superseded, 70 lost before the node, the answers to 80 and 90 lost after it.
+    count = account_for(SENT, arrivals_of(*rows), NodeCounts(6, 1, 2))
+    assert count == Account(10, 4, 1, 2, 1, 2, 0)
+    assert count.superseded_share == 0.2
+
+
+def test_a_loss_at_the_very_end_is_seen() -> None:
+    arrivals = arrivals_of(*((10 * k, k, True) for k in range(1, 9)))
+    assert account_for(SENT, arrivals, NodeCounts(9, 0, 0)) == Account(10, 8, 0, 0, 1, 1, 0)
+
+
+def test_notices_of_silence_are_no_answers() -> None:
+    rows = [(10 * k, k, True) for k in range(1, 11)]
+    arrivals = arrivals_of(*rows, (100, 11, False))
+    assert account_for(SENT, arrivals, NodeCounts(10, 1, 0)) == Account(10, 10, 0, 0, 0, 0, 0)
+
+
+def test_strange_answers_are_counted() -> None:
+    rows = [(10 * k, k, True) for k in range(1, 11)]
+    arrivals = arrivals_of(*rows, (55, 11, True), (100, 12, True))
+    assert account_for(SENT, arrivals, NodeCounts(12, 0, 0)).strange == 2
+
+
+def test_messages_beyond_the_capacity_are_a_fault() -> None:
+    arrivals = Arrivals(1)
+    arrivals.note(10, 15, 1, True)
+    arrivals.note(20, 25, 2, True)
+    assert (arrivals.count, arrivals.overflow) == (1, 1)
+    assert account_for(SENT, arrivals, NodeCounts(2, 0, 0)).strange == 1
+
+
+def test_latency_leaves_out_the_warm_up_and_what_is_not_good() -> None:
+    arrivals = arrivals_of((10, 1, True), (20, 2, False), (30, 3, True), (40, 4, True))
+    assert arrivals.latency(30) == pytest.approx([5e-9, 5e-9])
+    assert Timing.of(np.array([1e-3, 2e-3, 3e-3])).words() == (
+        "p50 2.000 ms, p99 2.980 ms, max 3.00 ms"
+    )
+
+
+GOOD = Result(
+    rate=1000.0,
+    sent_rate=999.0,
+    account=Account(1000, 998, 0, 2, 0, 0, 0),
+    node=Timing(1e-4, 3e-4, 2e-3),
+    echo=Timing(0.9e-4, 2.9e-4, 2e-3),
+    cpu=0.15,
+    echo_cpu=0.1,
+    memory=(100.0, 100.5),
+    checked=10,
+    wrong=0,
+)
+
+
+def test_a_good_run_has_no_faults() -> None:
+    assert GOOD.faults(Limits()) == []
+    assert "1000 joint states: 998 answered, 2 superseded (0.200 %)" in GOOD.report()[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"account": Account(1000, 997, 0, 2, 1, 0, 0)}, "1 joint states lost between publisher"),
+        ({"account": Account(1000, 997, 0, 2, 0, 1, 0)}, "1 answers lost between node and"),
+        ({"account": Account(1000, 997, 1, 2, 0, 0, 0)}, "1 joint states without a valid"),
+        ({"account": Account(1000, 998, 0, 2, 0, 0, 1)}, "1 answers to joint states that were"),
+        ({"account": Account(1000, 994, 0, 6, 0, 0, 0)}, "superseded [%] 0.600, limit 0.5"),
+        ({"wrong": 1}, "1 of 10 matrices wrong"),
+        ({"checked": 0}, "998 matrices arrived, 0 were recomputed"),
+        ({"node": Timing(1.6e-4, 3e-4, 1.0)}, "median [ms] 0.160, limit 0.15"),
+        ({"node": Timing(1e-4, 6e-4, 1.0)}, "99th percentile [ms] 0.600, limit 0.5"),
+        ({"echo": Timing(0.7e-4, 2.9e-4, 1.0)}, "median to the echo node's 1.429, limit 1.3"),
+        ({"echo": Timing(1e-4, 2e-4, 1.0)}, "99th percentile to the echo node's 1.500"),
+        ({"echo": Timing.of(np.empty(0))}, "median to the echo node's nan"),
+        ({"cpu": 0.21}, "processor time [% at 1 kHz] 21.021, limit 20"),
+        ({"sent_rate": 970.0}, "only 970 joint states per second instead of 1000: the machine"),
+        ({"memory": (100.0, 102.5)}, "memory growth [MB] 2.500, limit 2"),
+    ],
+)
+def test_each_fault_is_named(changes: dict[str, object], words: str) -> None:
+    faults = Result(**{**vars(GOOD), **changes}).faults(Limits())  # type: ignore[arg-type]
+    assert [fault for fault in faults if words in fault], faults
+
+
+def test_processor_time_is_judged_per_joint_state() -> None:
+    result = Result(**{**vars(GOOD), "rate": 3000.0, "sent_rate": 3000.0, "cpu": 0.55})
+    assert result.faults(Limits()) == []
+
+
+# --- what run and publisher share -------------------------------------------------------------
+
+
+def test_control_is_seen_from_both_sides(tmp_path: Path) -> None:
+    run = Control(tmp_path / "control", 3)
+    publisher = Control(tmp_path / "control")
+    assert (publisher.command, publisher.ready, publisher.full) == (Command.WAIT, False, False)
+    run.order(Command.SEND, Target.ECHO)
+    assert (publisher.command, publisher.target) == (Command.SEND, Target.ECHO)
+    publisher.ready = True
+    publisher.late = 4
+    assert (run.ready, run.late) == (True, 4)
+    for stamp in (7, 8, 9):
+        assert not publisher.full
+        publisher.add(Target.ECHO, stamp)
+    publisher.add(Target.NODE, 5)
+    assert publisher.full
+    assert run.sent(Target.ECHO).tolist() == [7, 8, 9]
+    assert run.sent(Target.NODE).tolist() == [5]
+
+
+def test_node_counts_are_read_from_its_last_words() -> None:
+    output = (
+        "[INFO] inactive: published 5 matrices and 0 times INVALID; 1 joint states were "
+        "superseded by newer ones\n[INFO] inactive: published 12 matrices and 3 times INVALID; "
+        "2 joint states were superseded by newer ones"
+    )
+    counts = soak.node_counts(output)
+    assert counts == NodeCounts(12, 3, 2)
+    assert counts.seen == 17
+    with pytest.raises(soak.SoakError, match="it said:\nnothing of use"):
+        soak.node_counts("nothing of use")
+
+
+# --- the run ----------------------------------------------------------------------------------
+
+
+def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "SOAK_SECONDS")}
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "delassus_ros.sim.soak", *arguments],
+        env=own | {"PYTHONPATH": path} | extra,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_echo_node_has_the_queues_of_the_node() -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
+    from delassus_ros.node import delassus_node
+    from delassus_ros.sim import echo_node
+
+    assert echo_node.JOINT_STATES == delassus_node._JOINT_STATES
+    assert echo_node.MATRICES == delassus_node._MATRICES
+
+
+def test_a_short_run_accounts_for_every_joint_state() -> None:
+    """At a low rate, as the machine may be busy; one limit that nobody can keep."""
+    loose = [f"--{name}=1e9" for name in ("p99", "ratio", "cpu", "growth")]
+    program = start("--seconds=3", "--rate=100", "--superseded=99", "--p50=1e-6", *loose)
+    output, errors = program.communicate(timeout=LIMIT)
+    assert program.returncode == 1, output + errors
+    found = re.search(r"(\d+) joint states: (\d+) answered, (\d+) superseded", output)
+    assert found is not None, output + errors
+    sent, answered, superseded = map(int, found.groups())
+    assert sent == answered + superseded > 100
+    assert "0 refused, 0 lost before and 0 after the node\n" in output
+    assert re.search(r"^[1-9]\d* matrices recomputed, 0 of them wrong$", output, re.MULTILINE)
+    # A busy machine may be too slow even for that rate.
+    faults = [line for line in errors.splitlines() if "joint states per second" not in line]
+    assert len(faults) == 1, errors
+    assert faults[0].startswith("fault: median [ms] ")
+    assert output.splitlines()[-1] == "FAIL"
+
+
+def test_an_interrupted_run_ends_its_processes_and_says_so() -> None:
+    program = start(SOAK_SECONDS="1000")
+    assert program.stdout is not None
+    assert "1000 s at 1000 Hz, m = 24" in program.stdout.readline()
+    tasks = Path(f"/proc/{program.pid}/task")
+    deadline = time.monotonic() + LIMIT
+    children: list[str] = []
+    while len(children) < 3 and time.monotonic() < deadline:
+        children = [c for t in tasks.iterdir() for c in (t / "children").read_text().split()]
+    program.send_signal(signal.SIGINT)
+    _, errors = program.communicate(timeout=LIMIT)
+    assert program.returncode == 1
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert len(children) == 3
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "soon"])
+def test_bad_times_are_refused(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        soak.main([f"--seconds={seconds}"])
+    assert f"'{seconds}' is not a positive number" in capsys.readouterr().err
+
+
+def test_node_arguments_describe_the_contacts() -> None:
+    arguments = " ".join(soak.node_arguments(["-p", "algorithm:=efpa"]))
+    for name, frame in CONTACTS.items():
+        assert f"contacts.{name}.frame:={frame}" in arguments
+        assert f"contacts.{name}.kind:=surface" in arguments
+    assert arguments.endswith("-p algorithm:=efpa")
