@@ -11,18 +11,9 @@ import robots
 import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, ProblemError, RobotError
-from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
-from delassus_ros.sim import demo_urdf
+from delassus_ros.settings import Settings
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
-ROBOTS = {
-    "anymal": robots.anymal,
-    "geared": lambda: demo_urdf("geared"),
-    "panda": robots.panda,
-    "quadruped": robots.quadruped,
-    "solo12": robots.solo12,
-    "talos": robots.talos,
-}
 
 
 def feet(**changes: Any) -> dict[str, Any]:
@@ -88,9 +79,7 @@ def test_every_contact_parameter_reaches_the_contact() -> None:
 
 
 def test_armature_reaches_the_robot() -> None:
-    settings = Settings.from_parameters(
-        feet(armature__names=["RH_KFE"], armature__values=[0.02])
-    )
+    settings = Settings.from_parameters(feet(armature__names=["RH_KFE"], armature__values=[0.02]))
     joints = {joint.name: joint for joint in settings.problem(urdf()).robot.joints}
     assert joints["RH_KFE"].armature == 0.02
     assert joints["LF_KFE"].armature == 0.0
@@ -162,22 +151,3 @@ def test_parameters_that_do_not_fit_the_robot(changes, words) -> None:
 def test_a_description_that_is_no_xml_is_not_taken_for_a_path() -> None:
     with pytest.raises(RobotError, match="XML"):
         Settings.from_parameters(feet()).problem(str(robots.quadruped()))
-
-
-def test_there_is_a_robot_for_every_file_in_config() -> None:
-    assert sorted(file.stem for file in CONFIG.glob("*.yaml")) == sorted(ROBOTS)
-
-
-@pytest.mark.parametrize("name", sorted(ROBOTS))
-def test_every_file_in_config_fits_its_robot(name) -> None:
-    parameters = config(name)
-    known = {*DEFAULTS, "autostart"} | {
-        f"contacts.{contact}.{key}"
-        for contact in parameters["contacts.names"]
-        for key in CONTACT_DEFAULTS
-    }
-    assert set(parameters) <= known
-    source = ROBOTS[name]()
-    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    problem = Settings.from_parameters(parameters).problem(text)
-    assert list(problem.contacts.names) == parameters["contacts.names"]
