@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+import threading
+from functools import partial
 
 from numpy.typing import ArrayLike
 
@@ -17,10 +18,12 @@ from delassus_ros.problem import Port
 
 GRAVITY = (0.0, 0.0, -9.81)
 """[m/s²]"""
+_FUNCTIONS = {"inverse": (c_rnea, "accelerations"), "forward": (c_aba, "torques")}
+"""Function over scalars, and what it takes besides positions, rates and gravity."""
 
 
 class Dynamics:
-    """C-RNEA and C-ABA of a robot; each is compiled when it is first called. For one thread.
+    """C-RNEA and C-ABA of a robot; each is compiled when it is first called. For any thread.
 
     Rates, accelerations and torques are those of :attr:`joints`, the independent ones: torques
     of other joints are counted at these. A floating base comes first with six numbers: the root
@@ -29,6 +32,7 @@ class Dynamics:
     Parameters
     ----------
     robot : any robot without floating joints inside the tree.
+    cache : read and write the disk cache of compiled code; off, it is compiled once per object.
 
     Attributes
     ----------
@@ -41,21 +45,30 @@ class Dynamics:
         If a joint inside the tree is floating; names it.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, cache: bool = True) -> None:
         self._motion = ClusterMotion(robot)
         self.joints, self.size = self._motion.joints, self._motion.size
-        ny = (self.size,)
-        self._ports = (Port("q", (robot.nq,)), Port("rates", ny)), (Port("gravity", (3,)),)
+        self._robot, self._cache = robot, cache
+        self._compiled: dict[str, CompiledFunction] = {}
+        self._lock = threading.Lock()
 
-    @cached_property
-    def _inverse(self) -> CompiledFunction:
-        (head, tail), own = self._ports, Port("accelerations", (self.size,))
-        return CompiledFunction(partial(c_rnea, self._motion), (*head, own, *tail))
-
-    @cached_property
-    def _forward(self) -> CompiledFunction:
-        (head, tail), own = self._ports, Port("torques", (self.size,))
-        return CompiledFunction(partial(c_aba, self._motion), (*head, own, *tail))
+    def _function(self, name: str) -> CompiledFunction:
+        """Return C-RNEA or C-ABA, compiled; another thread that needs it waits for it."""
+        with self._lock:
+            if name not in self._compiled:
+                function, port = _FUNCTIONS[name]
+                shape = (self.size,)
+                ports = (
+                    Port("q", (self._robot.nq,)),
+                    Port("rates", shape),
+                    Port(port, shape),
+                    Port("gravity", (3,)),
+                )
+                key = name.encode() + b"\0" + self._robot.to_bytes() if self._cache else None
+                self._compiled[name] = CompiledFunction(
+                    partial(function, self._motion), ports, key
+                )
+            return self._compiled[name]
 
     def inverse(
         self,
@@ -79,7 +92,7 @@ class Dynamics:
         NumericalError
             If a loop is singular there, or an input is not finite.
         """
-        torques, status = self._inverse(q, rates, accelerations, gravity)
+        torques, status = self._function("inverse")(q, rates, accelerations, gravity)
         return _checked(torques, status)
 
     def forward(
@@ -95,7 +108,7 @@ class Dynamics:
             If the mass matrix is not positive definite there, a loop is singular, or an input
             is not finite.
         """
-        accelerations, status = self._forward(q, rates, torques, gravity)
+        accelerations, status = self._function("forward")(q, rates, torques, gravity)
         return _checked(accelerations, status)
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import ContactError, ProblemError, unknown
+from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
 
@@ -163,15 +164,34 @@ class Problem:
         }
 
     @cached_property
+    def velocities(self) -> tuple[str, ...]:
+        """Per column of J, and row of MinvJT, the joint whose velocity it is.
+
+        A joint with several velocities is named as often: a planar one three times (ẋ, ẏ, θ̇), a
+        floating base six times (its root link's twist in the link's own axes, linear first).
+        They are the independent velocities, in model order: of an open chain those of all
+        joints, of a robot with couplings or loops those of its clusters' independent joints. The
+        others follow from them by the loop Jacobian E, q̇ = E ẏ.
+        """
+        joints = self._robot.joints
+        return tuple(
+            joints[i].name
+            for i in velocity_offsets(self._robot)
+            for _ in range(joints[i].kind.nv)
+        )
+
+    @cached_property
     def outputs(self) -> tuple[Port, ...]:
         """Outputs of the kernel, in order.
 
-        ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]; ``J`` (m, nv), joint velocities → contact
-        velocities; ``MinvJT`` (nv, m), contact forces → joint accelerations. The nv velocities
-        are those of the joints in model order; a floating base has its root link's twist in
-        the link's own axes, linear first.
+        ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]; ``J`` (m, n), velocities → contact velocities;
+        ``MinvJT`` (n, m), contact forces → accelerations. The n velocities are those of
+        :attr:`velocities`. With couplings or loops they are independent, so that J is
+        J_span E and MinvJT is (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the
+        inertia M of all joints.
         """
-        m, nv = self._contacts.rows, self._robot.nv
+        m = self._contacts.rows
+        nv = len(self.velocities) if self._outputs != ("G",) else 0
         shapes = {"G": (m, m), "J": (m, nv), "MinvJT": (nv, m)}
         return tuple(Port(name, shapes[name]) for name in self._outputs)
 

@@ -18,6 +18,7 @@ from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Ro
 from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.testing.tello import differential
 
 ORACLE = Path(__file__).resolve().parents[2] / "shared" / "oracle"
 CONSTANT = (
@@ -56,6 +57,26 @@ def problem_of(name: str, state: int = 0) -> Problem:
     frames = [Frame(f"f{i}", i, Transform()) for i in range(len(bodies))]
     robot = Robot(name, joints, bodies, frames, couplings=_couplings(content, state))
     return Problem(robot, contacts_of(name))
+
+
+def with_differentials(problem: Problem) -> Problem:
+    """Return Tello with its differentials as functions of the positions, not as couplings."""
+    robot, content = problem.robot, data("tello_with_arms_1ee")
+    functions, independent, tied = [], [], set()
+    for cluster in content["clusters"]:
+        if not cluster["type"].startswith("Tello"):
+            continue
+        joints = tuple(content["bodies"][i]["name"] for i in cluster["bodies"])
+        functions.append(differential(cluster["name"], joints))
+        independent += joints[:2]  # the rotors
+        tied.update(joints)
+    couplings = [c for c in robot.couplings if tied.isdisjoint(dict(c.ratios))]
+    frames = list(robot.frames.values())
+    tello = Robot(
+        robot.name, robot.joints, robot.bodies, frames, couplings=couplings,
+        functions=functions, independent=independent,
+    )  # fmt: skip
+    return Problem(tello, problem.contacts, problem.axes, [p.name for p in problem.outputs])
 
 
 def contacts_of(name: str) -> list[Contact]:

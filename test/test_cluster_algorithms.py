@@ -15,8 +15,10 @@ from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import reference, rotors
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.cluster_tree import closed_tree
+from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.reflected_inertia import approximation_error
 from delassus_ros.algorithms.tree import Tree, Turn
+from delassus_ros.compiler.graph import PARAMETER
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError
@@ -191,15 +193,6 @@ def test_back_ends_for_open_chains_refuse_every_closed_robot() -> None:
         assert reason == "it is for open chains, and 'random' has couplings or loops"
 
 
-@pytest.mark.parametrize("name", [*EXACT, "reflected_inertia", "pv_osimr"])
-def test_other_outputs_of_closed_robots_are_refused(name: str) -> None:
-    build = Builder(3)
-    build.gear(WORLD)
-    problem = Problem(build.robot(), [Contact("tip", "f0", "point")], outputs={"J"})
-    reason = algorithms.get(name).supports(problem)
-    assert reason is not None and "only G is computed, not J" in reason
-
-
 @pytest.mark.parametrize("robot", cluster_oracle.CONSTANT)
 def test_the_approximation_is_the_papers(robot: str) -> None:
     key = "inv_osim_reflected_inertia_diag"
@@ -220,6 +213,27 @@ def test_the_approximation_is_exact_without_rotors() -> None:
     inputs = sample_inputs(problem.inputs, problem, 0)
     values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
     assert approximation_error(problem, values) == 0.0
+
+
+def test_the_approximation_has_its_own_inertia_and_counts() -> None:
+    """M⁻¹Jᵀ belongs to the approximate G; a generic trace knows none of its numbers."""
+    build = Builder(7)
+    tip = build.gear(build.gear(WORLD))
+    contacts = [Contact("tip", f"f{tip}", "surface")]
+    problem = Problem(build.robot(), contacts, outputs={"J", "MinvJT"})
+    inputs = sample_inputs(problem.inputs, problem, 1)
+    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
+    G, J, W = (
+        np.array(evaluate(problem, traced("reflected_inertia"), values)[name])
+        for name in ("G", "J", "MinvJT")
+    )
+    assert error(J @ W, G) < 1e-12
+    assert error(G, on_floats("c_pv_osimr", problem, inputs)) > 1e-6
+    for generic in (False, True):
+        found = trace(Problem(problem.robot, contacts), traced("reflected_inertia"), generic)
+        kinds = {found.graph.nodes[i][0] for i in found.live}
+        assert (PARAMETER in kinds) == generic
+        assert found.operations.total > 0
 
 
 def test_the_approximation_refuses_what_is_more_than_a_rotor() -> None:

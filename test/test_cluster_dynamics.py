@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import mpmath
 import numpy as np
 import pytest
@@ -10,12 +14,15 @@ from cluster_robots import Builder, random_problem
 
 import delassus_ros.algorithms.reference  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
+from delassus_ros import dynamics as dynamics_module
+from delassus_ros.algorithms.base import Inputs
 from delassus_ros.algorithms.cluster_dynamics import c_aba, c_rnea
 from delassus_ros.algorithms.cluster_motion import ClusterMotion
 from delassus_ros.algorithms.constraints import loop_jacobian
+from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import InputError, NumericalError, RobotError
-from delassus_ros.model import WORLD, JointKind
+from delassus_ros.model import WORLD, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.testing import random_problem as random_open_problem
 
@@ -156,6 +163,50 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
     return E, gamma
 
 
+@pytest.mark.parametrize("name", CLOSED)
+def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from delassus_ros.algorithms.pinocchio import PinocchioModel
+
+    robot = Robot.from_urdf(robots.shared(name), "fixed")
+    q = closed(robot, name)
+    built = PinocchioModel(robot)
+    model = built.model
+    model.gravity.linear = GRAVITY
+    dynamics = Dynamics(robot, cache=False)
+    rng = np.random.default_rng(2)
+    rates, torques = rng.normal(size=dynamics.size), rng.normal(size=dynamics.size)
+    E, gamma = loop_motion(robot, q, rates)
+    expected = E @ dynamics.forward(q, rates, torques, GRAVITY) + gamma
+
+    def end(body: int, placement: Transform) -> tuple[int, object]:
+        pose = built.body_frame[body] @ placement
+        return built.joint_of[body], pin.SE3(np.array(pose.rotation), np.array(pose.translation))
+
+    constraints = [
+        pin.RigidConstraintModel(
+            pin.ContactType.CONTACT_3D, model,
+            *end(loop.predecessor, loop.predecessor_placement),
+            *end(loop.successor, loop.successor_placement), pin.ReferenceFrame.LOCAL,
+        )
+        for loop in robot.loops
+    ]  # fmt: skip
+    data = model.createData()
+    known = [constraint.createData() for constraint in constraints]
+    # Pinocchio 4 wants the constraints' data here, too.
+    newer = int(pin.__version__.split(".")[0]) >= 4
+    pin.initConstraintDynamics(model, data, constraints, *([known] if newer else []))
+    # Torques of the independent joints alone.
+    tau = np.zeros(model.nv)
+    for joint, torque in zip(dynamics.joints, torques, strict=True):
+        tau[model.idx_vs[model.getJointId(joint)]] = torque
+    proximal = pin.ProximalSettings(1e-14, 1e-10, 100)
+    found = pin.constraintDynamics(
+        model, data, built.configuration({"q": q}), E @ rates, tau, constraints, known, proximal
+    )
+    assert np.linalg.norm(found - expected) < 1e-9 * np.linalg.norm(expected)
+
+
 @pytest.mark.parametrize("robot", [geared(2), geared(5)], ids=["floating", "fixed"])
 def test_compiled_dynamics_are_those_on_floats(robot: Robot) -> None:
     q, rates, other = state(robot, 7)
@@ -191,3 +242,48 @@ def test_what_cannot_be_computed_is_said() -> None:
     build.add(0, kind=JointKind.FLOATING)
     with pytest.raises(RobotError, match="'j2' is floating inside the tree"):
         ClusterMotion(build.robot())
+
+
+def test_compiled_dynamics_are_kept_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tmp_path.chmod(0o700)
+    robot = geared(2)
+    q, rates, other = state(robot, 7)
+    first = Dynamics(robot)
+    expected = first.forward(q, rates, other), first.inverse(q, rates, other)
+    files = sorted((tmp_path / "delassus_ros").iterdir())
+    assert len(files) == 2
+    # What is not there to be traced cannot be traced again.
+    for name, (_, port) in list(dynamics_module._FUNCTIONS.items()):
+        monkeypatch.setitem(dynamics_module._FUNCTIONS, name, (refuses, port))
+    again = Dynamics(robot)
+    np.testing.assert_array_equal(again.forward(q, rates, other), expected[0])
+    np.testing.assert_array_equal(again.inverse(q, rates, other), expected[1])
+    assert again._function("forward").operations == first._function("forward").operations
+    with pytest.raises(RuntimeError, match="traced"):
+        Dynamics(geared(5)).forward(*state(geared(5), 1))
+    with pytest.raises(RuntimeError, match="traced"):
+        Dynamics(robot, cache=False).forward(q, rates, other)
+
+
+def refuses(motion: ClusterMotion, x: Inputs) -> Vector:
+    raise RuntimeError("traced")
+
+
+def test_several_threads_share_compiled_dynamics() -> None:
+    """Every thread gets the result of its own inputs, from the first call on."""
+    robot = geared(5)
+    dynamics = Dynamics(robot, cache=False)
+    states = [state(robot, seed) for seed in range(4)]
+    alone = Dynamics(robot, cache=False)
+    expected = [alone.forward(*each) for each in states]
+    start = threading.Barrier(len(states))
+
+    def work(k: int) -> bool:
+        start.wait()
+        return all(np.array_equal(dynamics.forward(*states[k]), expected[k]) for _ in range(500))
+
+    with ThreadPoolExecutor(len(states)) as pool:
+        assert all(pool.map(work, range(len(states))))

@@ -131,6 +131,14 @@ def closed_configurations(robot: Robot, count: int) -> list[np.ndarray]:
 def null_space_reference(problem: Problem, q: np.ndarray) -> np.ndarray:
     """Return J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N the null space of all constraint rows, redundant or not."""
     robot = problem.robot
+    _, sizes, turned = np.linalg.svd(constraint_rows(robot, q))
+    N = turned[int(np.sum(sizes > 1e-7)) :].T
+    JN = contact_jacobian(problem, {"q": q}) @ N
+    return np.asarray(JN @ np.linalg.solve(N.T @ mass_matrix(robot, q) @ N, JN.T))
+
+
+def constraint_rows(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return K (rows, nv) of all loops."""
     columns = velocity_index(robot)
     rows = []
     for cluster in clusters_of(robot):
@@ -139,10 +147,7 @@ def null_space_reference(problem: Problem, q: np.ndarray) -> np.ndarray:
             K = np.zeros((len(own), robot.nv))
             K[:, [columns[robot.joints[i].name].start for i in cluster.joints]] = own
             rows.append(K)
-    _, sizes, turned = np.linalg.svd(np.vstack(rows))
-    N = turned[int(np.sum(sizes > 1e-7)) :].T
-    JN = contact_jacobian(problem, {"q": q}) @ N
-    return np.asarray(JN @ np.linalg.solve(N.T @ mass_matrix(robot, q) @ N, JN.T))
+    return np.vstack(rows)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -152,4 +157,42 @@ def test_a_digit_like_robot_agrees_with_the_dense_equations(name: str) -> None:
     for q in closed_configurations(problem.robot, 3):
         expected = null_space_reference(problem, q)
         G = solver.solve(q).matrix
+        assert np.linalg.norm(G - expected) < 1e-9 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_other_outputs_of_loops_are_of_the_independent_velocities(name: str) -> None:
+    given = digit_like()
+    problem = Problem(given.robot, given.contacts, outputs=("J", "MinvJT"))
+    robot = problem.robot
+    columns = velocity_index(robot)
+    free = np.concatenate([np.arange(robot.nv)[columns[joint]] for joint in
+                           dict.fromkeys(problem.velocities)])  # fmt: skip
+    bound = np.setdiff1d(np.arange(robot.nv), free)
+    solver = DelassusSolver(problem, name, cache=False)
+    for q in closed_configurations(robot, 2):
+        K = constraint_rows(robot, q)
+        E = np.zeros((robot.nv, len(free)))
+        E[free, np.arange(len(free))] = 1.0
+        E[bound] = -np.linalg.lstsq(K[:, bound], K[:, free], rcond=None)[0]
+        E[:6, :6] = np.roll(np.eye(6), 3, axis=0)
+        JE, M = contact_jacobian(problem, {"q": q}) @ E, E.T @ mass_matrix(robot, q) @ E
+        solution = solver.solve(q)
+        W = np.linalg.solve(M, JE.T)
+        assert solution.J is not None and solution.MinvJT is not None
+        assert np.linalg.norm(solution.J - JE) < 1e-9 * np.linalg.norm(JE)
+        assert np.linalg.norm(solution.MinvJT - W) < 1e-9 * np.linalg.norm(W)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_tello_with_its_published_functions(name: str) -> None:
+    """The loop Jacobian of the differentials is derived and computed in the kernel."""
+    oracle = "tello_with_arms_1ee"
+    problem = cluster_oracle.with_differentials(cluster_oracle.problem_of(oracle))
+    varying = [c for c in Tree.of(problem).clusters if callable(c.jacobian)]
+    assert [(len(c.links), c.freedoms) for c in varying] == [(4, 2)] * 4
+    solver = DelassusSolver(problem, name, cache=False)
+    for state in cluster_oracle.states(oracle):
+        G = solver.solve(cluster_oracle.positions(oracle, state)).matrix
+        expected = cluster_oracle.expected(oracle, state)
         assert np.linalg.norm(G - expected) < 1e-9 * np.linalg.norm(expected)

@@ -31,6 +31,7 @@ from delassus_ros.algorithms.pv_osimr import (
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.scalars import Matrix, zeros
 from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.step_frames import cheaper_at_carriers
 from delassus_ros.algorithms.tree import Tree, rows_of
 from delassus_ros.compiler.trace import trace
 from delassus_ros.problem import Problem
@@ -58,20 +59,18 @@ class Route:
     ----------
     name : ``"propagation"`` or one of :data:`WHOLE`.
     decision : the propagation's.
-    at_carriers : take the propagation's steps in the frames of the parents.
+    carried : links over whose joints the propagation steps in the frames of their parents.
     """
 
     name: str = "propagation"
     decision: Decision = Decision()
-    at_carriers: bool = False
+    carried: frozenset[int] = frozenset()
 
     def __call__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
         """Return G of the tree's contacts."""
-        if self.at_carriers:
-            tree = tree.at_carriers()
         if self.name in WHOLE:
             return WHOLE[self.name](tree, K, x)
-        return delassus(tree, K, x, self.decision)
+        return delassus(tree.at_carriers(self.carried), K, x, self.decision)
 
     def neighbours(self, meetings: frozenset[int]) -> Iterator[Route]:
         """Yield the routes that differ in one decision; `meetings` may open."""
@@ -155,7 +154,8 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
             if counter(route) < counter(best):
                 best, improved = route, True
                 break
-    return min((best, replace(best, at_carriers=True), *wholes), key=counter)
+    carried = (tree.single, cheaper_at_carriers(problem, tree))
+    return min((best, *(replace(best, carried=links) for links in carried), *wholes), key=counter)
 
 
 def estimates(tree: Tree) -> dict[str, float]:

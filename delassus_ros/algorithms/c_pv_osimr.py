@@ -6,7 +6,9 @@ S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with K
 neither paper has it. The sweeps are PV-OSIMr's, Algorithm 3, line by line; the step over a
 cluster is :class:`~delassus_ros.algorithms.cluster_propagation.ClusterPropagator`. Rows that
 leave a cluster by several links travel on together, and links inside clusters are nodes like
-others. The derivation is in ``docs/clusters.md``. On a robot without loops it is PV-OSIMr.
+others; each step is taken in the frame in which it is cheaper
+(:mod:`~delassus_ros.algorithms.step_frames`). The derivation is in ``docs/clusters.md``. On a
+robot without loops it is PV-OSIMr.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from delassus_ros.algorithms.open_chain import ClusterAlgorithm
 from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.step_frames import in_cheapest_frames
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.problem import Problem
 
@@ -27,4 +30,6 @@ class CPvOsimr(ClusterAlgorithm):
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
         tree = Tree.of(problem)
+        if problem.robot.is_closed:
+            tree = in_cheapest_frames(problem, tree)
         return {"G": delassus(tree, contact_rows(problem, x), x, Decision(paper_nodes(tree)))}

@@ -15,7 +15,7 @@ from delassus_ros.algorithms.spatial import JointTransform, SpatialInertia, cros
 from delassus_ros.algorithms.tree import Link, LinkCluster, Tree
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import RobotError
-from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.clusters import Cluster, clusters_of, velocity_offsets
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.problem import Problem
 
@@ -94,14 +94,10 @@ class ClusterMotion:
         moved = next(frame for frame in robot.frames.values() if frame.body != WORLD)
         # A problem has a contact; which one makes no difference.
         tree, placed = built(Problem(spanning(robot).robot, [Contact("any", moved.name, "point")]))
-        independent = sorted(i for each in clusters_of(robot) for i in each.independent)
-        first, size = {}, 0
-        for i in independent:
-            first[i] = size
-            size += robot.joints[i].kind.nv
+        first = velocity_offsets(robot)
         self._robot = robot
-        self.size = size
-        self.joints = tuple(robot.joints[i].name for i in independent)
+        self.size = sum(robot.joints[i].kind.nv for i in first)
+        self.joints = tuple(robot.joints[i].name for i in first)
         self.columns: dict[int, list[int]] = {}
         self._rows: list[dict[int, Scalar]] = [{} for _ in tree.links]
         self._closed: list[tuple[Cluster, LinkCluster]] = []

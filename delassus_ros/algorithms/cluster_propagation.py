@@ -18,6 +18,7 @@ from __future__ import annotations
 from delassus_ros.algorithms.base import Inputs
 from delassus_ros.algorithms.scalars import (
     Matrix,
+    Scalar,
     Vector,
     dot,
     forward_substitute,
@@ -39,6 +40,7 @@ class ClusterPropagator:
     i : index of the cluster's first link.
     links : its links, children first.
     parent : index of the link that carries the cluster, or WORLD.
+    freedoms : number of independent rates.
     E : (links, freedoms) the loop Jacobian, its rows in the order of the cluster's links.
     transforms : between each link and its parent.
     """
@@ -48,7 +50,7 @@ class ClusterPropagator:
     ) -> None:
         """Take H (articulated inertias by link): those of links that carry others are updated."""
         self.i, self.parent = cluster.links[0], cluster.parent
-        self.links = cluster.links[::-1]
+        self.links, self.freedoms = cluster.links[::-1], cluster.freedoms
         self._column = {i: k for k, i in enumerate(cluster.links)}
         self._parents = {i: tree.links[i].parent for i in cluster.links}
         self._S = {i: tree.links[i].freedom for i in cluster.links}
@@ -138,13 +140,18 @@ class ClusterPropagator:
         a : acceleration of the carrying link.
         z : the row of Z.
         """
-        rates = self.independent(a, z)
+        rates = self.rates(a, z)
         found: dict[int, Vector] = {}
         for i in reversed(self.links):
             b = self.transforms[i].motion_to_child(found.get(self._parents[i], a))
-            b[self._S[i]] = b[self._S[i]] + dot(self.E[self._column[i]], rates)
+            b[self._S[i]] = b[self._S[i]] + rates[i]
             found[i] = b
         return found
+
+    def rates(self, a: Vector, z: Vector) -> dict[int, Scalar]:
+        """Return E ÿ, the accelerations of the links' joints, for the same."""
+        independent = self.independent(a, z)
+        return {i: dot(self.E[column], independent) for i, column in self._column.items()}
 
     def independent(self, a: Vector, z: Vector) -> Vector:
         """Return ÿ, the independent accelerations, for the same."""

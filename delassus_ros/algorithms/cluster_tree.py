@@ -11,6 +11,7 @@ from delassus_ros.algorithms.base import Inputs
 from delassus_ros.algorithms.constraints import loop_jacobian
 from delassus_ros.algorithms.frame_choice import snap
 from delassus_ros.algorithms.frames import Placed, built
+from delassus_ros.algorithms.generic import specific_constants
 from delassus_ros.algorithms.rotors import Coupled, Redistribution, redistribute
 from delassus_ros.algorithms.scalars import Matrix
 from delassus_ros.algorithms.tree import Link, LinkCluster, Tree
@@ -29,7 +30,8 @@ def closed_tree(
     """
     robot = problem.robot
     held = frozenset(robot.frames[contact.frame].body for contact in problem.contacts)
-    new = rewrite(robot, held)
+    with specific_constants():
+        new = rewrite(robot, held)
     tree, placed = built(Problem(new.robot, problem.contacts, problem.axes))
     position = {}
     for k, i in enumerate(new.kept):

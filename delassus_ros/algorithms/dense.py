@@ -34,32 +34,7 @@ class Dense(TracedAlgorithm):
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
-        robot = problem.robot
-        jacobians: list[Matrix] = []
-        rotations: list[Matrix] = []
-        mass_matrix = zeros(robot.nv, robot.nv)
-        first = 0
-        for i, joint in enumerate(robot.joints):
-            q = x["q"][robot.q_offsets[i] : robot.q_offsets[i] + joint.kind.nq]
-            rotation, translation, subspace = motion_of(joint, list(q))
-            above = zeros(6, robot.nv) if joint.parent == WORLD else jacobians[joint.parent]
-            J = matmul(motion_transform(rotation, translation), above)
-            for column, direction in enumerate(subspace):
-                for r in range(6):
-                    J[r][first + column] = J[r][first + column] + direction[r]
-            jacobians.append(J)
-            if joint.kind is JointKind.ROOT and "base_orientation" in x:
-                rotation = rotation_of_quaternion(list(x["base_orientation"]))
-            parent = identity(3) if joint.parent == WORLD else rotations[joint.parent]
-            rotations.append(matmul(parent, rotation))
-            inertia = robot.bodies[i].inertia.matrix().tolist()
-            contribution = matmul(transpose(J), matmul(inertia, J))
-            for r in range(robot.nv):
-                for c in range(robot.nv):
-                    mass_matrix[r][c] = mass_matrix[r][c] + contribution[r][c]
-            mass_matrix[first][first] = mass_matrix[first][first] + joint.armature
-            first += joint.kind.nv
-        rows = contact_jacobian(problem, jacobians, rotations, x)
+        mass_matrix, rows = mass_matrix_and_jacobian(problem, x)
         L, D_inverse = ldl(mass_matrix, "the mass matrix")
         Y = [forward_substitute(L, row) for row in rows]
         Z = [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y]
@@ -69,6 +44,36 @@ class Dense(TracedAlgorithm):
             for s in range(r, m):
                 G[r][s] = G[s][r] = dot(Z[r], Y[s])
         return {"G": G}
+
+
+def mass_matrix_and_jacobian(problem: Problem, x: Inputs) -> tuple[Matrix, Matrix]:
+    """Return M (nv, nv) and J (m, nv) of the spanning tree, loops and couplings left aside."""
+    robot = problem.robot
+    jacobians: list[Matrix] = []
+    rotations: list[Matrix] = []
+    mass_matrix = zeros(robot.nv, robot.nv)
+    first = 0
+    for i, joint in enumerate(robot.joints):
+        q = x["q"][robot.q_offsets[i] : robot.q_offsets[i] + joint.kind.nq]
+        rotation, translation, subspace = motion_of(joint, list(q))
+        above = zeros(6, robot.nv) if joint.parent == WORLD else jacobians[joint.parent]
+        J = matmul(motion_transform(rotation, translation), above)
+        for column, direction in enumerate(subspace):
+            for r in range(6):
+                J[r][first + column] = J[r][first + column] + direction[r]
+        jacobians.append(J)
+        if joint.kind is JointKind.ROOT and "base_orientation" in x:
+            rotation = rotation_of_quaternion(list(x["base_orientation"]))
+        parent = identity(3) if joint.parent == WORLD else rotations[joint.parent]
+        rotations.append(matmul(parent, rotation))
+        inertia = robot.bodies[i].inertia.matrix().tolist()
+        contribution = matmul(transpose(J), matmul(inertia, J))
+        for r in range(robot.nv):
+            for c in range(robot.nv):
+                mass_matrix[r][c] = mass_matrix[r][c] + contribution[r][c]
+        mass_matrix[first][first] = mass_matrix[first][first] + joint.armature
+        first += joint.kind.nv
+    return mass_matrix, contact_jacobian(problem, jacobians, rotations, x)
 
 
 def motion_of(joint: Joint, q: Vector) -> tuple[Matrix, Vector, Matrix]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import NamedTuple
 
 from delassus_ros.algorithms.scalars import Matrix, Scalar, Vector
 from delassus_ros.algorithms.tree import ContactRows, Link, LinkCluster, MovingPlacement, Tree
@@ -21,6 +22,7 @@ def generic(tree: Tree, parameter: Callable[[], Scalar]) -> Tree:
         tree,
         links=tuple(_link(link, parameter) for link in tree.links),
         clusters=tuple(_cluster(cluster, parameter) for cluster in tree.clusters),
+        numbers=tree,
     )
 
 
@@ -95,14 +97,32 @@ def _placement(moving: MovingPlacement, constants: _Constants) -> MovingPlacemen
 
 
 @contextmanager
-def generic_constraints(parameter: Callable[[], Scalar]) -> Iterator[None]:
-    """Make :func:`constants` replace what it is given by unknown numbers."""
+def generic_constants(parameter: Callable[[], Scalar]) -> Iterator[None]:
+    """Make :func:`constants` and :func:`structure` replace what they are given by unknowns."""
     known: dict[Hashable, _Constants] = {}
-    token = _constraints.set(lambda key: known.setdefault(key, _Constants(parameter)).matrix)
+    with _using(
+        _Kind(
+            lambda key: known.setdefault(key, _Constants(parameter)).matrix,
+            lambda tree: generic(tree, parameter),
+        )
+    ):
+        yield
+
+
+@contextmanager
+def specific_constants() -> Iterator[None]:
+    """Make them leave everything as it is: for decisions by the numbers."""
+    with _using(_SPECIFIC):
+        yield
+
+
+@contextmanager
+def _using(kind: _Kind) -> Iterator[None]:
+    token = _kind.set(kind)
     try:
         yield
     finally:
-        _constraints.reset(token)
+        _kind.reset(token)
 
 
 def constants(key: Hashable) -> Callable[[Matrix], Matrix]:
@@ -111,13 +131,20 @@ def constants(key: Hashable) -> Callable[[Matrix], Matrix]:
     They stay as they are but in a generic trace, where every one but 0 and ±1 becomes a
     parameter; for one `key` equal magnitudes are one parameter.
     """
-    return _constraints.get()(key)
+    return _kind.get().constants(key)
 
 
-def _as_they_are(key: Hashable) -> Callable[[Matrix], Matrix]:
-    return lambda values: values
+def structure(tree: Tree) -> Tree:
+    """Return a tree that an algorithm has made itself: in a generic trace with unknowns."""
+    return _kind.get().tree(tree)
 
 
-_constraints: ContextVar[Callable[[Hashable], Callable[[Matrix], Matrix]]] = ContextVar(
-    "constants of constraints", default=_as_they_are
-)
+class _Kind(NamedTuple):
+    """What becomes of constants in a trace."""
+
+    constants: Callable[[Hashable], Callable[[Matrix], Matrix]]
+    tree: Callable[[Tree], Tree]
+
+
+_SPECIFIC = _Kind(lambda key: lambda values: values, lambda tree: tree)
+_kind: ContextVar[_Kind] = ContextVar("constants of a trace", default=_SPECIFIC)

@@ -16,9 +16,8 @@ class OpenChainAlgorithm(TracedAlgorithm):
 
     def supports(self, problem: Problem) -> str | None:
         """Refuse what clusters are needed for; see the base class."""
-        refusal = outputs_refused(problem)
-        if refusal or not problem.robot.is_closed:
-            return refusal
+        if not problem.robot.is_closed:
+            return None
         tree = Tree.of(problem)
         if tree.is_ordinary:
             return None
@@ -34,13 +33,5 @@ class ClusterAlgorithm(TracedAlgorithm):
     """An algorithm for trees with clusters."""
 
     def supports(self, problem: Problem) -> str | None:
-        """Refuse outputs that are not defined; see the base class."""
-        return outputs_refused(problem)
-
-
-def outputs_refused(problem: Problem) -> str | None:
-    """Return why the outputs of a problem are refused, if they are."""
-    others = [port.name for port in problem.outputs if port.name != "G"]
-    if problem.robot.is_closed and others:
-        return f"of a robot with couplings or loops only G is computed, not {', '.join(others)}"
-    return None
+        """Take every robot; see the base class."""
+        return None

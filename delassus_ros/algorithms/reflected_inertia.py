@@ -16,7 +16,9 @@ import numpy as np
 from delassus_ros.algorithms.base import Inputs, Outputs
 from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
 from delassus_ros.algorithms.cluster_tree import closed_tree
+from delassus_ros.algorithms.generic import structure
 from delassus_ros.algorithms.open_chain import ClusterAlgorithm
+from delassus_ros.algorithms.outputs import response
 from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
 from delassus_ros.algorithms.reflected import reflect
 from delassus_ros.algorithms.registry import register
@@ -32,23 +34,25 @@ class ReflectedInertia(ClusterAlgorithm):
 
     def supports(self, problem: Problem) -> str | None:
         """Refuse what is more than rotors; see the base class."""
-        refusal = super().supports(problem)
-        if refusal is None and problem.robot.is_closed:
+        if problem.robot.is_closed:
             frames = problem.robot.frames
             try:
                 reflect(problem.robot, {frames[c.frame].body for c in problem.contacts})
             except RobotError as error:
                 return str(error)
-        return refusal
+        return None
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
+        """Compute G, and MinvJT of the same tree if it is asked for; see the base class."""
         tree = Tree.of(problem)
         if problem.robot.is_closed:
-            tree = closed_tree(problem, reflect)
+            tree = structure(closed_tree(problem, reflect))
         with tree.in_place():
             rows = contact_rows(problem, x)
-        return {"G": delassus(tree, rows, x, Decision(paper_nodes(tree)))}
+            results = {"G": delassus(tree, rows, x, Decision(paper_nodes(tree)))}
+            if "MinvJT" in (port.name for port in problem.outputs):
+                results["MinvJT"] = response(problem, x)
+        return results
 
 
 def approximation_error(problem: Problem, inputs: Mapping[str, Sequence[float]]) -> float:

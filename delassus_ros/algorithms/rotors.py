@@ -160,16 +160,16 @@ class _Rewriting:
         E = loop_jacobian(self._robot, cluster, self._robot.neutral().tolist())
         ratios = {i: np.array(row) for i, row in zip(cluster.joints, E, strict=True)}
         links = [i for i in cluster.joints if i not in rotors]
-        independent = _independent(ratios, links)
+        independent = independent_links(ratios, links)
         if not independent:
             # A wheel that touches nothing looks like a rotor.
             links = [i for i in cluster.joints if i in links or i in cluster.independent]
             rotors = [i for i in rotors if i not in links]
-            independent = _independent(ratios, links)
+            independent = independent_links(ratios, links)
         for i in rotors:
             self._split_off_spin(i)
         to_links = np.linalg.inv(np.array([ratios[i] for i in independent]))
-        ratios = {i: _clean(row @ to_links) for i, row in ratios.items()}
+        ratios = {i: clean(row @ to_links) for i, row in ratios.items()}
         for i in independent:
             ratios[i] = np.eye(len(independent))[independent.index(i)]
         self._between = {}
@@ -314,12 +314,12 @@ def _unit(v: Array) -> Array:
     return v / length if length else v
 
 
-def _clean(row: Array) -> Array:
+def clean(row: Array) -> Array:
     """Return `row` without rounding noise around zero."""
     return np.where(np.abs(row) <= _NOISE * np.abs(row).max(initial=0.0), 0.0, row)
 
 
-def _independent(ratios: dict[int, Array], links: list[int]) -> list[int]:
+def independent_links(ratios: dict[int, Array], links: list[int]) -> list[int]:
     """Return as many links as there are freedoms that determine all joints, or none at all.
 
     Taken one after the other, the one that is most independent of those before, so that a ratio

@@ -10,7 +10,7 @@ belts and loops couple is a :class:`LinkCluster`: one joint of several links.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -174,12 +174,14 @@ class Tree:
     """Links, parents first; `rows` is m, the number of rows of G.
 
     `clusters` are the joints of several links, or of none that is felt; every other link is on a
-    joint of its own.
+    joint of its own. `numbers` is the same tree with its numbers, where this one has unknown
+    constants in their place.
     """
 
     links: tuple[Link, ...]
     rows: int
     clusters: tuple[LinkCluster, ...] = ()
+    numbers: Tree | None = None
 
     @staticmethod
     def of(problem: Problem) -> Tree:
@@ -205,17 +207,20 @@ class Tree:
         ]
         return replace(self, links=tuple(kept))
 
-    def at_carriers(self) -> Tree:
-        """Return the tree with the step over every joint in the frame of the parent link.
+    def at_carriers(self, links: Iterable[int]) -> Tree:
+        """Return the tree with the steps over these links' own joints in their parents' frames."""
+        return replace(self, clusters=(*self.clusters, *map(self.carried_step, sorted(links))))
 
-        As clusters of one link: a transform meets a link's inertia before the step has filled
-        its zeros.
-        """
-        single = [i for i in self.joints if isinstance(i, int) and self.links[i].motion != "free"]
-        steps = tuple(
-            LinkCluster((i,), self.links[i].parent, 1, [[1.0]], [[0.0]]) for i in single
+    def carried_step(self, i: int) -> LinkCluster:
+        """Return the joint of link i as a cluster of one link: steps of clusters are like that."""
+        return LinkCluster((i,), self.links[i].parent, 1, [[1.0]], [[0.0]])
+
+    @cached_property
+    def single(self) -> frozenset[int]:
+        """Links on joints of their own, with a parent or the world to push against."""
+        return frozenset(
+            i for i in self.joints if isinstance(i, int) and self.links[i].motion != "free"
         )
-        return replace(self, clusters=(*self.clusters, *steps))
 
     @property
     def is_ordinary(self) -> bool:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import json
+import logging
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.algorithms.base import Inputs, Status
 from delassus_ros.algorithms.scalars import Vector
+from delassus_ros.compiler import cache
+from delassus_ros.compiler.build import package_source
 from delassus_ros.compiler.emit import KERNEL, KernelWriter, declarations
 from delassus_ros.compiler.graph import Graph, needed
-from delassus_ros.compiler.jit import LoadedCode, compile_ir
+from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.trace import OperationCount, Trace
@@ -20,10 +27,13 @@ from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
 
 _TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_REPLAYED = 3
+"""Results kept with a function in the disk cache, which it has to reproduce bit by bit."""
+_log = logging.getLogger(__name__)
 
 
 class CompiledFunction:
-    """A function that was traced once and compiled; for one thread.
+    """A function that was traced once and compiled; any thread may call it.
 
     Attributes
     ----------
@@ -34,6 +44,8 @@ class CompiledFunction:
     ----------
     function : inputs by name, each a flat list of scalars → list of scalars.
     inputs : the ports that it takes.
+    key : what the function depends on besides this package's source; with it the machine code is
+        kept in the disk cache (:mod:`delassus_ros.compiler.cache`), else in memory only.
 
     Raises
     ------
@@ -41,8 +53,40 @@ class CompiledFunction:
         If it returns nothing, or LLVM fails.
     """
 
-    def __init__(self, function: Callable[[Inputs], Vector], inputs: Sequence[Port]) -> None:
+    operations: OperationCount
+
+    def __init__(
+        self,
+        function: Callable[[Inputs], Vector],
+        inputs: Sequence[Port],
+        key: bytes | None = None,
+    ) -> None:
         self.inputs = tuple(inputs)
+        self._taken = sum(port.size for port in self.inputs)
+        self._local = threading.local()
+        place = None if key is None else self._place(key)
+        payload = None if place is None else cache.load(place)
+        if payload is not None:
+            try:
+                self._restore(payload)
+                return
+            except CompilerError as error:
+                _log.warning("cached function compiled anew: %s", error)
+        code = self._compile(function)
+        if place is not None:
+            description = json.dumps([self._given, asdict(self.operations)]).encode()
+            results = [self._result(seed) for seed in range(_REPLAYED)]
+            cache.store(place, cache.pack(description, code, *results))
+
+    def _place(self, key: bytes) -> str:
+        """Return the name in the cache."""
+        ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
+        digest = hashlib.sha256(b"function")
+        for part in (key, ports, package_source(), host_identity().encode()):
+            digest.update(hashlib.sha256(part).digest())
+        return f"{digest.hexdigest()}-function"
+
+    def _compile(self, function: Callable[[Inputs], Vector]) -> bytes:
         graph, given, position = Graph(), {}, 0
         for port in self.inputs:
             given[port.name] = [graph.input(position + k) for k in range(port.size)]
@@ -52,12 +96,51 @@ class CompiledFunction:
             raise CompilerError("a function without results cannot be compiled")
         live, guards = needed(graph, outputs)
         traced = Trace(graph, live, outputs, guards)
-        self.operations: OperationCount = traced.operations
         program = scalar_program(traced, list(range(len(outputs))))
         text = [KernelWriter(program).text(KERNEL), declarations(), ""]
-        self._loaded = LoadedCode(compile_ir("\n".join(text)))
+        code = compile_ir("\n".join(text))
+        self._load(code, len(outputs), traced.operations)
+        return code
+
+    def _load(self, code: bytes, given: int, operations: OperationCount) -> None:
+        self._given, self.operations = given, operations
+        self._loaded = LoadedCode(code)
         self._call = _TYPE(self._loaded.address(KERNEL))
-        self._in, self._out = aligned_zeros(position), aligned_zeros(len(outputs))
+
+    def _restore(self, payload: bytes) -> None:
+        """Load what was stored, and replay its results.
+
+        Raises
+        ------
+        CompilerError
+            If the payload is damaged, or does not reproduce them.
+        """
+        try:
+            description, code, *results = cache.unpack(payload)
+            given, operations = json.loads(description)
+            if len(results) != _REPLAYED:
+                raise ValueError(f"{len(results)} stored results, expected {_REPLAYED}")
+            self._load(code, int(given), OperationCount(**operations))
+        except (ValueError, TypeError) as error:
+            raise CompilerError(f"the compiled function is damaged: {error}") from error
+        if results != [self._result(seed) for seed in range(_REPLAYED)]:
+            raise CompilerError("the compiled function does not reproduce its stored results")
+
+    def _result(self, seed: int) -> bytes:
+        """Return status and results at random inputs as bytes."""
+        block_in, block_out = self._buffers()
+        block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, self._taken)
+        block_out[:] = 0.0
+        status = self._call(block_in.ctypes.data, block_out.ctypes.data, None)
+        return int(status).to_bytes(4, "little") + block_out.tobytes()
+
+    def _buffers(self) -> tuple[Array, Array]:
+        """Return the buffers of this thread."""
+        found: tuple[Array, Array] | None = getattr(self._local, "buffers", None)
+        if found is None:
+            found = aligned_zeros(self._taken), aligned_zeros(self._given)
+            self._local.buffers = found
+        return found
 
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:
         """Return the results and the status; unless it is OK, the results are not valid.
@@ -74,12 +157,13 @@ class CompiledFunction:
         if len(values) != len(self.inputs):
             names = ", ".join(port.name for port in self.inputs)
             raise InputError(f"got {len(values)} arrays, expected one for each of: {names}")
+        block_in, block_out = self._buffers()
         position = 0
         for port, value in zip(self.inputs, values, strict=True):
             array = np.asarray(value, dtype=np.float64)
             if array.size != port.size:
                 raise InputError(f"{port.name!r} has {array.size} numbers, expected {port.size}")
-            self._in[position : position + port.size] = array.ravel()
+            block_in[position : position + port.size] = array.ravel()
             position += port.size
-        status = Status(self._call(self._in.ctypes.data, self._out.ctypes.data, None))
-        return self._out.copy(), status
+        status = Status(self._call(block_in.ctypes.data, block_out.ctypes.data, None))
+        return block_out.copy(), status

@@ -51,11 +51,14 @@ class Graph:
 
     Attributes
     ----------
+    repeats : whether long expressions come twice and are to be shared: a multiple is then
+        written as it was before, even where its opposite exists by now.
     nodes : the nodes, operands before users.
     guards : values that must be positive for the result to be valid.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, repeats: bool = False) -> None:
+        self.repeats = repeats
         self.nodes: list[Node] = []
         self.guards: list[Guard] = []
         self._index: dict[Node, int] = {}
@@ -247,8 +250,9 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
         # Not where the product of the constants alone leaves the range of a double.
         if 0.0 < abs(merged) < math.inf:
             return _scale(graph, merged, node[2])
-    opposite = graph.find(CONSTANT, -factor)
-    if opposite is not None:
+    own, opposite = graph.find(CONSTANT, factor), graph.find(CONSTANT, -factor)
+    again = graph.repeats and own is not None and graph.find(MUL, own, index) is not None
+    if opposite is not None and not again:
         twin = graph.find(MUL, opposite, index)
         if twin is not None:
             return Symbol(graph, graph.node(NEG, twin))

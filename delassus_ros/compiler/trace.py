@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.generic import generic as generic_tree
-from delassus_ros.algorithms.generic import generic_constraints
+from delassus_ros.algorithms.generic import generic_constants
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
@@ -116,7 +116,8 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     CompilerError
         If the algorithm does not return every output of the problem in its shape.
     """
-    graph = Graph()
+    # Other outputs repeat much of what the matrix takes.
+    graph = Graph(repeats=len(problem.outputs) > 1)
     inputs, position = {}, 0
     for port in problem.inputs:
         inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
@@ -124,7 +125,7 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     try:
         if generic:
             tree = generic_tree(Tree.of(problem), graph.parameter)
-            with tree.in_place(), generic_constraints(graph.parameter):
+            with tree.in_place(), generic_constants(graph.parameter):
                 results = evaluate(problem, algorithm, inputs)
         else:
             results = evaluate(problem, algorithm, inputs)

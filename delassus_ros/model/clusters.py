@@ -141,6 +141,19 @@ def _members(robot: Robot, joints: Iterable[int], constraints: Iterable[_Constra
     return Members(robot, tuple(joints), tuple(couplings), tuple(loops), tuple(functions))
 
 
+def velocity_offsets(robot: Robot) -> dict[int, int]:
+    """Return per joint with independent velocities the index of its first one: model order.
+
+    Those of a robot without couplings and loops are all joints.
+    """
+    independent = sorted(joint for each in clusters_of(robot) for joint in each.independent)
+    offsets, size = {}, 0
+    for joint in independent:
+        offsets[joint] = size
+        size += robot.joints[joint].kind.nv
+    return offsets
+
+
 def cluster_indices(robot: Robot) -> tuple[int, ...]:
     """Return for each joint (= body) the index of its cluster in :func:`clusters_of`."""
     indices = [0] * len(robot.joints)

@@ -1,0 +1,179 @@
+"""J and M⁻¹Jᵀ of closed robots: of the independent velocities, against the dense equations."""
+
+from __future__ import annotations
+
+import cluster_oracle
+import numpy as np
+import pytest
+from cluster_robots import LOOSE, OVAL, Builder, contact_jacobian, random_problem
+from rigid_body import mass_matrix, velocity_index
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.compiler.trace import trace
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.model import WORLD, Body, Joint, JointKind
+from delassus_ros.model.clusters import velocity_offsets
+from delassus_ros.testing.random_trees import random_inertia
+
+EVERYTHING = ("G", "J", "MinvJT")
+EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+
+
+def with_everything(problem: Problem) -> Problem:
+    return Problem(problem.robot, problem.contacts, problem.axes, EVERYTHING)
+
+
+def on_floats(problem: Problem, name: str, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    algorithm = algorithms.get(name)
+    assert isinstance(algorithm, TracedAlgorithm)
+    values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
+    results = evaluate(problem, algorithm, values)
+    return [np.array(results[output], dtype=float) for output in EVERYTHING]
+
+
+def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-10) -> None:
+    assert found.shape == expected.shape
+    assert np.linalg.norm(found - expected) <= tolerance * np.linalg.norm(expected)
+
+
+def loop_map(robot: Robot) -> np.ndarray:
+    """Return E (nv, n) of couplings by numpy, the base's twists linear first in ẏ only."""
+    columns = velocity_index(robot)
+    offsets = velocity_offsets(robot)
+    K = np.zeros((len(robot.couplings), robot.nv))
+    for row, coupling in zip(K, robot.couplings, strict=True):
+        for name, ratio in coupling.ratios:
+            row[columns[name]] = ratio
+    free = np.concatenate([np.arange(robot.nv)[columns[robot.joints[i].name]] for i in offsets])
+    bound = np.setdiff1d(np.arange(robot.nv), free)
+    E = np.zeros((robot.nv, len(free)))
+    E[free, np.arange(len(free))] = 1.0
+    if len(bound):
+        E[bound] = -np.linalg.solve(K[:, bound], K[:, free])
+    if robot.base == "floating":
+        E[:6, :6] = np.roll(np.eye(6), 3, axis=0)
+    return E
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_geared_robots_agree_with_the_dense_equations(seed: int) -> None:
+    problem = with_everything(random_problem(seed))
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    G, J, W = on_floats(problem, "c_pv_osimr", inputs)
+    E = loop_map(problem.robot)
+    assert len(problem.velocities) == E.shape[1]
+    JE = contact_jacobian(problem, inputs) @ E
+    M = E.T @ mass_matrix(problem.robot, inputs["q"]) @ E
+    assert_close(J, JE)
+    assert_close(W, np.linalg.solve(M, JE.T), 1e-9)
+    assert_close(J @ W, G, 1e-9)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("robot", [*cluster_oracle.CONSTANT, *cluster_oracle.VARYING])
+def test_they_are_the_papers_librarys(robot: str, name: str) -> None:
+    """Its Jacobian and inertia are in rates of its own; ẏ are rows of its explicit Jacobian."""
+    content = cluster_oracle.data(robot)
+    for state in cluster_oracle.states(robot):
+        problem = with_everything(cluster_oracle.problem_of(robot, state))
+        q = cluster_oracle.positions(robot, state)
+        _, J, W = on_floats(problem, name, {"q": q})
+        given = {key: np.array(content["states"][state][key], float)
+                 for key in ("G", "M_projected", "J_body")}  # fmt: skip
+        rows = []
+        for i in velocity_offsets(problem.robot):
+            body = content["bodies"][i]
+            own = given["G"][body["v_index"] : body["v_index"] + body["nv"]]
+            rows.append(own if body["nv"] == 1 else np.roll(own, 3, axis=0))
+        to_ours = np.vstack(rows)
+        jacobian = given["J_body"].reshape(-1, 2, 3, to_ours.shape[1])[:, ::-1]
+        jacobian = jacobian.reshape(-1, to_ours.shape[1])
+        assert_close(J @ to_ours, jacobian, 1e-9)
+        assert_close(W, to_ours @ np.linalg.solve(given["M_projected"], jacobian.T), 1e-9)
+
+
+@pytest.mark.parametrize("name", [*EXACT, "pv_osimr", "reflected_inertia"])
+def test_machine_code_has_them(name: str) -> None:
+    """Also open-chain algorithms, where the robot is an ordinary tree without its rotors."""
+    build = Builder(7)
+    tip = build.gear(build.gear(build.gear(WORLD)))
+    problem = Problem(
+        build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING
+    )
+    solver = DelassusSolver(problem, name, cache=False)
+    q = sample_inputs(problem.inputs, problem, 1)["q"]
+    solution = solver.solve(q)
+    assert solution.J.shape == (6, 3)
+    assert_close(solution.J @ solution.MinvJT, solution.matrix)
+
+
+def test_an_independent_rotor_that_the_tree_has_lost() -> None:
+    """Its rate is named and counted, though only the link is left."""
+    build = Builder(2)
+    link = build.add(build.add(WORLD))
+    rotor = build.rotor(link)
+    ratio = 6.5
+    build.couple((rotor, 1.0), (link, -ratio))
+    robot = build.robot()
+    plain, by_rotor = (
+        robot.with_constraints(independent=["j0", build.joints[i].name]) for i in (link, rotor)
+    )
+    contacts = [Contact("tip", f"f{link}", "surface")]
+    of_link, of_rotor = (
+        Problem(robot, contacts, outputs=EVERYTHING) for robot in (plain, by_rotor)
+    )
+    assert of_link.velocities == ("j0", build.joints[link].name)
+    assert of_rotor.velocities == ("j0", build.joints[rotor].name)
+    inputs = sample_inputs(of_link.inputs, of_link, 0)
+    (G, J, W), (G_r, J_r, W_r) = (
+        on_floats(problem, "c_pv_osimr", inputs) for problem in (of_link, of_rotor)
+    )
+    assert_close(G_r, G)
+    assert_close(J_r * [1.0, ratio], J)
+    assert_close(W_r, W * [[1.0], [ratio]])
+
+
+@pytest.mark.parametrize("shape", [OVAL, LOOSE])
+def test_a_push_at_a_contact_is_what_forward_dynamics_says(shape: str) -> None:
+    """M⁻¹ Jᵀ f by C-ABA: the difference that the torques Jᵀ f make."""
+    build = Builder(11)
+    tip = build.belt(build.gear(WORLD, shape), shape)
+    problem = Problem(
+        build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING
+    )
+    inputs = sample_inputs(problem.inputs, problem, 4)
+    _, J, W = on_floats(problem, "c_pv_osimr", inputs)
+    dynamics = Dynamics(problem.robot)
+    assert dynamics.joints == problem.velocities
+    force = np.random.default_rng(0).normal(size=len(J))
+    rest = np.zeros(dynamics.size)
+    still = dynamics.forward(inputs["q"], rest, rest)
+    pushed = dynamics.forward(inputs["q"], rest, J.T @ force)
+    assert_close(pushed - still, W @ force, 1e-9)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_generic_trace_counts_them(name: str) -> None:
+    problem = with_everything(random_problem(3))
+    algorithm = algorithms.get(name)
+    counts = [trace(problem, algorithm, generic=g).operations.total for g in (False, True)]
+    assert counts[1] >= counts[0] > trace(
+        Problem(problem.robot, problem.contacts, problem.axes), algorithm
+    ).operations.total
+
+
+def test_velocities_are_named_by_their_joints() -> None:
+    build = Builder(4)
+    build.joints.append(Joint("root", JointKind.ROOT, WORLD))
+    build.bodies.append(Body("base", random_inertia(build.rng)))
+    slide = build.add(0, kind=JointKind.PLANAR)
+    link = build.add(slide)
+    build.couple((build.rotor(link), 1.0), (link, -9.0))
+    problem = Problem(build.robot(), [Contact("tip", f"f{link}", "point")], outputs={"J"})
+    independent = problem.velocities[-1]
+    assert independent in (build.joints[link].name, build.joints[link + 1].name)
+    assert problem.velocities == ("root",) * 6 + (build.joints[slide].name,) * 3 + (independent,)
+    assert [port.shape for port in problem.outputs] == [(3, 3), (3, 10)]
