@@ -101,4 +101,4 @@ $(STAMPS)/bench: $(STAMPS)/package requirements/bench.txt
 clean:
 	rm -rf .venv .venv-* build install log dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find benchmarks delassus_ros msg test -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks delassus_ros examples msg test -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import compilers, ours, pinocchio_cpp
+from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_cpp
 from benchmarks.cases import CASES, AbsentError, Case, chosen
 from benchmarks.compilers import Compilation
 from benchmarks.contenders import Contenders, WrongResultError
@@ -16,11 +16,13 @@ from benchmarks.measure import Effort, Result, measured
 from benchmarks.report import Report, markdown
 from benchmarks.scaling import SERIES, growth
 from benchmarks.startup import start_up
+from benchmarks.targets import Claim
 from delassus_ros.errors import DelassusError
 
 FULL = Effort(seconds=0.1, algorithms=None, most_operations=40_000)
 QUICK = Effort(seconds=0.02, algorithms=("auto", "pv_osimr"), most_operations=40_000)
 QUICK_CASES = "panda,quadruped,talos"
+QUICK_CLUSTERS = "chain24,cheetah24,tello6"
 STARTED = ("quadruped", "anymal", "talos", "talos42")
 """Cases whose start-up is measured, if they are among the chosen ones and present."""
 _LONGEST_BUILD = 10.0
@@ -35,7 +37,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--robots", metavar="NAME,...",
-        help="cases to run (default: all): " + ", ".join(case.name for case in CASES),
+        help="cases to run (default: all, and robots with loops, which "
+        "`python -m benchmarks.clusters` runs alone): " + ", ".join(case.name for case in CASES),
     )  # fmt: skip
     parser.add_argument(
         "--quick", action="store_true", help="few cases and repetitions, to see that it works"
@@ -111,6 +114,13 @@ def _run(cases: tuple[Case, ...], effort: Effort, report: Report) -> None:
     report.results.sort(key=lambda result: cases.index(result.case))
 
 
+def _clusters(effort: Effort, quick: bool, folder: Path) -> list[Claim]:
+    """Measure robots with loops; write their page and return its claims."""
+    names = QUICK_CLUSTERS if quick else None
+    found = clusters.run(clusters.chosen(names), effort.seconds, quick, _say)
+    return cluster_report.write(*found, quick, folder)
+
+
 def main() -> int:
     """Run; return the exit status."""
     arguments = _arguments()
@@ -123,7 +133,9 @@ def main() -> int:
         return 2
     report = Report(is_clang=None, quick=quick)
     try:
-        _run(cases, QUICK if quick else FULL, report)
+        effort = QUICK if quick else FULL
+        _run(cases, effort, report)
+        closed = [] if arguments.robots else _clusters(effort, quick, arguments.out)
     except WrongResultError as error:
         print(f"A wrong matrix, so no report is written. {error}", file=sys.stderr)
         return 1
@@ -135,7 +147,7 @@ def main() -> int:
         _say(f"no plots: {error}; pip install matplotlib")
     else:
         plots.write(report, arguments.out)
-    claims = report.claims()
+    claims = [*report.claims(), *closed]
     for claim in claims:
         if claim.holds is False:
             _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")

@@ -1,4 +1,4 @@
-"""The robots and mechanisms of the PV-OSIMr paper, as problems.
+"""The robots and mechanisms of the PV-OSIMr paper, and geared chains, as problems.
 
 A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024, section IV: Atlas with contacts
 on feet and hands, Shadow hands alone and on Atlas' wrists, stems with branches at both ends,
@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from delassus_ros import Contact, Problem, Robot, Transform
-from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.model import WORLD, Body, Coupling, Frame, Inertia, Joint, JointKind
 
 SKEW = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
 FINGERS = ("ffdistal", "mfdistal", "rfdistal", "lfdistal", "thdistal")
@@ -163,3 +163,82 @@ def moved(problem: Problem) -> Problem:
         for c in problem.contacts
     ]
     return Problem(problem.robot, contacts)
+
+
+class Geared:
+    """A fixed-base robot under construction whose links are turned by rotors on their parents.
+
+    Parameters
+    ----------
+    loose : rotors are any bodies on any axes, as in the cluster paper's random chains; otherwise
+        they are round and parallel to the joint that they turn, as gears are.
+    """
+
+    def __init__(self, loose: bool) -> None:
+        self._loose = loose
+        self.joints: list[Joint] = []
+        self.bodies: list[Body] = []
+        self.couplings: list[Coupling] = []
+
+    def link(self, parent: int) -> int:
+        """Add a link that turns about z, about 1 m from the last one; return its index."""
+        place = np.zeros(3) if parent == WORLD else np.array([0.9, 0.3, -0.2])
+        i = len(self.joints)
+        return self._add(parent, Transform(rotation(SKEW, 1.0), place), dense_inertia(i))
+
+    def rotor(self, link: int, parent: int, turns: dict[int, float]) -> None:
+        """Add a rotor beside a link's joint; it turns Σ ratio · angle of the links in `turns`."""
+        turn = self.joints[link].placement.rotation
+        inertia = Inertia.from_com(0.3, np.zeros(3), np.diag([3e-4, 3e-4, 5e-4]))
+        if self._loose:
+            turn = turn @ rotation((0.6, 0.0, 0.8), 0.5)
+            body = dense_inertia(link)
+            inertia = Inertia(0.01 * body.mass, 0.01 * body.moment, 0.01 * body.rotational)
+        i = self._add(parent, Transform(turn, np.array([0.8, 0.2, 0.1])), inertia)
+        terms = [(self.joints[k].name, -ratio) for k, ratio in turns.items()]
+        self.couplings.append(Coupling(f"gear{i}", ((self.joints[i].name, 1.0), *terms)))
+
+    def _add(self, parent: int, place: Transform, inertia: Inertia) -> int:
+        i = len(self.joints)
+        self.joints.append(Joint(f"joint{i}", JointKind.REVOLUTE, parent, place))
+        self.bodies.append(Body(f"body{i}", inertia))
+        return i
+
+    def at_tip(self, name: str, tip: int, contacts: int) -> Problem:
+        """Return the problem with 6D contacts around the end of a link."""
+        frame = Frame("tip", tip, Transform(np.eye(3), np.array([0.9, 0.3, -0.2])))
+        robot = Robot(name, self.joints, self.bodies, [frame], self.couplings)
+        rng = np.random.default_rng(0)
+        places = [
+            Transform(rotation(SKEW, angle), rng.uniform(-0.1, 0.1, 3))
+            for angle in rng.uniform(-3.0, 3.0, contacts)
+        ]
+        return Problem(
+            robot,
+            [Contact(f"tip {k}", "tip", "surface", place) for k, place in enumerate(places)],
+        )
+
+
+def geared_chain(links: int, contacts: int = 1, loose: bool = False) -> Problem:
+    """Return a chain in which a gear of ratio 6 or 9 turns each link, 6D contacts at its tip."""
+    build, tip = Geared(loose), WORLD
+    for k in range(links):
+        parent, tip = tip, build.link(tip)
+        build.rotor(tip, parent, {tip: 6.0 if k % 2 else 9.0})
+    return build.at_tip(f"geared chain {links}", tip, contacts)
+
+
+def belt_chain(links: int) -> Problem:
+    """Return a chain of pairs of links; a belt turns the second from the first one's parent.
+
+    Parameters
+    ----------
+    links : even.
+    """
+    build, tip = Geared(True), WORLD
+    for _ in range(links // 2):
+        parent, first = tip, build.link(tip)
+        tip = build.link(first)
+        build.rotor(first, parent, {first: 6.0})
+        build.rotor(first, parent, {first: 9.0, tip: 9.0})
+    return build.at_tip(f"belt chain {links}", tip, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.ticker import NullFormatter, NullLocator  # noqa: E402
 
 from benchmarks import ours  # noqa: E402
+from benchmarks.clusters import ClusterResult  # noqa: E402
 from benchmarks.contenders import CASADI  # noqa: E402
 from benchmarks.measure import Result, best, is_cpp  # noqa: E402
 from benchmarks.report import Report  # noqa: E402
@@ -96,6 +97,26 @@ def growths(found: Sequence[Growth]) -> Figure:
     return figure
 
 
+def clusters(results: Sequence[ClusterResult]) -> Figure:
+    """Return bars per robot with loops, ours beside the paper's, on a log axis."""
+    figure, axes = plt.subplots(figsize=(12, 5))
+    at = np.arange(len(results))
+    for k, name in enumerate(results[0].warm):
+        values = [result.warm[name].median * 1e6 for result in results]
+        axes.bar(at + 0.2 * (k - 1.5), values, 0.19, label=name)
+    for name, marker in (("c_efpa", "_"), ("projection", "x")):
+        published = [result.case.published for result in results]
+        values = [p.timing(name).median * 1e6 if p else np.nan for p in published]
+        label = f"the paper's C++ {name}, another run"
+        axes.plot(at, values, marker, label=label, color="black", markersize=9)
+    axes.set_yscale("log")
+    axes.set_ylabel("µs per matrix, warm, median")
+    axes.set_xticks(at, [textwrap.fill(r.case.label, 12) for r in results], fontsize=6)
+    axes.set_ylim(top=4 * axes.get_ylim()[1])
+    axes.legend(loc="upper center", ncols=6, fontsize=7)
+    return figure
+
+
 def write(report: Report, folder: Path) -> None:
     """Write all plots as PNG files."""
     done = [result for result in report.results if result.reason is None]
@@ -104,6 +125,11 @@ def write(report: Report, folder: Path) -> None:
         figures |= {"robots": robots(done), "rows": rows(done)}
     if report.growths:
         figures["growth"] = growths(report.growths)
+    save(figures, folder)
+
+
+def save(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Write figures as PNG files and close them."""
     for name, figure in figures.items():
         figure.tight_layout()
         figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})

@@ -81,15 +81,14 @@ def times_table(results: Sequence[tuple[str, Times]], unit: float, one: str | No
     return table(head, rows)
 
 
-def _claims(report: Report) -> str:
+def claims_table(claims: Sequence[Claim], about: str) -> str:
+    """Return how many claims hold, and each with its outcome; `about` says how they count."""
     words = {True: "yes", False: "**no**", None: "not claimed"}
-    claims = report.claims()
     held = sum(claim.holds is True for claim in claims)
     failed = sum(claim.holds is False for claim in claims)
     rows = [[c.what, c.where, c.target, c.found, words[c.holds]] for c in claims]
     return (
-        f"{held} hold, {failed} do not, {len(claims) - held - failed} are not claimed. Ratios "
-        "are by minimum / by median, and both have to reach the target.\n\n"
+        f"{held} hold, {failed} do not, {len(claims) - held - failed} are not claimed. {about}\n\n"
         + table(["claim", "where", "target", "found", "holds"], rows, words=5)
     )
 
@@ -106,7 +105,8 @@ def _start_up(report: Report) -> str:
     return table(head, rows, words=2)
 
 
-def _growth(growth: Growth) -> str:
+def growth_table(growth: Growth) -> str:
+    """Return counts and times of a series by size, with the fitted exponents below."""
     names = list(growth.curves)
     head = [growth.series.axis]
     columns = []
@@ -156,7 +156,7 @@ def markdown(report: Report) -> str:
             ["processor", machine.processor()], ["caches", machine.caches()],
             ["C and C++ compiler", machine.compiler()], ["versions", machine.versions()],
         ], words=2) + "".join(f"\n\n{remark}" for remark in report.remarks)),
-        ("Claims", _claims(report)),
+        ("Claims", claims_table(report.claims(), _BOTH)),
         ("One configuration, warm", "µs.\n\n" + times_table(of("warm"), 1e-6, ours.CHOSEN)
          + "\n\n![time per robot](robots.png)\n\n![time against m](rows.png)"),
         ("Operations", "Of the kernels, robot constants folded.\n\n" + _operations(done)),
@@ -170,7 +170,8 @@ def markdown(report: Report) -> str:
         ("Start-up", "Seconds from a ready robot to a solver, in a fresh process.\n\n"
          + _start_up(report)),
         ("Growth", _GROWTH + "\n\n![growth](growth.png)\n\n"
-         + "\n\n".join(_growth(growth) for growth in report.growths)),
+         + "\n\n".join(growth_table(growth) for growth in report.growths)),
+        ("Gears, belts and loops", "On a page of their own: [clusters.md](clusters.md)."),
         ("Left out", "\n".join(absent + notes) or "Nothing."),
     ]  # fmt: skip
     page = [f"{'#' if k == 0 else '##'} {title}\n\n{text}" for k, (title, text) in
@@ -178,6 +179,7 @@ def markdown(report: Report) -> str:
     return "\n\n".join(page) + "\n"
 
 
+_BOTH = "Ratios are by minimum / by median, and both have to reach the target."
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
 _INTRODUCTION = (
     "Written by `make bench`. Every table is from one run, with contenders timed in turns and a "

@@ -37,6 +37,8 @@ class Series:
     make : returns the problem of size x.
     sizes : values of x.
     expected : exponent that linear or quadratic cost has.
+    algorithms : those of ours.
+    configurations : returns some of a problem's, (count, nq).
     """
 
     name: str
@@ -44,6 +46,8 @@ class Series:
     make: Callable[[int], Problem]
     sizes: tuple[int, ...]
     expected: float
+    algorithms: tuple[str, ...] = ALGORITHMS
+    configurations: Callable[[Problem, int], Array] = pool
 
 
 def contacts_on_feet(rows: int) -> Problem:
@@ -117,14 +121,15 @@ def growth(
     limit : a kernel that is expected to take longer to trace or build [s] ends its curve.
     seconds : per contender and size [s].
     """
-    curves = {name: Curve() for name in (*ALGORITHMS, *([PEER] if library else []))}
-    traced: dict[str, list[tuple[int, float]]] = {name: [] for name in ALGORITHMS}
-    built: dict[str, list[tuple[int, float]]] = {name: [] for name in ALGORITHMS}
+    names = series.algorithms
+    curves = {name: Curve() for name in (*names, *([PEER] if library else []))}
+    traced: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
+    built: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
     for x in sizes:
         problem = series.make(x)
-        inputs = pool(problem, _POOL)
+        inputs = series.configurations(problem, _POOL)
         routines: dict[str, Routine] = {}
-        for name in ALGORITHMS:
+        for name in names:
             curve = curves[name]
             if _expected(traced[name], x) > limit:
                 curve.note = curve.note or f"ends before {x}: tracing takes too long"

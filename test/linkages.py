@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from delassus_ros import Robot, Transform
-from delassus_ros.algorithms.scalars import sincos
 from delassus_ros.model import (
     WORLD,
     Body,
     Coupling,
     Frame,
-    FunctionConstraint,
     Inertia,
     Joint,
     JointKind,
@@ -203,36 +201,3 @@ def oracle(name: str) -> dict:
     if not path.is_file():
         pytest.skip(f"no ../shared/oracle/{name}.json beside the repository")
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def differential(name: str, joints: tuple[str, ...]) -> FunctionConstraint:
-    """Return the constraint of a differential of the Tello humanoid: two rotors, two links."""
-    function = hip_differential if "hip" in name else knee_ankle_differential
-    return FunctionConstraint(name, joints, function, 2)
-
-
-def hip_differential(q):
-    """Return the gaps of the two push rods of Tello's hip, published by its makers."""
-    (s1, c1), (s2, c2) = (sincos(rotor * (1.0 / 6.0)) for rotor in q[:2])
-    (sx, cx), (sy, cy) = (sincos(link) for link in q[2:])
-    both = 3021.0 / 160000.0 - 49.0 / 5000.0 * cx - 57.0 / 2500.0 * cx * sy
-    return [
-        both + 57.0 / 2500.0 * s1 - 399.0 / 20000.0 * sx - 8.0 / 625.0 * c1 * cy
-        - 7.0 / 625.0 * s1 * sx + 7.0 / 625.0 * sx * sy - 8.0 / 625.0 * cx * s1 * sy,
-        both + 57.0 / 2500.0 * s2 + 399.0 / 20000.0 * sx - 8.0 / 625.0 * c2 * cy
-        + 7.0 / 625.0 * s2 * sx - 7.0 / 625.0 * sx * sy - 8.0 / 625.0 * cx * s2 * sy,
-    ]  # fmt: skip
-
-
-def knee_ankle_differential(q):
-    """Return the gap of Tello's ankle linkage, and of the sum that moves the knee."""
-    pi = 3.1415926535897932
-    half = (q[0] - q[1]) / 12.0
-    (_, a), (_, b) = sincos(half + 1979.0 * pi / 4500.0), sincos(half + 493.0 * pi / 1500.0)
-    d, e = sincos(half + q[3] + 231.0 * pi / 500.0)[0], sincos(q[3] + 2.0 * pi / 15.0)[0]
-    f, g = sincos(q[3] + pi / 45.0)[0], sincos(pi / 9.0)[1]
-    return [
-        21.0 / 6250.0 * a - 13.0 / 625.0 * b - 273.0 / 12500.0 * g - 7.0 / 2500.0 * d
-        + 91.0 / 5000.0 * e - 147.0 / 50000.0 * f + 163349.0 / 6250000.0,
-        q[2] - (q[0] + q[1]) / 12.0,
-    ]  # fmt: skip

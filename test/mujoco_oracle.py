@@ -17,6 +17,11 @@ def wxyz(rotation: np.ndarray) -> list[float]:
 
 def model_of(robot: Robot) -> mujoco.MjModel:
     """Return the MuJoCo model of a robot with revolute, prismatic and free root joints."""
+    return specification(robot).compile()
+
+
+def specification(robot: Robot) -> mujoco.MjSpec:
+    """Return what that model is compiled from."""
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     spec.compiler.balanceinertia = False
@@ -48,7 +53,14 @@ def model_of(robot: Robot) -> mujoco.MjModel:
                 name=joint.name, type=kind, axis=joint.axis.tolist(), armature=joint.armature
             )
         bodies[i] = body
-    return spec.compile()
+    return spec
+
+
+def set_positions(data: mujoco.MjData, robot: Robot, q: np.ndarray) -> None:
+    """Write q; a free root stays where it is."""
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind.nq:
+            data.joint(joint.name).qpos[0] = q[offset]
 
 
 def delassus(problem: Problem, q: np.ndarray) -> np.ndarray:
@@ -56,16 +68,24 @@ def delassus(problem: Problem, q: np.ndarray) -> np.ndarray:
     robot = problem.robot
     model = model_of(robot)
     data = mujoco.MjData(model)
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        if joint.kind.nq:
-            data.joint(joint.name).qpos[0] = q[offset]
+    set_positions(data, robot, q)
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     mujoco.mj_crb(model, data)
     mujoco.mj_factorM(model, data)
+    J = contact_rows(problem, model, data)
+    solved = np.zeros_like(J)
+    mujoco.mj_solveM(model, data, solved, J)
+    return J @ solved.T
+
+
+def contact_rows(
+    problem: Problem, model: mujoco.MjModel, data: mujoco.MjData
+) -> np.ndarray:
+    """Return the rows of all contacts in contact axes; `data` has its kinematics computed."""
     rows = []
     for contact in problem.contacts:
-        frame = robot.frames[contact.frame]
+        frame = problem.robot.frames[contact.frame]
         pose = frame.placement @ contact.placement
         body = model.body(f"body{frame.body}").id
         turn = data.xmat[body].reshape(3, 3)
@@ -74,7 +94,4 @@ def delassus(problem: Problem, q: np.ndarray) -> np.ndarray:
         mujoco.mj_jac(model, data, linear, angular, point, body)
         axes = (turn @ pose.rotation).T
         rows.append(contact.selection @ np.vstack([axes @ linear, axes @ angular]))
-    J = np.vstack(rows)
-    solved = np.zeros_like(J)
-    mujoco.mj_solveM(model, data, solved, J)
-    return J @ solved.T
+    return np.vstack(rows)

@@ -7,8 +7,6 @@ import pytest
 import robots
 from linkages import (
     BOX,
-    differential,
-    hip_differential,
     oracle,
 )
 
@@ -16,6 +14,7 @@ from delassus_ros import Robot
 from delassus_ros.algorithms.constraints import residual
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.model import WORLD, Body, Joint, JointKind, LoopKind
+from delassus_ros.testing.tello import differential, hip_differential
 
 
 def _ordinary(robot: Robot):

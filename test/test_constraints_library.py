@@ -7,7 +7,6 @@ import pytest
 import robots
 from linkages import (
     BOX,
-    differential,
     null_space,
     oracle,
     spans,
@@ -29,6 +28,7 @@ from delassus_ros.model import (
     Joint,
     JointKind,
 )
+from delassus_ros.testing.tello import differential
 
 
 def tello(name: str) -> tuple[Robot, Cluster]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from delassus_ros.algorithms.base import Inputs, Status
 from delassus_ros.algorithms.scalars import Vector, positive, sincos, sqrt
+from delassus_ros.compiler import cache
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
@@ -54,3 +57,39 @@ def test_wrong_arguments_are_named() -> None:
         compiled([0.1], [1.0, 2.0, 3.0])
     with pytest.raises(CompilerError, match="without results"):
         CompiledFunction(lambda x: [], PORTS)
+
+
+def test_a_damaged_file_in_the_cache_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tmp_path.chmod(0o700)
+    calls = []
+
+    def counted(x: Inputs) -> Vector:
+        calls.append(1)
+        return example(x)
+
+    arguments = [0.6], [[0.3, -2.0], [1.7, 0.4]]
+    expected, _ = CompiledFunction(counted, PORTS, b"example")(*arguments)
+    np.testing.assert_array_equal(
+        CompiledFunction(counted, PORTS, b"example")(*arguments)[0], expected
+    )
+    assert len(calls) == 1
+    (file,) = (tmp_path / "delassus_ros").iterdir()
+    # Whole, but not what it says that it is.
+    place = file.name.removesuffix(".kernel")
+    description, code, *results = cache.unpack(cache.load(place) or b"")
+    for damaged, said in (
+        ([description, code, *results[:1]], "1 stored results"),
+        ([description, code, *results[::-1]], "does not reproduce"),
+        ([b"{", code, *results], "is damaged"),
+    ):
+        cache.store(place, cache.pack(*damaged))
+        before = len(calls)
+        found, status = CompiledFunction(counted, PORTS, b"example")(*arguments)
+        assert status is Status.OK and len(calls) == before + 1
+        np.testing.assert_array_equal(found, expected)
+        assert said in caplog.text
+    CompiledFunction(counted, PORTS, b"other")
+    assert len(list((tmp_path / "delassus_ros").iterdir())) == 2

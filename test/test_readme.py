@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import robots
 
+from delassus_ros.model.side_file import read_side_file
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     path
@@ -32,6 +34,7 @@ def blocks(language: str) -> list[str]:
 def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
     examples = [block for block in blocks("python") if "DelassusSolver(" in block]
     (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
+    (tmp_path / "leg.urdf").write_text((ROOT / "docs" / "geared_leg.urdf").read_text())
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for example in examples:
@@ -40,6 +43,16 @@ def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
     assert names["many"].matrix.shape == (4096, 12, 12)
     assert np.isfinite(names["many"].matrix).all()
     assert "operations" in capsys.readouterr().out
+    assert names["G"].shape == (3, 3)
+    assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
+
+
+def test_the_loops_file_says_what_its_comments_say():
+    (text,) = [block for block in blocks("yaml") if block.startswith("loops:")]
+    side = read_side_file(text)
+    assert [loop.name for loop in side.loops] == ["lift"]
+    assert dict(side.couplings[0].ratios) == {"ankle_rotor": -1.0, "knee": 12.0, "ankle": 12.0}
+    assert side.independent == ("crank",)
 
 
 def test_the_parameters_are_those_of_the_node():

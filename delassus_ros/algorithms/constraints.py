@@ -15,7 +15,7 @@ from functools import lru_cache
 from delassus_ros.algorithms.constraints_elimination import Solved, solve, solve_exactly
 from delassus_ros.algorithms.constraints_loops import is_turned, joints_of, loop_rows, size_of
 from delassus_ros.algorithms.duals import VARYING, differentiated
-from delassus_ros.algorithms.generic import constants
+from delassus_ros.algorithms.generic import constants, specific_constants
 from delassus_ros.algorithms.scalars import (
     Matrix,
     Scalar,
@@ -301,7 +301,8 @@ def _function_rows(
 @lru_cache(maxsize=256)
 def _pattern(robot: Robot, cluster: Cluster, unit: float) -> Matrix:
     """Return K with its constants, and the varying scalar for what depends on q."""
-    return _rows(robot, cluster, [VARYING] * robot.nq, unit)[1]
+    with specific_constants():
+        return _rows(robot, cluster, [VARYING] * robot.nq, unit)[1]
 
 
 @lru_cache(maxsize=256)

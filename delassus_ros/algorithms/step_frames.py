@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
+from delassus_ros.algorithms.generic import specific_constants
 from delassus_ros.algorithms.propagation import Propagator
 from delassus_ros.algorithms.pv_osimr import paper_nodes
 from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
@@ -82,6 +83,11 @@ def cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
 
     The rows that pass are those of PV-OSIMr with the paper's nodes.
     """
+    with specific_constants():
+        return _cheaper_at_carriers(problem, tree)
+
+
+def _cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
     opens, found = paper_nodes(tree), []
     between = _Fresh(problem)
     with tree.in_place():

@@ -12,7 +12,9 @@ import numpy as np
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.rotors import redistribute
 from delassus_ros.cli import text
+from delassus_ros.cli.closed import closed_configuration, closed_rows, closure_of
 from delassus_ros.cli.options import configuration_of, orientation_of, problem_of, robot_of
 from delassus_ros.cli.parameter_file import settings_of
 from delassus_ros.compiler.export import Target, export
@@ -22,10 +24,16 @@ from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
+from delassus_ros.testing.closed import closed_inputs, definition
 
 _REFERENCE = "dense"
+_DEFAULT = "pv_osimr"
+_DEFAULT_CLOSED = "c_pv_osimr"
+"""Algorithms that compute where none is named: of open chains, and of robots with loops."""
 _COMPARED = 10
 """Configurations at which algorithms are compared with the reference."""
+_POOL = 64
+"""Configurations with closed loops that timed calls cycle through."""
 
 
 def list_algorithms(_: argparse.Namespace) -> str:
@@ -53,6 +61,9 @@ def inspect_robot(options: argparse.Namespace) -> str:
     ]
     if robot.joints:
         parts += ["", text.table(_joint_rows(robot), numeric=(0, 3, 4, 5))]
+    if robot.is_closed:
+        tied = text.table(closed_rows(robot), indent="  ")
+        parts += ["", "Joints that are tied together:", tied]
     parts += ["", "Frames on each body:"]
     names = ["the world", *(_moved_by(robot, i) for i in range(len(robot.bodies)))]
     rows = []
@@ -70,8 +81,14 @@ def inspect_robot(options: argparse.Namespace) -> str:
 def compute(options: argparse.Namespace) -> str:
     """Return the matrix at one configuration."""
     problem = problem_of(options)
-    solver = DelassusSolver(problem, options.algorithm)
-    q, orientation = configuration_of(options, problem.robot), orientation_of(options)
+    closed = problem.robot.is_closed
+    default = _DEFAULT_CLOSED if closed else _DEFAULT
+    solver = DelassusSolver(problem, options.algorithm or default)
+    if closed:
+        q, done = closed_configuration(options, problem.robot)
+    else:
+        q, done = configuration_of(options, problem.robot), ""
+    orientation = orientation_of(options)
     if orientation is None and any(port.name == "base_orientation" for port in problem.inputs):
         raise InputError(
             "--axes world with a floating base needs the orientation of the root link: add "
@@ -89,6 +106,7 @@ def compute(options: argparse.Namespace) -> str:
         ("eigenvalues", f"{0.0 if singular else smallest:.6g} to {largest:.6g}"),
         ("algorithm", solver.algorithm),
         ("kernel", solver.operations or "not counted for a back end"),
+        *([("loops", done)] if closed else []),
     ]  # fmt: skip
     return "\n".join(
         [_headline(problem), "", text.matrix(solution.matrix, labels), "", text.table(facts)]
@@ -98,10 +116,18 @@ def compute(options: argparse.Namespace) -> str:
 def compare(options: argparse.Namespace) -> str:
     """Return a table of all algorithms: operations, time per call, agreement."""
     problem = problem_of(options)
-    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(_COMPARED)]
-    expected = _matrices(DelassusSolver(problem, _REFERENCE), samples)
+    closed = problem.robot.is_closed
+    if closed:
+        closure = closure_of(options, problem.robot)
+        samples = closed_inputs(problem, min(_POOL, options.calls), closure=closure)
+        compared, reference = samples[:_COMPARED], "the definition"
+        expected = [definition(problem, inputs) for inputs in compared]
+    else:
+        samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(_COMPARED)]
+        compared, reference = samples, _REFERENCE
+        expected = _matrices(DelassusSolver(problem, _REFERENCE), compared)
     rows: list[tuple[object, ...]] = [
-        ("algorithm", "operations", "sin/cos", "min µs", "median µs", f"error to {_REFERENCE}")
+        ("algorithm", "operations", "sin/cos", "min µs", "median µs", f"error to {reference}")
     ]
     refused = []
     for name in algorithms.names():
@@ -111,10 +137,11 @@ def compare(options: argparse.Namespace) -> str:
             continue
         solver = DelassusSolver(problem, name)
         errors = [
-            np.linalg.norm(G - reference) / np.linalg.norm(reference)
-            for G, reference in zip(_matrices(solver, samples), expected, strict=True)
+            np.linalg.norm(G - exact) / np.linalg.norm(exact)
+            for G, exact in zip(_matrices(solver, compared), expected, strict=True)
         ]
-        times = _times(solver, options.calls)
+        pool = np.array([values["q"] for values in samples]) if closed else None
+        times = _times(solver, options.calls, pool)
         count = solver.operations
         rows.append(
             (
@@ -132,8 +159,9 @@ def compare(options: argparse.Namespace) -> str:
         "",
         text.table(rows, numeric=range(1, 6)),
         "",
-        f"Times are for one call from Python, over {options.calls} random configurations; the "
-        f"error is\nthe largest ‖ΔG‖/‖G‖ of {_COMPARED} configurations.",
+        f"Times are for one call from Python, over {options.calls} random configurations"
+        + (" that close the loops" if closed else "")
+        + f"; the error is\nthe largest ‖ΔG‖/‖G‖ of {len(compared)} configurations.",
     ]
     if refused:
         parts += ["", "Not compared:", text.table(refused, indent="  ")]
@@ -143,7 +171,8 @@ def compare(options: argparse.Namespace) -> str:
 def export_kernel(options: argparse.Namespace) -> str:
     """Write the object file and the header of a kernel for C and C++."""
     settings = settings_of(options.config)
-    robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature)
+    loops = options.loops or settings.loops or None
+    robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
     problem = Problem(robot, settings.contacts, settings.axes)
     algorithm = algorithms.get(options.algorithm or settings.algorithm)
     if not isinstance(algorithm, TracedAlgorithm):
@@ -161,6 +190,8 @@ def export_kernel(options: argparse.Namespace) -> str:
         ("object file", f"{options.output}, {len(exported.object_file)} bytes"),
         ("header", options.header),
     ]
+    if robot.is_closed:
+        facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
     return "\n".join([_headline(problem), "", text.table(facts)])
 
 
@@ -189,10 +220,11 @@ def _moved_by(robot: Robot, body: int) -> str:
 
 
 def _ends(robot: Robot) -> list[str]:
-    """Return the last frame on each body that carries no further joint."""
+    """Return the last frame on each body that carries no further joint and is no rotor."""
     parents = {joint.parent for joint in robot.joints}
     last = {frame.body: frame.name for frame in robot.frames.values()}
-    return [last[i] for i in range(len(robot.bodies)) if i not in parents and i in last]
+    kept = redistribute(robot).kept if robot.is_closed else range(len(robot.bodies))
+    return [last[i] for i in kept if i not in parents and i in last]
 
 
 def _headline(problem: Problem) -> str:
@@ -223,8 +255,13 @@ def _matrices(solver: DelassusSolver, samples: list[dict[str, Array]]) -> list[A
     ]
 
 
-def _times(solver: DelassusSolver, calls: int) -> Array:
-    """Return the duration of each call [s], each at another configuration."""
+def _times(solver: DelassusSolver, calls: int, pool: Array | None) -> Array:
+    """Return the duration of each call [s], each at another configuration.
+
+    Parameters
+    ----------
+    pool : (count, nq) configurations to cycle through; random ones if None.
+    """
     problem, bound = solver.problem, solver.bind()
     for name, values in sample_inputs(problem.inputs, problem, 0).items():
         bound.inputs[name][...] = values
@@ -233,6 +270,8 @@ def _times(solver: DelassusSolver, calls: int) -> Array:
     joints = zip(robot.joints, robot.q_offsets, strict=True)
     turned = [offset for joint, offset in joints if joint.kind.nq == 1]
     angles = np.random.default_rng(0).uniform(-np.pi, np.pi, (calls, len(turned)))
+    if pool is not None:
+        angles = np.resize(pool[:, turned], (calls, len(turned)))
     q = bound.inputs["q"]
     times = np.empty(calls)
     for k in range(calls):

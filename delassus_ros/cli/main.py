@@ -9,8 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import commands
-from delassus_ros.cli.options import add_configuration, add_export, add_problem, add_robot
+from delassus_ros.cli import commands, rotors
+from delassus_ros.cli.options import (
+    add_configuration,
+    add_contacts,
+    add_export,
+    add_problem,
+    add_robot,
+)
 from delassus_ros.errors import DelassusError
 
 _DESCRIPTION = """\
@@ -25,6 +31,7 @@ examples:
   delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
+  delassus rotors geared_arm.urdf --base fixed
   delassus export quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h
 
 `delassus VERB --help` explains a verb.
@@ -95,9 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     add_configuration(compute)
     compute.add_argument(
         "--algorithm",
-        default="pv_osimr",
         metavar="NAME",
-        help="one of `delassus list` (default: %(default)s)",
+        help="one of `delassus list` (default: pv_osimr; c_pv_osimr if joints are coupled)",
     )
     compare = verb(
         "compare",
@@ -113,6 +119,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="calls that are timed (default: %(default)s)",
     )
+    rotors_of = verb(
+        "rotors",
+        rotors.report,
+        "show how the rotors of a geared robot become inertias and armatures of its links",
+        "geared.urdf --contact LF_FOOT --contact RH_FOOT",
+    )
+    add_robot(rotors_of)
+    add_contacts(rotors_of, required=False)
     add_export(
         verb(
             "export",

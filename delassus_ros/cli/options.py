@@ -25,24 +25,51 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
         help="floating: the root link moves freely; fixed: it is bolted to the world "
         "(default: %(default)s)",
     )
+    add_loops(parser)
+
+
+def add_loops(parser: argparse.ArgumentParser) -> None:
+    """Add the file of loops that the URDF cannot say."""
+    parser.add_argument(
+        "--loops",
+        metavar="LOOPS.yaml",
+        help="loops, couplings and rotors that the robot description does not say; those of "
+        "URDF+ and mimic joints are read from it",
+    )
+
+
+def add_reference(parser: argparse.ArgumentParser) -> None:
+    """Add the configuration that says which way loops close."""
+    parser.add_argument(
+        "--reference",
+        metavar="JOINT=VALUE,…",
+        help="of a robot with loops: positions near which they close; loops close in several "
+        "ways, and this one is meant (default: all joints 0)",
+    )
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
     """Add the robot, its contacts and the axes."""
     add_robot(parser)
-    parser.add_argument(
-        "--contact",
-        action="append",
-        required=True,
-        metavar="FRAME[:KIND]",
-        dest="contacts",
-        help="a contact on this frame, of kind point (default) or surface; may be repeated",
-    )
+    add_contacts(parser)
     parser.add_argument(
         "--axes",
         choices=("contact", "world"),
         default="contact",
         help="axes of the rows (default: %(default)s)",
+    )
+    add_reference(parser)
+
+
+def add_contacts(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Add the contacts."""
+    parser.add_argument(
+        "--contact",
+        action="append",
+        required=required,
+        metavar="FRAME[:KIND]",
+        dest="contacts",
+        help="a contact on this frame, of kind point (default) or surface; may be repeated",
     )
 
 
@@ -54,7 +81,8 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         metavar="VALUES",
         help="'neutral'; all entries of q as 0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 "
         "with the others neutral; rad and m (default: %(default)s). Values that begin with a "
-        "minus: --q=-0.1,…",
+        "minus: --q=-0.1,…. Loops are closed: what is not said of them is as in the reference, "
+        "and joints that depend on others follow",
     )
     parser.add_argument(
         "--orientation",
@@ -68,11 +96,12 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "config",
         metavar="CONFIG.yaml",
-        help="parameter file of the node: base, axes, contacts, algorithm",
+        help="parameter file of the node: base, axes, contacts, loops, algorithm",
     )
     parser.add_argument(
         "--urdf", required=True, metavar="ROBOT.urdf", help="the robot description"
     )
+    add_loops(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -110,14 +139,18 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 def robot_of(options: argparse.Namespace) -> Robot:
     """Return the robot that the options name."""
-    return Robot.from_urdf(options.robot, base=options.base)
+    return Robot.from_urdf(options.robot, base=options.base, loops=options.loops)
 
 
 def problem_of(options: argparse.Namespace) -> Problem:
     """Return the problem that the options describe."""
     robot = robot_of(options)
-    contacts = [_contact(text, robot) for text in options.contacts]
-    return Problem(robot, contacts, axes=options.axes)
+    return Problem(robot, contacts_of(options, robot), axes=options.axes)
+
+
+def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
+    """Return the contacts that the options name."""
+    return [_contact(text, robot) for text in options.contacts or ()]
 
 
 def orientation_of(options: argparse.Namespace) -> Array | None:
@@ -139,10 +172,7 @@ def configuration_of(options: argparse.Namespace, robot: Robot) -> Array:
         for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
         if joint.kind.nq
     }
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise InputError(f"--q: {part!r} has no joint; write joint=value for every entry")
+    for name, value in given_joints("--q", text).items():
         if name not in offsets:
             raise InputError(f"--q: {unknown('joint', name, offsets)}")
         first, size = offsets[name]
@@ -150,8 +180,27 @@ def configuration_of(options: argparse.Namespace, robot: Robot) -> Array:
             raise InputError(
                 f"--q: joint {name!r} has {size} entries in q; give all of q, or leave it neutral"
             )
-        q[first] = _numbers(f"--q: joint {name!r}", value)[0]
+        q[first] = value
     return q
+
+
+def given_joints(option: str, text: str) -> dict[str, float]:
+    """Return the positions of ``joint=value,…``.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    values = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(
+                f"{option}: {part!r} has no joint; write joint=value for every entry"
+            )
+        values[name] = float(_numbers(f"{option}: joint {name!r}", value)[0])
+    return values
 
 
 def _contact(text: str, robot: Robot) -> Contact:

@@ -59,6 +59,10 @@ class Plan:
     tolerance: float
     agreement: float
 
+    def tie(self, entry: int) -> str:
+        """Return what constrains the joint of an entry of q."""
+        return next(what for entries, what in self.clusters if entry in entries)
+
     def between(self, q: Array, other: Array) -> Array:
         """Return q − other, without whole turns of joints to which they make no difference."""
         difference = q - other
@@ -256,7 +260,11 @@ class _Limits:
             if lower - _LIMIT <= nearest <= upper + _LIMIT:
                 q[entry] = nearest
                 return ""
-        return f"joint {plan.names[entry]!r}: {q[entry]:.6g} is not in [{lower:.6g}, {upper:.6g}]"
+        what = plan.tie(entry)
+        return (
+            f"{what}: joint {plan.names[entry]!r}: {q[entry]:.6g} is not in "
+            f"[{lower:.6g}, {upper:.6g}]"
+        )
 
 
 class _Others:
@@ -288,8 +296,7 @@ class _Others:
         if away[k] <= self._plan.agreement:
             return ""
         entry = int(self._entries[k])
-        what = next(what for entries, what in self._plan.clusters if entry in entries)
         return (
-            f"{what}: joint {self._plan.names[entry]!r} is measured {away[k]:.3g} from where the "
-            "others put it"
+            f"{self._plan.tie(entry)}: joint {self._plan.names[entry]!r} is measured "
+            f"{away[k]:.3g} from where the others put it"
         )

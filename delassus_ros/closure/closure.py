@@ -105,6 +105,13 @@ class Closure:
         """The closed reference configuration (nq,)."""
         return self._reference
 
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Names of the joints that all others follow from, in model order."""
+        robot = self._robot
+        chosen = sorted(joint for cluster in self._clusters for joint in cluster.independent)
+        return tuple(robot.joints[joint].name for joint in chosen if robot.joints[joint].kind.nq)
+
     def solve(self, measured: Mapping[str, float] | ArrayLike) -> ClosureResult:
         """Find the positions of all joints.
 
@@ -170,16 +177,22 @@ class Closure:
 
     def _given(self, measured: Sequence[int]) -> set[int]:
         """Return the measured joints that are held; all of the others follow from them."""
+        robot = self._robot
         given: set[int] = set()
+        free = [cluster.joints[0] for cluster in self._clusters if cluster.is_ordinary]
+        missing = [
+            repr(robot.joints[joint].name)
+            for joint in free
+            if robot.joints[joint].kind.nq and joint not in measured
+        ]
+        if missing:
+            what = "joint" if len(missing) == 1 else "joints"
+            are = "is" if len(missing) == 1 else "are"
+            raise InputError(f"{what} {', '.join(missing)} {are} in no loop and must be measured")
+        given.update(free)
         for cluster in self._clusters:
             if not cluster.is_ordinary:
-                given.update(determining_joints(self._robot, cluster, measured, self._reference))
-                continue
-            (joint,) = cluster.joints
-            if self._robot.joints[joint].kind.nq and joint not in measured:
-                name = self._robot.joints[joint].name
-                raise InputError(f"joint {name!r} is in no loop and must be measured")
-            given.add(joint)
+                given.update(determining_joints(robot, cluster, measured, self._reference))
         return given
 
     def _plan(self, joints: Sequence[int], given: set[int]) -> Plan:

@@ -1,0 +1,186 @@
+"""The page about robots with gears, belts and loops: what is claimed, tables, plots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.clusters import ALGORITHMS, BATCH, ClusterResult
+from benchmarks.measure import Times
+from benchmarks.report import claims_table, growth_table, table, times_table
+from benchmarks.scaling import Growth
+from benchmarks.targets import Claim, growth_claims
+from benchmarks.timing import Timing
+
+C_EFPA = 30.0
+"""How many times faster than the paper's C++ our c_efpa shall be."""
+SAVING = 0.9
+"""Operations of c_pv_osimr, relative to those of c_efpa."""
+LINEAR = ("c_efpa", "c_pv_osimr", "auto")
+
+
+def claims(results: Sequence[ClusterResult], growths: Sequence[Growth]) -> list[Claim]:
+    """Return all claims with their outcome."""
+    made = [claim for r in results if r.reason is None for claim in _case_claims(r)]
+    for growth in growths:
+        curves = {name: curve for name, curve in growth.curves.items() if name in LINEAR}
+        made += growth_claims(Growth(growth.series, curves))
+    return made
+
+
+def _case_claims(result: ClusterResult) -> list[Claim]:
+    case, count = result.case, result.counts
+    where = case.label
+    made = [
+        _count_claim("c_pv_osimr / c_efpa", where, count["c_pv_osimr"], count["c_efpa"], SAVING),
+        _count_claim("auto / best other", where, count["auto"],
+                     min(count[n] for n in ALGORITHMS if n != "auto"), 1.0),
+    ]  # fmt: skip
+    if case.beats_projection:
+        made.append(
+            _count_claim("c_pv_osimr / projection", where, count["c_pv_osimr"],
+                         count["projection"], 1.0, strictly=True)
+        )  # fmt: skip
+    if case.sketch is not None:
+        made.append(
+            _count_claim("c_pv_osimr / the first sketch of it", where, count["c_pv_osimr"],
+                         case.sketch, 1.0)
+        )  # fmt: skip
+    if case.published is not None:
+        peer = case.published.timing("c_efpa")
+        made += [
+            _speed_claim("the paper's C-EFPA / c_efpa", where, result.warm["c_efpa"], peer,
+                         C_EFPA),
+            _speed_claim("the paper's C-EFPA / the best of ours", where, best(result.warm), peer,
+                         case.best),
+        ]  # fmt: skip
+    return made
+
+
+def _count_claim(
+    what: str, where: str, one: int, other: int, most: float, strictly: bool = False
+) -> Claim:
+    found = f"{one} / {other} = {one / other:.3f}"
+    holds = one < most * other if strictly else one <= most * other
+    sign = "<" if strictly else "≤"
+    return Claim(f"operations, {what}", where, f"{sign} {most:g}", found, holds)
+
+
+def _speed_claim(what: str, where: str, mine: Timing, peer: Timing, least: float) -> Claim:
+    ratio = mine.ratio(peer)
+    found = f"{ratio.minimum:.0f} / {ratio.median:.0f}, between runs"
+    return Claim(what, where, f"≥ {least:g}", found, ratio.median >= least)
+
+
+def best(times: Times) -> Timing:
+    """Return the times of the algorithm with the least median."""
+    return min(times.values(), key=lambda timing: timing.median)
+
+
+def markdown(results: Sequence[ClusterResult], growths: Sequence[Growth], quick: bool) -> str:
+    """Return the whole page."""
+    done = [r for r in results if r.reason is None]
+    absent = [f"- {r.case.label}: {r.reason}" for r in results if r.reason is not None]
+    made = claims(results, [] if quick else growths)
+    sections = [
+        ("Robots with gears, belts and loops", _INTRODUCTION + (_QUICK if quick else "")),
+        ("Machine", table(["", ""], [
+            ["processor", machine.processor()], ["caches", machine.caches()],
+            ["versions", machine.versions()],
+        ], words=2)),
+        ("Claims", claims_table(made, _BOTH)),
+        ("Operations", _OPERATIONS + "\n\n" + _operations(done)),
+        ("One configuration, warm", _WARM + "\n\n" + _warm(done) + "\n\n![times](clusters.png)"),
+        (f"A batch of {BATCH}", "Called in C, one thread; ns per configuration.\n\n"
+         + times_table([(r.case.label, r.batch) for r in done], 1e-9, None)),
+        ("Growth", _GROWTH + "\n\n![growth](clusters_growth.png)\n\n"
+         + "\n\n".join(growth_table(growth) for growth in growths)),
+        ("Left out", "\n".join(absent) or "Nothing."),
+    ]  # fmt: skip
+    page = [f"{'#' if k == 0 else '##'} {title}\n\n{text}" for k, (title, text) in
+            enumerate(sections)]  # fmt: skip
+    return "\n\n".join(page) + "\n"
+
+
+def _operations(results: Sequence[ClusterResult]) -> str:
+    head = ["", "joints", "freedoms", *ALGORITHMS,
+            "c_pv_osimr / c_efpa", "c_pv_osimr / projection"]  # fmt: skip
+    rows = []
+    for r in results:
+        cells = [f"{r.generic[name]} / {r.counts[name]}" for name in ALGORITHMS]
+        ratios = [r.counts["c_pv_osimr"] / r.counts[name] for name in ("c_efpa", "projection")]
+        rows.append(
+            [r.case.label, str(r.joints), str(r.freedoms), *cells, *[f"{x:.2f}" for x in ratios]]
+        )
+    return table(head, rows)
+
+
+def _warm(results: Sequence[ClusterResult]) -> str:
+    head = ["", *ALGORITHMS, "paper's C-EFPA", "paper's projection", "C-EFPA / c_efpa",
+            "C-EFPA / best", "projection / best"]  # fmt: skip
+    rows = []
+    for r in results:
+        row = [r.case.label]
+        row += [_pair(r.warm[name], 1e-6) for name in ALGORITHMS]
+        if r.case.published is None:
+            rows.append(row + ["–"] * 5)
+            continue
+        c_efpa, projection = (r.case.published.timing(n) for n in ("c_efpa", "projection"))
+        row += [f"{peer.median * 1e6:.1f}" for peer in (c_efpa, projection)]
+        fastest = best(r.warm)
+        for mine, peer in (
+            (r.warm["c_efpa"], c_efpa), (fastest, c_efpa), (fastest, projection),
+        ):  # fmt: skip
+            row.append(f"{mine.ratio(peer).median:.0f}")
+        rows.append(row)
+    return table(head, rows)
+
+
+def _pair(timing: Timing, unit: float) -> str:
+    return f"{timing.minimum / unit:.3g} / {timing.median / unit:.3g}"
+
+
+def write(
+    results: Sequence[ClusterResult], growths: Sequence[Growth], quick: bool, folder: Path
+) -> list[Claim]:
+    """Write page and plots; return the claims."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page = markdown(results, growths, quick)
+    (folder / "clusters.md").write_text(page, encoding="utf-8")
+    try:
+        from benchmarks import plots
+    except ImportError as error:
+        print(f"no plots: {error}; pip install matplotlib")
+    else:
+        done = [r for r in results if r.reason is None]
+        figures = {"clusters": plots.clusters(done)} if done else {}
+        if growths:
+            figures["clusters_growth"] = plots.growths(growths)
+        plots.save(figures, folder)
+    return claims(results, [] if quick else growths)
+
+
+_QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
+_INTRODUCTION = """\
+Written by `make bench`, or alone by `python -m benchmarks.clusters`. Every kernel's matrix was
+first compared with J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N a null space of all constraints, and with what the
+cluster paper's own C++ library printed for the same robot, where it did (difference at most
+1e-9). Each call has another random configuration, of 64 that close the loops.
+
+**The paper's times are of another run.** They are medians of its library (generalized_rbda, `-O3
+-march=native`) on one core of a machine of the same class. No peer was measured in both runs, so
+nothing corrects for a difference between the machines, and all ratios to it are *between runs*.
+The belt chain of 12 links is one of ours of the same structure, and the places of JVRC-1's
+contacts are ours. The rotors of chains with 2, 4 and 12 links are bodies of any shape on any
+axis, as in the paper; those of the longer chains are round and parallel to their joints."""
+_BOTH = "Speed counts by the median."
+_OPERATIONS = """\
+*generic / specialised*: with the robot's constants unknown, and folded as in the kernel. Where
+loops depend on the configuration, the elimination that gives their Jacobian is included. Joints
+are those of the spanning tree, freedoms those that are left, with the six of a floating base."""
+_WARM = "µs, minimum / median; the paper's times and the ratios to them are medians, between runs."
+_GROWTH = """\
+The exponent is the slope on log axes over the larger half of the sizes. Times are minima. With
+fixed contacts the cost of all but `projection` grows linearly with the clusters, on a fixed
+robot at most with the square of the rows."""

@@ -1,0 +1,210 @@
+"""Robots with gears, belts and loops: ``python -m benchmarks.clusters``, part of the benchmarks.
+
+Times beside those of the cluster paper's own C++ library, which were measured in another run: no
+peer of both runs is at hand that has loops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import ours, timing
+from benchmarks.cases import AbsentError
+from benchmarks.cluster_cases import (
+    CLUSTER_CASES,
+    Closed,
+    ClusterCase,
+    closed_configurations,
+)
+from benchmarks.contenders import TOLERANCE, WrongResultError
+from benchmarks.measure import Times
+from benchmarks.mechanisms import geared_chain
+from benchmarks.scaling import Growth, Series, growth
+from delassus_ros.compiler.trace import trace
+from delassus_ros.errors import DelassusError, unknown
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.spatial import Array
+from delassus_ros.testing.closed import definition
+
+ALGORITHMS = ("c_efpa", "c_pv_osimr", "projection", "auto")
+BATCH = 8
+_CHECKED = (3, 40)
+"""Configurations of the pool at which every kernel is compared with the definition."""
+_LONGEST_BUILD = 60.0
+"""Kernels of a growing chain that are expected to take longer [s] are not built."""
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+
+
+@dataclass
+class ClusterResult:
+    """What was measured on a case; only `reason` if its robot is absent."""
+
+    case: ClusterCase
+    reason: str | None = None
+    joints: int = 0
+    freedoms: int = 0
+    generic: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Operations with the robot's constants unknown, and folded."""
+    warm: Times = field(default_factory=dict)
+    batch: Times = field(default_factory=dict)
+    """A batch of 8, called in C [s per configuration]."""
+
+
+CHAIN = Series(
+    "geared chain", "links of a fixed geared chain (6D at its tip, m=6)",
+    geared_chain, (6, 12, 25, 50, 100, 200), 1.0, ALGORITHMS, closed_configurations,
+)  # fmt: skip
+ROWS = Series(
+    "geared chain's contacts", "rows m, 6D contacts at the tip of a geared chain of 6 links",
+    lambda rows: geared_chain(6, rows // 6), (6, 12, 24, 48, 96, 192), 2.0,
+    ("c_efpa", "c_pv_osimr", "auto"), closed_configurations,
+)  # fmt: skip
+
+
+def measured(case: ClusterCase, seconds: float) -> ClusterResult:
+    """Compile, check and time a case.
+
+    Raises
+    ------
+    WrongResultError
+        If a kernel differs from the definition or from the paper's library.
+    """
+    try:
+        closed = case.load()
+    except AbsentError as error:
+        return ClusterResult(case, reason=str(error))
+    problem, inputs = closed.problem, closed.pool()
+    clusters = clusters_of(problem.robot)
+    result = ClusterResult(
+        case,
+        joints=len(problem.robot.joint_names),
+        freedoms=sum(problem.robot.joints[i].kind.nv for c in clusters for i in c.independent),
+    )
+    warm, batches = {}, {}
+    for name in ALGORITHMS:
+        algorithm = ours.traced(name)
+        result.generic[name] = trace(problem, algorithm, generic=True).operations.total
+        built = ours.build(problem, name, inputs)
+        result.counts[name] = built.kernel.operations.total
+        _check(closed, name, built.routine.matrix, inputs)
+        _check_states(closed, name)
+        warm[name] = timing.warm(built.routine)
+        matrices, sampler = ours.Batch(problem, name).resident(inputs[:BATCH], "rows")
+        sampler(1)
+        _check(closed, f"batch, {name}", matrices.__getitem__, inputs[:BATCH])
+        batches[name] = sampler
+    result.warm = timing.measure(warm, seconds)
+    result.batch = timing.measure(batches, seconds)
+    return result
+
+
+def _check(closed: Closed, name: str, matrix: Callable[[int], Array], inputs: Array) -> None:
+    for i in (k for k in _CHECKED if k < len(inputs)):
+        expected = definition(closed.problem, {"q": inputs[i]})
+        _compare(closed, name, "the definition", matrix(i), expected)
+
+
+def _check_states(closed: Closed, name: str) -> None:
+    if closed.states:
+        configurations = np.array([q for q, _ in closed.states])
+        routine = ours.build(closed.problem, name, configurations).routine
+        for i, (_, expected) in enumerate(closed.states):
+            _compare(closed, name, "the paper's library", routine.matrix(i), expected)
+
+
+def _compare(closed: Closed, name: str, other: str, matrix: Array, expected: Array) -> None:
+    error = np.linalg.norm(matrix - expected) / np.linalg.norm(expected)
+    if not error <= TOLERANCE:
+        raise WrongResultError(
+            f"{closed.problem.robot.name}: {name} differs from {other} by {error:.1e}"
+        )
+
+
+def run(
+    cases: Iterable[ClusterCase],
+    seconds: float,
+    quick: bool,
+    say: Callable[[str], None],
+) -> tuple[list[ClusterResult], list[Growth]]:
+    """Measure cases, then the growth with links and contacts.
+
+    Parameters
+    ----------
+    seconds : per contender and measurement [s].
+    quick : end the growth at the third size.
+    """
+    results, growths = [], []
+    for case in cases:
+        say(f"{case.label}: compiling and measuring")
+        try:
+            results.append(measured(case, seconds))
+        except DelassusError as error:
+            results.append(ClusterResult(case, reason=str(error)))
+    for series in (CHAIN, ROWS):
+        say(f"growth of the {series.name}")
+        sizes = series.sizes[: 3 if quick else None]
+        growths.append(growth(series, sizes, None, _LONGEST_BUILD, seconds))
+    return results, growths
+
+
+def chosen(names: str | None) -> tuple[ClusterCase, ...]:
+    """Return the cases that a comma-separated list names; all if None.
+
+    Raises
+    ------
+    ValueError
+        For a name that is none of them.
+    """
+    by_name = {case.name: case for case in CLUSTER_CASES}
+    wanted = list(by_name) if names is None else names.split(",")
+    for name in wanted:
+        if name not in by_name:
+            raise ValueError(unknown("case", name, by_name))
+    return tuple(by_name[name] for name in wanted)
+
+
+def main() -> int:
+    """Run this part alone; return the exit status."""
+    from benchmarks.cluster_report import write
+
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.clusters",
+        description="Count and time robots with gears, belts and loops, and write clusters.md.",
+    )
+    parser.add_argument(
+        "--robots", metavar="NAME,...",
+        help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes")
+    parser.add_argument(
+        "--out", type=Path, default=FOLDER, metavar="FOLDER",
+        help="where the page goes (default: docs/benchmarks)",
+    )  # fmt: skip
+    arguments = parser.parse_args()
+    try:
+        cases = chosen(arguments.robots)
+    except ValueError as error:
+        print(f"--robots: {error}", file=sys.stderr)
+        return 2
+    seconds = 0.02 if arguments.quick else 0.1
+    try:
+        found = run(cases, seconds, arguments.quick, lambda text: print(text, flush=True))
+    except WrongResultError as error:
+        print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
+        return 1
+    for claim in write(*found, arguments.quick, arguments.out):
+        if claim.holds is False:
+            print(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
+    print(arguments.out / "clusters.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The verb `rotors`: a geared robot as an ordinary tree that any dynamics library takes."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from delassus_ros.algorithms.rotor_report import RotorReport, rotor_report
+from delassus_ros.cli import text
+from delassus_ros.cli.options import contacts_of, robot_of
+from delassus_ros.model.robot import JointKind
+
+
+def report(options: argparse.Namespace) -> str:
+    """Return the inertias and armatures that replace the rotors, and the usual ones' error."""
+    robot = robot_of(options)
+    contacts = contacts_of(options, robot)
+    found = rotor_report(robot, keep=[contact.frame for contact in contacts])
+    gone = len(robot.joints) - len(found.robot.joints)
+    if not gone:
+        return f"{robot.name}: no joint turns a rotor; it is an ordinary tree as it is"
+    parts = [
+        f"{robot.name}: without its {gone} rotors an ordinary tree that moves exactly like it",
+        "",
+        text.table(_armatures(found), numeric=(1, 2)),
+        "",
+        "Inertia of bodies about the origin of their frame, along its axes:",
+        text.table(_inertias(found), numeric=range(1, 11)),
+        "",
+        "Armatures in kg·m² (rotor inertia at the joint), mass in kg, mass × centre in kg·m,",
+        "inertia in kg·m². They need not be those of real bodies; enter all of them together.",
+    ]
+    if contacts:
+        error = found.usual_error(contacts)
+        names = ", ".join(contact.name for contact in contacts)
+        parts += ["", f"With g²J and locked rotors instead, G of {names} is off by {error:.2%}",
+                  "(largest ‖ΔG‖/‖G‖ of 20 random configurations)."]  # fmt: skip
+    else:
+        parts += ["", "Name contacts (--contact) to see how far off the usual g²J is."]
+    return "\n".join(parts)
+
+
+def _armatures(found: RotorReport) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [("joint", "armature", "usually g²J")]
+    for name, (exact, usual) in found.armatures.items():
+        rows.append((name, f"{exact:.9g}", f"{usual:.9g}"))
+    return rows
+
+
+def _inertias(found: RotorReport) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [
+        ("body moved by", "mass", "m·x", "m·y", "m·z", "xx", "yy", "zz", "xy", "xz", "yz")
+    ]
+    moved_by = {
+        body.name: "the floating base" if joint.kind is JointKind.ROOT else joint.name
+        for joint, body in zip(found.robot.joints, found.robot.bodies, strict=True)
+    }
+    for name, inertia in found.inertias.items():
+        i = inertia.rotational
+        numbers = [inertia.mass, *inertia.moment, *np.diag(i), i[0, 1], i[0, 2], i[1, 2]]
+        rows.append((moved_by[name], *(f"{value:.9g}" for value in numbers)))
+    return rows
