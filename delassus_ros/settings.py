@@ -8,10 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from delassus_ros.closure import Closure
 from delassus_ros.contacts import MOVING, Contact, ContactSet
-from delassus_ros.errors import ContactError, ProblemError, RobotError, unknown
+from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.robot import Base
+from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.problem import AXES, Axes, Problem
 
 DEFAULTS: Mapping[str, Any] = {
@@ -20,9 +22,17 @@ DEFAULTS: Mapping[str, Any] = {
     "axes": "contact",
     "rows": "active",
     "algorithm": "pv_osimr",
+    "fallback": "",
     "contacts.names": (),
     "armature.names": (),
     "armature.values": (),
+    "loops": "",
+    "reference.names": (),
+    "reference.values": (),
+    "orientation.source": "odometry",
+    "orientation.frame": "",
+    "orientation.world_frame": "odom",
+    "orientation.timeout": 0.1,
 }
 """Parameters that are not of a single contact."""
 CONTACT_DEFAULTS: Mapping[str, Any] = {
@@ -38,6 +48,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "base": ("floating", "fixed"),
     "axes": AXES,
     "rows": ("active", "all"),
+    "orientation.source": ("odometry", "imu"),
 }
 KINDS = ("point", "surface", "selection")
 CONTACT_CHOICES: Mapping[str, tuple[str, ...]] = {"kind": KINDS, "moving": MOVING}
@@ -56,6 +67,15 @@ class Settings:
     algorithm : name of the algorithm to begin with.
     contacts : the contacts, in the order of their rows.
     armature : rotor inertia by joint name [kg·m² or kg].
+    fallback : name of the algorithm that stands in for one that fails; empty for none.
+    loops : loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its
+        text; empty for none.
+    reference : joint positions [rad, m] on the branch on which the loops close.
+    orientation_source : ``"odometry"`` or ``"imu"``: where the orientation of a floating base
+        comes from with world axes.
+    orientation_frame : frame of that source; empty to go by its messages.
+    orientation_world_frame : frame along whose axes the rows are then.
+    orientation_timeout : age from which on an orientation is too old [s]; infinite for never.
     """
 
     robot_description: str
@@ -65,6 +85,13 @@ class Settings:
     algorithm: str
     contacts: ContactSet
     armature: Mapping[str, float]
+    fallback: str
+    loops: str
+    reference: Mapping[str, float]
+    orientation_source: str
+    orientation_frame: str
+    orientation_world_frame: str
+    orientation_timeout: float
 
     @classmethod
     def from_parameters(cls, given: Mapping[str, Any]) -> Settings:
@@ -73,11 +100,13 @@ class Settings:
         Raises
         ------
         ProblemError
-            For an unknown base, axes or rows.
+            For an unknown base, axes, rows or source of the orientation.
         ContactError
             If there is no contact, or one is not described in full; names the parameter.
         RobotError
-            If armature.names and armature.values do not belong together.
+            If armature.names and armature.values do not belong together, or those of reference.
+        InputError
+            If a time is negative or not a number.
         """
         values = {**DEFAULTS, **given}
         for name, choices in CHOICES.items():
@@ -95,7 +124,14 @@ class Settings:
             rows=values["rows"],
             algorithm=values["algorithm"],
             contacts=ContactSet(_contact(name, values) for name in values["contacts.names"]),
-            armature=_armature(values["armature.names"], values["armature.values"]),
+            armature=_by_joint("armature", values),
+            fallback=values["fallback"],
+            loops=values["loops"],
+            reference=_by_joint("reference", values),
+            orientation_source=values["orientation.source"],
+            orientation_frame=values["orientation.frame"],
+            orientation_world_frame=values["orientation.world_frame"],
+            orientation_timeout=_timeout("orientation.timeout", values),
         )
 
     def problem(self, urdf: str | bytes) -> Problem:
@@ -106,8 +142,7 @@ class Settings:
         RobotError, ContactError
             If the robot cannot be read or the contacts do not fit it.
         ProblemError
-            For world axes with a floating base, and for moving contacts: the orientation of the
-            base and the placements of contacts are not inputs of the node.
+            For moving contacts: their placements are not inputs of the node.
         """
         moving = [contact.name for contact in self.contacts if contact.moving != "nothing"]
         if moving:
@@ -116,16 +151,53 @@ class Settings:
                 "run time, which this version of the node has no input for; set it to 'nothing', "
                 "or use the library or an exported kernel"
             )
-        if self.axes == "world" and self.base == "floating":
-            raise ProblemError(
-                "axes 'world' with base 'floating' needs the orientation of the base, which "
-                "this version of the node has no input for; set axes to 'contact', or base to "
-                "'fixed'"
-            )
         # Bytes, as text that does not look like XML would be taken for the path of a file.
         text = urdf.encode() if isinstance(urdf, str) else urdf
-        robot = Robot.from_urdf(text, base=self.base, armature=self.armature)
+        robot = Robot.from_urdf(
+            text, base=self.base, armature=self.armature, loops=self.loops or None
+        )
         return Problem(robot, self.contacts, axes=self.axes)
+
+    def closure(self, problem: Problem) -> Closure | None:
+        """Return what finds the positions of joints that are not measured; None for open chains.
+
+        What it takes where the independent joints are measured is compiled, or found in the
+        cache.
+
+        Raises
+        ------
+        RobotError
+            If a loop does not close at the reference or is singular there, or if there is a
+            reference but no loop or coupling.
+        """
+        if not problem.robot.is_closed:
+            if self.reference:
+                raise RobotError(
+                    "parameter 'reference.names' is given, but robot "
+                    f"{problem.robot.name!r} has no loops or couplings; leave it out, or say "
+                    "with 'loops' what closes"
+                )
+            return None
+        closure = Closure(problem, self.reference)
+        closure.bind(closure.independent)
+        return closure
+
+    def orientation(self, problem: Problem) -> OrientationInput | None:
+        """Return the input for the orientation of the base; None where it does not matter.
+
+        Raises
+        ------
+        InputError
+            If orientation.frame does not exist or can move on the root link.
+        """
+        if problem.axes == "contact" or problem.robot.base == "fixed":
+            return None
+        return OrientationInput(
+            problem.robot,
+            self.orientation_frame,
+            self.orientation_world_frame,
+            self.orientation_timeout,
+        )
 
 
 def _contact(name: str, values: Mapping[str, Any]) -> Contact:
@@ -171,13 +243,24 @@ def _triple(contact: str, key: str, values: Mapping[str, Any]) -> list[float]:
     return triple
 
 
-def _armature(names: Sequence[str], values: Sequence[float]) -> dict[str, float]:
-    if len(names) != len(values):
+def _by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers that a pair of parameters gives to joints."""
+    joints: Sequence[str] = values[f"{name}.names"]
+    numbers: Sequence[float] = values[f"{name}.values"]
+    if len(joints) != len(numbers):
         raise RobotError(
-            f"parameter 'armature.names' has {len(names)} entries but 'armature.values' has "
-            f"{len(values)}; expected one value for each joint"
+            f"parameter '{name}.names' has {len(joints)} entries but '{name}.values' has "
+            f"{len(numbers)}; expected one value for each joint"
         )
-    if len(set(names)) != len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise RobotError(f"parameter 'armature.names' has joint {twice!r} more than once")
-    return {name: float(value) for name, value in zip(names, values, strict=True)}
+    if len(set(joints)) != len(joints):
+        twice = next(joint for i, joint in enumerate(joints) if joint in joints[:i])
+        raise RobotError(f"parameter '{name}.names' has joint {twice!r} more than once")
+    return {joint: float(number) for joint, number in zip(joints, numbers, strict=True)}
+
+
+def _timeout(name: str, values: Mapping[str, Any]) -> float:
+    """Return a time [s] of which 0 means that there is no end."""
+    value = float(values[name])
+    if not 0.0 <= value < np.inf:
+        raise InputError(f"parameter '{name}' is {value}; expected seconds, 0 for never")
+    return value or np.inf

@@ -29,7 +29,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.errors import DelassusError  # noqa: E402
-from delassus_ros.sim import demo, demo_urdf  # noqa: E402
+from delassus_ros.sim import ROBOTS, demo, demo_urdf  # noqa: E402
 from delassus_ros.sim.quadruped import QuadrupedSimulation  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -486,10 +486,11 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 # --- the demo itself --------------------------------------------------------------------------
 
 
-def test_whole_demo(start: Callable[..., Program]) -> None:
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    program = start(["-m", "delassus_ros.sim.demo"], DEMO_SECONDS="6")
+    program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS="6")
     assert program.finish() == 0, program.text
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     for size in (6, 9, 12):

@@ -210,7 +210,6 @@ def test_bad_contacts(graph, start, robot, q, names, status, reason, words) -> N
         ({"contacts__LF__moving": "pose"}, "'contacts.LF.moving' needs the placement of the con"),
         ({"algorithm": "denze"}, "unknown algorithm 'denze'; did you mean 'dense'?"),
         ({"base": "flying"}, "unknown base 'flying'"),
-        ({"axes": "world"}, "axes 'world' with base 'floating' needs the orientation"),
     ],
 )
 def test_what_cannot_be_configured_leaves_a_node_that_lives(graph, start, changes, words) -> None:
@@ -251,7 +250,7 @@ def test_a_fault_of_the_program_is_logged_and_leaves_a_node_that_lives(
     graph, start, monkeypatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.delassus_node.make_layout", lambda *_: 1 / 0)
+        patch.setattr("delassus_ros.node.computation.make_layout", lambda *_: 1 / 0)
         node = start()
     assert state_of(node) == "unconfigured"
     graph.wait_for_log("on_configure failed:")
@@ -325,15 +324,6 @@ def test_a_bad_description_is_followed_by_a_good_one(graph, start, urdf) -> None
     graph.until(lambda: state_of(node) == "active", "activation")
 
 
-def test_another_description_while_configured_is_announced(graph, start, urdf) -> None:
-    node = start(robot_description="")
-    graph.describe(urdf)
-    graph.until(lambda: state_of(node) == "active", "activation")
-    graph.describe(urdf.replace("delassus_quadruped", "other"))
-    graph.wait_for_log("another robot description has arrived")
-    assert state_of(node) == "active"
-
-
 # --- topics -----------------------------------------------------------------------------------
 
 
@@ -358,7 +348,7 @@ def test_the_newest_of_waiting_joint_states_is_computed(graph, start, robot, q) 
     assert [stamp_of(m) for m in answers] == sorted(stamp_of(m) for m in answers)
     # Every one is answered or accounted for, and nearly all waited while nobody spun.
     assert answers[-1].sequence - before.sequence == 10
-    superseded = node._configuration.pipeline.superseded
+    superseded = node._configuration.computation.pipeline.superseded
     assert len(answers) + superseded == 10
     assert superseded > 0
 
@@ -419,7 +409,7 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
         return endless
 
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.delassus_node.take", take)
+        patch.setattr("delassus_ros.node.stream.take", take)
         already = len(graph.matrices)
         graph.move(robot.joint_names, q)
         graph.until(lambda: len(graph.matrices) > already, "answer")
@@ -443,7 +433,7 @@ def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, 
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     already = len(graph.matrices)
-    node._on_joint_state(b"\x00\x01\x00\x00nonsense")
+    node._configuration.stream._on_joint_state(b"\x00\x01\x00\x00nonsense")
     graph.wait_for_log("a joint state cannot be read")
     assert len(graph.matrices) == already
     assert graph.ask(robot.joint_names, q).validity == OK

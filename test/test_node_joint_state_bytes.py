@@ -70,6 +70,28 @@ def test_only_what_changed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         reader.read(serialize_message(JointState(name=["b", "a"], position=[3.0, 4.0])))
 
 
+def test_publishers_take_turns_without_being_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = JointStateReader()
+    lists = [[f"{name}{k}" for name in "abc"[: k % 3 + 1]] for k in range(8)]
+    sent = [JointState(name=names, position=[0.5] * len(names)) for names in lists]
+    known = [reader.read(serialize_message(state)).names for state in sent]
+    monkeypatch.delattr(joint_state_bytes, "deserialize_message")
+    for number in range(3):
+        for state, names in zip(sent, known, strict=True):
+            state.position = [float(number)] * len(state.name)
+            read = reader.read(serialize_message(state))
+            assert read.names is names
+            assert list(read.values) == list(state.position)
+
+
+def test_only_a_few_lists_are_remembered() -> None:
+    reader = JointStateReader()
+    for k in range(50):
+        state = JointState(name=[f"joint{k}"], position=[float(k)])
+        assert list(reader.read(serialize_message(state)).values) == [float(k)]
+    assert len(reader._known) <= 8
+
+
 @pytest.mark.parametrize("big", [b"\x00\x00\x00\x00", b"\x00\x07\x00\x00"])
 def test_another_encapsulation_goes_the_long_way(monkeypatch, big: bytes) -> None:
     sent = serialize_message(JointState(name=["a"], position=[1.0]))

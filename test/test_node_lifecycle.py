@@ -37,6 +37,8 @@ from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.dense import Dense  # noqa: E402
 from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros.node.operation import SETTINGS  # noqa: E402
+from delassus_ros.settings import DEFAULTS  # noqa: E402
 
 # --- algorithm --------------------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ def test_lists_of_integers_are_lists_of_numbers(graph, start) -> None:
         armature__values=[1, 2],
     )
     assert state_of(node) == "active"
-    problem = node._configuration.problem
+    problem = node._configuration.computation.problem
     left, right = problem.contacts[:2]
     assert left.selection.tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
     assert right.placement.translation.tolist() == [0.0, 0.0, 1.0]
@@ -201,7 +203,9 @@ def entities(node: DelassusNode) -> tuple[list[str], ...]:
     )
 
 
-def test_lifecycle_walk_leaves_nothing_behind(graph, start, robot, q) -> None:
+def test_lifecycle_walk_leaves_nothing_behind(
+    graph, start, robot, q, monkeypatch, tmp_path_factory
+) -> None:
     node = start(autostart=False, rows="all")
     manager = Manager(graph)
     unconfigured = entities(node)
@@ -219,6 +223,7 @@ def test_lifecycle_walk_leaves_nothing_behind(graph, start, robot, q) -> None:
             layouts += 1
             graph.until(lambda n=layouts: len(graph.layouts) >= n, "layout")
             # Deactivated while a kernel is being built.
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("empty")))
             node.set_parameters([Parameter("algorithm", value="dense")])
             assert children() != set()
             assert manager.change(Transition.TRANSITION_DEACTIVATE)
@@ -251,7 +256,7 @@ def test_an_inactive_node_is_silent(graph, start, robot, q) -> None:
     # What was said while it was inactive stays unanswered.
     stamp = stamp_of(graph.ask(robot.joint_names, q))
     assert [stamp_of(m) for m in graph.matrices[already:]][-1] == stamp
-    assert node._configuration.pipeline.superseded == 0
+    assert node._configuration.computation.pipeline.superseded == 0
 
 
 def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q) -> None:
@@ -261,7 +266,10 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
         ("base", "fixed"),
         ("contacts.LF.kind", "surface"),
         ("contacts.names", ["LF"]),
-        ("robot_description", ""),
+        ("fallback", "dense"),
+        ("orientation.timeout", 1.0),
+        ("rate", 100.0),
+        ("realtime.priority", 1),
     ):
         result = node.set_parameters_atomically(
             [Parameter("algorithm", value="dense"), Parameter(name, value=value)]
@@ -306,7 +314,7 @@ def test_every_parameter_is_described(start) -> None:
     node = start(autostart=False)
     names = node.list_parameters([], 0).names
     own = [name for name in names if not name.startswith(("qos_overrides", "use_sim", "start_"))]
-    assert len(own) == 9 + 6 * len(FEET)
+    assert len(own) == 1 + len(DEFAULTS) + len(SETTINGS) + 6 * len(FEET)
     for name in own:
         assert node.describe_parameter(name).description, name
 

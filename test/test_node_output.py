@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.node.matrix_output import make_layout  # noqa: E402
-from delassus_ros.node.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.pipeline import Limits, Pipeline  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -52,6 +52,7 @@ class Bench:
             all_rows,
             lambda: NOW,
             lambda kind, text: self.warnings.append((kind, text)),
+            Limits(input_timeout=5.0),
         )
 
     def touch(self, *names: str, sec: int = 7) -> None:
@@ -101,9 +102,16 @@ def test_layout_says_what_the_rows_mean(solver) -> None:
 
 
 def test_layout_with_world_axes_names_the_root_link() -> None:
-    layout = make_layout(make_problem(axes="world", base="fixed"), Time())
+    layout = make_layout(make_problem(axes="world", base="fixed"), Time(), "odom")
     assert layout.axes == layout.AXES_WORLD
     assert layout.header.frame_id == "base"
+
+
+def test_layout_with_world_axes_of_a_floating_base_names_the_world() -> None:
+    layout = make_layout(make_problem(axes="world"), Time(), "odom")
+    assert layout.axes == layout.AXES_WORLD
+    assert layout.header.frame_id == "odom"
+    assert make_layout(make_problem(), Time(), "odom").header.frame_id == ""
 
 
 def test_layout_id_is_of_the_rows_and_not_of_the_time(solver) -> None:
@@ -128,9 +136,10 @@ def test_every_field_of_a_matrix(bench, solver, q) -> None:
     assert message.axes == DelassusMatrix.AXES_CONTACT
     assert message.validity == DelassusMatrix.VALIDITY_OK
     assert message.reasons == 0
-    assert message.conditioning == DelassusMatrix.CONDITIONING_UNKNOWN
-    assert (message.rank, message.structural_rank) == (-1, -1)
-    assert message.condition == -1.0
+    assert message.conditioning == DelassusMatrix.CONDITIONING_OK
+    assert (message.rank, message.structural_rank) == (5, 5)
+    eigenvalues = np.linalg.eigvalsh(expected.matrix)
+    assert message.condition == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-9)
     assert list(message.status) == [ActiveContacts.ACTIVE] * 2
     assert (message.damping_mode, message.damping) == (DelassusMatrix.DAMPING_NONE, 0.0)
     assert message.algorithm == "pv_osimr"
@@ -163,6 +172,8 @@ def test_no_active_contact_is_a_valid_empty_matrix(bench, q) -> None:
     message = bench.compute(q)
     assert message.validity == DelassusMatrix.VALIDITY_OK
     assert (len(message.matrix), list(message.row_offsets)) == (0, [0])
+    assert message.conditioning == DelassusMatrix.CONDITIONING_UNKNOWN
+    assert (message.rank, message.structural_rank, message.condition) == (0, 0, -1.0)
 
 
 def test_invalid_before_the_first_contacts(bench, q) -> None:

@@ -130,6 +130,27 @@ def test_bad_arguments_end_the_node_with_one_line(arguments, words) -> None:
         assert "Traceback" not in node.output
 
 
+@pytest.mark.parametrize("keys", [False, True])
+def test_without_security_where_it_is_enforced_the_node_says_so_in_a_line(tmp_path, keys) -> None:
+    """With a folder for its keys, it is the middleware that refuses, and not ROS."""
+    if keys:
+        (tmp_path / "enclaves" / "node").mkdir(parents=True)
+        for name in ("identity_ca.cert.pem", "cert.pem", "key.pem", "permissions_ca.cert.pem"):
+            (tmp_path / "enclaves" / "node" / name).write_text("nothing")
+        for name in ("governance.p7s", "permissions.p7s"):
+            (tmp_path / "enclaves" / "node" / name).write_text("nothing")
+    environment = {
+        "ROS_SECURITY_KEYSTORE": str(tmp_path),
+        "ROS_SECURITY_ENABLE": "true",
+        "ROS_SECURITY_STRATEGY": "Enforce",
+    }
+    with Child(["--enclave", "/node"], new_domain(), environment) as node:
+        assert node.wait() == 1
+        lines = [line for line in node.output.splitlines() if line.startswith("delassus_node: ")]
+        assert len(lines) == 1, node.output
+        assert "Traceback" not in node.output
+
+
 def test_a_parameter_file_that_mixes_numbers_ends_the_node_with_its_line(tmp_path) -> None:
     file = tmp_path / "mixed.yaml"
     file.write_text("/**:\n  ros__parameters:\n    armature: {values: [1, 2.5]}\n")

@@ -82,6 +82,45 @@ def test_priority_is_set_and_not_inherited() -> None:
     assert lines[1].startswith("True|7|real-time priority 7 (SCHED_FIFO)")
 
 
+def test_all_threads_follow_and_later_ones_do_not() -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    output = in_child(
+        """
+        import threading
+        stop = threading.Event()
+        first = threading.Thread(target=stop.wait)
+        first.start()
+        realtime.set_priority(7)
+        second = threading.Thread(target=stop.wait)
+        second.start()
+        def of(thread):
+            return os.sched_getscheduler(thread.native_id) & ~os.SCHED_RESET_ON_FORK
+        print(of(first) == os.SCHED_FIFO, of(second) == os.SCHED_OTHER)
+        realtime.set_priority(0)
+        print(of(first) == os.SCHED_OTHER)
+        stop.set()
+        """
+    )
+    assert output.splitlines() == ["True True", "True"]
+
+
+def test_a_thread_that_has_ended_is_no_failure(monkeypatch) -> None:
+    seen = []
+
+    def change(thread: int) -> None:
+        seen.append(thread)
+        if thread:
+            raise ProcessLookupError
+
+    realtime._each_thread(change)
+    assert seen[0] == 0
+    monkeypatch.setattr(realtime.Path, "iterdir", refuse(errno.EACCES))
+    seen.clear()
+    realtime._each_thread(change)
+    assert seen == [0]
+
+
 def test_back_to_normal_scheduling() -> None:
     if not may_use_fifo():
         pytest.skip("this user may not use SCHED_FIFO")
@@ -147,7 +186,12 @@ def test_processors_refused_by_the_system(monkeypatch) -> None:
 def test_processors_taken_away_by_a_cgroup(monkeypatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     calls = []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: calls.append(set(cpus)))
+
+    def note(thread: int, cpus: list[int]) -> None:
+        if not thread:
+            calls.append(set(cpus))
+
+    monkeypatch.setattr(os, "sched_setaffinity", note)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2})
     outcome = realtime.set_processors([2, 3])
     assert not outcome.done

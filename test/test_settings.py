@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 import robots
 import yaml
 
-from delassus_ros.errors import ContactError, DelassusError, ProblemError, RobotError
+from delassus_ros.errors import ContactError, DelassusError, InputError, ProblemError, RobotError
 from delassus_ros.settings import Settings
+from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 
@@ -86,8 +88,126 @@ def test_armature_reaches_the_robot() -> None:
 
 
 def test_world_axes_with_a_fixed_base() -> None:
-    problem = Settings.from_parameters(feet(base="fixed", axes="world")).problem(urdf())
+    settings = Settings.from_parameters(feet(base="fixed", axes="world"))
+    problem = settings.problem(urdf())
     assert (problem.axes, problem.robot.base) == ("world", "fixed")
+    assert settings.orientation(problem) is None
+
+
+def test_world_axes_with_a_floating_base_need_an_orientation() -> None:
+    settings = Settings.from_parameters(
+        feet(
+            axes="world", orientation__source="imu", orientation__frame="base",
+            orientation__world_frame="map", orientation__timeout=0.25,
+        )
+    )  # fmt: skip
+    problem = settings.problem(urdf())
+    assert [port.name for port in problem.inputs] == ["q", "base_orientation"]
+    assert (settings.orientation_source, settings.orientation_world_frame) == ("imu", "map")
+    source = settings.orientation(problem)
+    assert source is not None and source.timeout == 0.25
+    target = np.zeros(4)
+    assert "'odom'" in source.read((0, 0, 0, 1), 1, 2, target, world="odom").text
+    assert source.read((0, 0, 0, 1), 1, 2, target, frame="strange", world="map") is None
+
+
+def test_an_orientation_may_never_be_too_old() -> None:
+    settings = Settings.from_parameters(feet(axes="world", orientation__timeout=0))
+    source = settings.orientation(settings.problem(urdf()))
+    assert source is not None and source.timeout == np.inf
+
+
+def test_a_frame_that_moves_on_the_base_gives_no_orientation_of_it() -> None:
+    settings = Settings.from_parameters(feet(axes="world", orientation__frame="LF_FOOT"))
+    with pytest.raises(DelassusError, match="'LF_FOOT' can move on the root link"):
+        settings.orientation(settings.problem(urdf()))
+
+
+# --- closed loops -------------------------------------------------------------------------------
+
+SIDE_FILE = """
+couplings:
+  - {name: belt, joints: {LF_HFE: 1, LF_KFE: 2}, offset: 0.7}
+"""
+
+
+def test_open_chains_have_no_closure() -> None:
+    settings = Settings.from_parameters(feet())
+    assert settings.closure(settings.problem(urdf())) is None
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_loops_come_as_text_or_as_a_file(tmp_path: Path, as_file: bool) -> None:
+    path = tmp_path / "loops.yaml"
+    path.write_text(SIDE_FILE, encoding="utf-8")
+    settings = Settings.from_parameters(feet(loops=str(path) if as_file else SIDE_FILE))
+    problem = settings.problem(urdf())
+    assert [coupling.name for coupling in problem.robot.couplings] == ["belt"]
+    closure = settings.closure(problem)
+    assert closure is not None
+    assert len(closure.independent) == 11
+    measured = dict.fromkeys(closure.independent, 0.1)
+    result = closure.solve(measured)
+    q = dict(zip(problem.robot.joint_names, result.q, strict=True))
+    assert q["LF_HFE"] + 2 * q["LF_KFE"] + 0.7 == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_closure_of_the_independent_joints_is_compiled_before_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = Settings.from_parameters(feet(loops=SIDE_FILE))
+    closure = settings.closure(settings.problem(urdf()))
+    assert closure is not None
+    monkeypatch.setattr("delassus_ros.closure.closure.newton_for", None)
+    closure.bind(closure.independent)
+    closure.bind(closure.robot.joint_names)
+
+
+def test_the_reference_says_on_which_branch_loops_close() -> None:
+    text = demo_urdf("geared")
+    changes = {"reference__names": ["LIFT_CRANK", "LIFT_ROCKER"]}
+    found = []
+    for values in ([0.1, 0.1], [0, -3]):
+        settings = Settings.from_parameters(feet(**changes, reference__values=values))
+        problem = settings.problem(text)
+        closure = settings.closure(problem)
+        assert closure is not None
+        found.append(closure.reference[problem.robot.joint_names.index("LIFT_ROCKER")])
+    assert abs(found[0] - found[1]) > 1.0
+
+
+def test_a_reference_without_loops_is_refused() -> None:
+    settings = Settings.from_parameters(feet(reference__names=["LF_HAA"], reference__values=[0.1]))
+    with pytest.raises(RobotError, match="'reference.names' is given, but .* has no loops"):
+        settings.closure(settings.problem(urdf()))
+
+
+def test_a_reference_names_joints_of_the_robot() -> None:
+    settings = Settings.from_parameters(
+        feet(loops=SIDE_FILE, reference__names=["CRANK"], reference__values=[0.1])
+    )
+    with pytest.raises(RobotError, match="reference: unknown joint 'CRANK'"):
+        settings.closure(settings.problem(urdf()))
+
+
+@pytest.mark.parametrize(
+    ("loops", "words"),
+    [
+        ("/no/such/loops.yaml", "the loops file '/no/such/loops.yaml'"),
+        ("couplings:\n  - {name: belt, joints: {LF_HFE: 1, X: 2}}\n", "'X'"),
+        ("couplings: [\n", "is not YAML"),
+        ("loops:\n  - !!python/object:os.system {}\n", "the loops file"),
+    ],
+)
+def test_loops_that_cannot_be_read(loops: str, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        Settings.from_parameters(feet(loops=loops)).problem(urdf())
+
+
+def test_settings_can_be_sent_to_another_process() -> None:
+    settings = Settings.from_parameters(feet(loops=SIDE_FILE))
+    again = pickle.loads(pickle.dumps(settings))
+    assert again.problem(urdf()) == settings.problem(urdf())
 
 
 @pytest.mark.parametrize(
@@ -122,6 +242,10 @@ def test_world_axes_with_a_fixed_base() -> None:
             RobotError,
             "joint 'LF_HAA' more than once",
         ),
+        ({"reference__names": ["LF_HAA"]}, RobotError, "'reference.names' has 1 entries but"),
+        ({"orientation__source": "gps"}, ProblemError, "unknown orientation.source 'gps'"),
+        ({"orientation__timeout": -0.1}, InputError, "'orientation.timeout' is -0.1; expected"),
+        ({"orientation__timeout": np.nan}, InputError, "'orientation.timeout' is nan; expected"),
     ],
 )
 def test_bad_parameters(changes, error, words) -> None:
@@ -132,7 +256,6 @@ def test_bad_parameters(changes, error, words) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"axes": "world"}, "axes 'world' with base 'floating' needs the orientation"),
         (
             {"contacts__RH__moving": "pose"},
             "'contacts.RH.moving' needs the placement of the contact at run time",

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from delassus_ros.sim.stopping import StopRequest
+from delassus_ros.stopping import StopRequest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from small import contacts, problem, walker
 
-from delassus_ros import Contact, DelassusSolver, Problem
+from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import registry
 from delassus_ros.compiler import cache
+from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import CompilerError
 
@@ -200,3 +201,47 @@ def test_the_child_is_nice() -> None:
         assert niceness == expected
     finally:
         build.cancel()
+
+
+def leave_a_note(problem: Problem) -> None:
+    """What a build is asked to do besides: told apart by its robot."""
+    folder = os.environ["XDG_CACHE_HOME"]
+    with open(os.path.join(folder, "note"), "w", encoding="utf-8") as note:
+        note.write(f"{os.getpid()} {problem.robot.name}")
+
+
+def test_a_build_does_what_else_it_is_asked_to(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    build = BackgroundBuild(problem(), "pv_osimr", leave_a_note)
+    pid = build._process.pid
+    finished(build)
+    build.cancel()
+    assert (tmp_path / "note").read_text() == f"{pid} {problem().robot.name}"
+
+
+def test_what_is_built_is_in_the_cache_afterwards() -> None:
+    algorithm = algorithms.get("pv_osimr")
+    assert cached_kernel(problem(), algorithm) is None
+    build = BackgroundBuild(problem(), "pv_osimr")
+    payload = finished(build)
+    build.cancel()
+    assert cached_kernel(problem(), algorithm) == payload
+
+
+def test_a_build_is_not_kept_to_the_processors_of_its_parent() -> None:
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("needs two processors")
+    os.sched_setaffinity(0, [min(before)])
+    try:
+        build = BackgroundBuild(problem(), "pv_osimr")
+        deadline = time.monotonic() + 60.0
+        while build.poll() is None and time.monotonic() < deadline:
+            if os.sched_getaffinity(build._process.pid) >= before:
+                break
+            time.sleep(0.005)
+        else:
+            pytest.fail("the build stayed on the processor of its parent")
+        build.cancel()
+    finally:
+        os.sched_setaffinity(0, before)

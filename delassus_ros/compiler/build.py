@@ -68,6 +68,12 @@ def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -
     return kernel
 
 
+def cached_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes | None:
+    """Return the kernel as bytes if the disk cache has it; it is checked when it is loaded."""
+    key = _key(problem, algorithm)
+    return None if key is None else cache.load(key)
+
+
 def batch_kernel_for(
     problem: Problem, algorithm: TracedAlgorithm, use_cache: bool = True
 ) -> BatchKernel:

@@ -178,6 +178,8 @@ class _NumericBinding(BoundKernel):
             # Somebody else's code: whatever it raises, a control loop gets a status.
             self._report(error)
             return int(Status.FAILED)
+        if status == Status.OK and not np.isfinite(self.outputs["G"]).all():
+            return int(Status.NOT_FINITE)
         if self._index is not None and status == Status.OK:
             self._views[len(self._index[0])][...] = self.outputs["G"][self._index]
         return status

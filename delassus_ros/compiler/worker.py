@@ -1,18 +1,20 @@
 """A process of its own that builds one kernel, so that a control loop is not disturbed.
 
-``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name) on standard
-input and writes two packed parts on standard output: the kernel as bytes for
+``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name, function or
+None) on standard input and writes two packed parts on standard output: the kernel as bytes for
 ``DelassusSolver(prebuilt=…)``, and the text of the error, one of them empty.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -37,15 +39,22 @@ class BackgroundBuild:
     ----------
     problem : what to compute.
     algorithm : name of a traced algorithm; numeric back ends need no build.
+    warm : called with the problem in the child, to have it compile further things into the disk
+        cache; it is pickled.
     """
 
-    def __init__(self, problem: Problem, algorithm: str) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        algorithm: str,
+        warm: Callable[[Problem], object] | None = None,
+    ) -> None:
         self.algorithm = algorithm
         # Files, not pipes: a pipe would make the caller wait until the child reads.
         self._output = tempfile.TemporaryFile()
         self._errors = tempfile.TemporaryFile()
         with tempfile.TemporaryFile() as given:
-            given.write(pickle.dumps((problem, algorithm)))
+            given.write(pickle.dumps((problem, algorithm, warm)))
             given.seek(0)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "delassus_ros.compiler.worker"],
@@ -114,19 +123,29 @@ def _tail(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace").strip()
 
 
+def _take_all_processors() -> None:
+    """Run on any processor: those inherited may be reserved for a control loop."""
+    if hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
 def main() -> None:
     """Build what standard input asks for."""
+    _take_all_processors()
     os.nice(_NICENESS)
     # What plug-ins print while they are imported must not mix with the answer.
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    problem, name = pickle.load(sys.stdin.buffer)
+    problem, name, warm = pickle.load(sys.stdin.buffer)
     payload, failure = b"", ""
     try:
         algorithm = algorithms.get(name)
         if not isinstance(algorithm, TracedAlgorithm):
             raise CompilerError(f"algorithm {name!r} is a numeric back end: nothing to build")
         payload = serialized_kernel(problem, algorithm)
+        if warm is not None:
+            warm(problem)
     except DelassusError as error:
         failure = str(error)
     with answer:

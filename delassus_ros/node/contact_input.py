@@ -62,6 +62,15 @@ class ContactInput:
         self._status: Mapping[str, int] = {}
         self._arrived = 0
 
+    def restart(self, now: int) -> None:
+        """Let the present set count as new, as when the clock was set."""
+        if self._arrived:
+            self._arrived = now
+
+    def age(self, now: int) -> float:
+        """Return the time since the latest set arrived [s]; NaN if none has."""
+        return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
+
     def stale(self, now: int) -> Complaint | None:
         """Return what there is to say if the present set is too old, or None.
 

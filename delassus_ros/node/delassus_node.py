@@ -1,51 +1,32 @@
-"""The lifecycle node: connects topics and parameters with the pipeline."""
+"""The lifecycle node: its states, its parameters and its robot description."""
 
 from __future__ import annotations
 
-import copy
 import functools
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.lifecycle import (
-    LifecycleNode,
-    LifecyclePublisher,
-    LifecycleState,
-    TransitionCallbackReturn,
-)
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 
 from delassus_ros.errors import DelassusError, RobotError
 from delassus_ros.node import parameters
-from delassus_ros.node.algorithm_change import AlgorithmChange
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.description import DescriptionTopic
 from delassus_ros.node.exchange import refusal
 from delassus_ros.node.log_bridge import LogBridge
-from delassus_ros.node.matrix_output import make_layout
-from delassus_ros.node.pipeline import Pipeline
-from delassus_ros.node.queue import take
+from delassus_ros.node.operation import SETTINGS, Operation
+from delassus_ros.node.services import ListService
 from delassus_ros.node.throttle import Throttle
-from delassus_ros.problem import Problem
 from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
-# Room for a pause of 1 s at 1 kHz: what waits here is counted as superseded, what does not fit
-# is lost without a trace.
-_JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_MATRICES = QoSProfile(depth=10)
-
+_DESCRIPTION = "robot_description"
 
 _Transition = Callable[["DelassusNode", LifecycleState], TransitionCallbackReturn]
 
@@ -64,19 +45,6 @@ def _logged(transition: _Transition) -> _Transition:
     return logged
 
 
-@dataclass
-class _Configuration:
-    """What there is from configure to cleanup."""
-
-    description: str
-    problem: Problem
-    layout: Layout
-    pipeline: Pipeline
-    algorithm: AlgorithmChange
-    matrices: LifecyclePublisher
-    layouts: LifecyclePublisher
-
-
 class DelassusNode(LifecycleNode):
     """Publishes the Delassus matrix of each joint state while it is active.
 
@@ -87,24 +55,30 @@ class DelassusNode(LifecycleNode):
     ----------
     **options : further arguments of :class:`rclpy.node.Node`.
 
+    Attributes
+    ----------
+    stopping : returns whether the process is to end; may be set by who runs it.
+
     Raises
     ------
     rclpy.exceptions.ParameterException
-        If a parameter is given with a value of the wrong type.
+        If a parameter is given with a value of the wrong type or out of range.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
             "delassus_node", automatically_declare_parameters_from_overrides=True, **options
         )
-        self._configuration: _Configuration | None = None
-        self._inputs: list[Subscription] = []
+        self.stopping: Callable[[], bool] = lambda: not self.context.ok()
+        self._configuration: Configuration | None = None
+        self._accepted = ""  # parameter robot_description of what is computed
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
         parameters.declare(self)
         self._autostart: bool = self.get_parameter("autostart").value
-        self._description = DescriptionTopic(self, self._on_description)
+        self._description = DescriptionTopic(self, self._on_description, lambda: self.stopping())
+        self._list = ListService(self, self._computation)
         self.add_on_set_parameters_callback(self._check_parameters)
         self.add_post_set_parameters_callback(self._follow_parameters)
 
@@ -112,7 +86,7 @@ class DelassusNode(LifecycleNode):
         """With autostart, configure and activate as soon as there is a robot description."""
         if not self._autostart:
             return
-        if not (self.get_parameter("robot_description").value or self._description.text):
+        if not self._wanted_description():
             topic = self._description.topic
             self.get_logger().info(f"waiting for the robot description on {topic}")
         elif self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
@@ -141,23 +115,15 @@ class DelassusNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Subscribe, and publish from now on."""
         result = super().on_activate(state)
-        configuration = self._configured()
-        configuration.layouts.publish(configuration.layout)
-        # Latched: with the new subscription the last set comes again.
-        self._subscribe(ActiveContacts, "active_contacts", self._on_contacts, _LATCHED)
-        self._subscribe(JointState, "joint_states", self._on_joint_state, _JOINT_STATES, raw=True)
-        configuration.algorithm.follow()
-        sources = " and ".join(subscription.topic_name for subscription in self._inputs)
-        self.get_logger().info(f"active: from {sources} to {configuration.matrices.topic_name}")
+        self._configured().activate()
         return result
 
     @_logged
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop publishing; the kernel stays."""
-        self._deactivate()
-        pipeline = self._configured().pipeline
-        # The contacts may change unheard; activating brings the latched set again.
-        pipeline.forget_contacts()
+        configuration = self._configured()
+        configuration.deactivate()
+        pipeline = configuration.computation.pipeline
         self.get_logger().info(
             f"inactive: published {pipeline.published} matrices and {pipeline.refused} times "
             f"INVALID; {pipeline.superseded} joint states were superseded by newer ones"
@@ -176,6 +142,7 @@ class DelassusNode(LifecycleNode):
         self._unconfigure()
         self._autostart = False
         self._description.close()
+        self._list.close()
         return super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -183,9 +150,11 @@ class DelassusNode(LifecycleNode):
         self._unconfigure()
         return super().on_error(state)
 
-    def _configure(self) -> _Configuration:
+    def _configure(self) -> Configuration:
         start = time.perf_counter()
-        settings = Settings.from_parameters(parameters.values(self))
+        values = parameters.values(self)
+        settings = Settings.from_parameters(values)
+        operation = Operation.from_parameters(values)
         description = settings.robot_description or self._description.wait(_DESCRIPTION_LIMIT)
         if not description:
             topic = self._description.topic
@@ -196,132 +165,109 @@ class DelassusNode(LifecycleNode):
             )
         problem = settings.problem(description)
         solver = DelassusSolver(problem, settings.algorithm)
-        now = self.get_clock().now
-        layout = make_layout(problem, now().to_msg())
-        all_rows = settings.rows == "all"
-        pipeline = Pipeline(solver, layout, all_rows, lambda: now().nanoseconds, self._warn)
-        algorithm = AlgorithmChange(self, problem, pipeline)
-        self.get_logger().info(
-            f"{problem.robot.name}: {len(problem.robot.joint_names)} joints, "
-            f"{len(problem.contacts)} contacts ({problem.contacts.rows} rows), {_words(solver)}, "
-            f"ready in {time.perf_counter() - start:.2f} s"
+        fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
+        computation = Computation.make(
+            settings, description, solver, fallback, operation.limits, self.get_clock(), self._warn
         )
-        # Last, and both or none: nobody else would destroy them.
-        with ExitStack() as undo:
-            matrices = self._publisher(DelassusMatrix, "~/delassus", _MATRICES)
-            undo.callback(self.destroy_lifecycle_publisher, matrices)
-            layouts = self._publisher(Layout, "~/layout", _LATCHED)
-            undo.pop_all()
-        return _Configuration(description, problem, layout, pipeline, algorithm, matrices, layouts)
+        self.get_logger().info(
+            f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
+        )
+        self._accept_description()
+        return Configuration(
+            self,
+            self._warn,
+            operation,
+            computation,
+            self._accept_description,
+            self._keep_description,
+        )
 
-    def _configured(self) -> _Configuration:
+    def _configured(self) -> Configuration:
         if self._configuration is None:
             raise RuntimeError("the node is not configured")
         return self._configuration
 
-    def _deactivate(self) -> None:
-        while self._inputs:
-            self.destroy_subscription(self._inputs.pop())
-        if self._configuration is not None:
-            self._configuration.algorithm.close()
+    def _computation(self) -> Computation | None:
+        return None if self._configuration is None else self._configuration.computation
 
     def _unconfigure(self) -> None:
-        self._deactivate()
-        if self._configuration is not None:
-            self.destroy_lifecycle_publisher(self._configuration.matrices)
-            self.destroy_lifecycle_publisher(self._configuration.layouts)
-        self._configuration = None
+        configuration, self._configuration = self._configuration, None
+        if configuration is not None:
+            configuration.close()
 
-    def _publisher(self, kind: type, topic: str, qos: QoSProfile) -> LifecyclePublisher:
-        options = QoSOverridingOptions.with_default_policies()
-        publisher: LifecyclePublisher = self.create_lifecycle_publisher(
-            # A copy, as rclpy writes overrides into what it is given.
-            kind,
-            topic,
-            copy.copy(qos),
-            qos_overriding_options=options,
-        )
-        return publisher
+    # The robot description.
 
-    def _subscribe(
-        self,
-        kind: type,
-        topic: str,
-        callback: Callable[[Any], None],
-        qos: QoSProfile,
-        raw: bool = False,
-    ) -> None:
-        options = QoSOverridingOptions.with_default_policies()
-        self._inputs.append(
-            self.create_subscription(
-                kind, topic, callback, copy.copy(qos), qos_overriding_options=options, raw=raw
-            )
-        )
-
-    # Topics.
-
-    def _on_joint_state(self, message: bytes) -> None:
-        configuration = self._configured()
-        superseded = 0
-        # What waits behind this message is newer; the last one counts. Not more than the queue
-        # holds, as a fast publisher would never let it run empty.
-        for _ in range(_JOINT_STATES.depth):
-            newer = take(self._inputs[-1])
-            if newer is None:
-                break
-            message = newer
-            superseded += 1
-        if superseded:
-            configuration.pipeline.supersede(superseded)
-        try:
-            answer = configuration.pipeline.answer(message)
-        except RuntimeError as error:
-            self._warn("bytes", f"a joint state cannot be read: {error}")
-            return
-        try:
-            configuration.matrices.publish(answer)
-        except RuntimeError:
-            # A signal may shut ROS down at any time; then nobody misses this message.
-            if self.context.ok():
-                raise
-
-    def _on_contacts(self, message: ActiveContacts) -> None:
-        self._configured().pipeline.set_contacts(message)
+    def _wanted_description(self) -> str:
+        return self.get_parameter(_DESCRIPTION).value or self._description.text
 
     def _on_description(self) -> None:
         if self._autostart:
             self.start()
-        elif self._configuration is not None and not self.get_parameter("robot_description").value:
-            if self._configuration.description != self._description.text:
-                self.get_logger().warning(
-                    "another robot description has arrived; it is used when the node is cleaned "
-                    "up and configured again"
-                )
+        else:
+            self._follow_description()
+
+    def _follow_description(self) -> None:
+        """Change to the wanted robot description, if it is another one."""
+        configuration, wanted = self._configuration, self._wanted_description()
+        if configuration is None or not wanted:
+            return
+        if wanted == configuration.computation.description:
+            configuration.description.close()
+            self._accept_description()
+        else:
+            settings = Settings.from_parameters(parameters.values(self))
+            configuration.description.follow(wanted, settings)
+
+    def _accept_description(self) -> None:
+        self._accepted = self.get_parameter(_DESCRIPTION).value
+
+    def _keep_description(self, reason: str) -> None:
+        """Say why another description cannot be used, and set the parameter back."""
+        robot = self._configured().computation.problem.robot.name
+        self.get_logger().error(f"cannot change the robot description, {robot} goes on: {reason}")
+        if self.get_parameter(_DESCRIPTION).value != self._accepted:
+            self.set_parameters([Parameter(_DESCRIPTION, value=self._accepted)])
 
     # Parameters.
 
     def _check_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         """Refuse all changes if one of them cannot be made."""
-        problem = self._configuration.problem if self._configuration is not None else None
-        for change in changes:
-            if change.name == "algorithm":
-                reason = refusal(change.value, problem)
-            else:
-                reason = parameters.refusal(change.name, change.value, problem is not None)
-            if reason is not None:
-                return SetParametersResult(successful=False, reason=reason)
-        return SetParametersResult(successful=True)
+        present = parameters.values(self)
+        configured = self._configuration is not None
+        reason = parameters.refusal(present, changes, configured)
+        wanted = {change.name: change.value for change in changes}
+        if reason is None and wanted.keys() & {"algorithm", _DESCRIPTION}:
+            reason = self._refusal({**present, **wanted}, _DESCRIPTION in wanted)
+        return SetParametersResult(successful=reason is None, reason=reason or "")
+
+    def _refusal(self, wanted: dict[str, Any], described: bool) -> str | None:
+        """Return why algorithm and robot description do not go together, or None if they do."""
+        configuration = self._configuration
+        if configuration is None:
+            return refusal(wanted["algorithm"], None)
+        problem = configuration.computation.problem
+        if described:
+            description = wanted[_DESCRIPTION] or self._description.text
+            if not description:
+                topic = self._description.topic
+                return f"'robot_description' is empty, and nothing has come on {topic}"
+            try:
+                problem = Settings.from_parameters(wanted).problem(description)
+            except DelassusError as error:
+                return f"'robot_description' cannot be used: {error}"
+        return refusal(wanted["algorithm"], problem)
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:
         names = {change.name for change in changes}
         if "contacts.names" in names:
             parameters.declare_contacts(self)
-        if "algorithm" in names and self._configuration is not None and self._inputs:
-            self._configuration.algorithm.follow()
-
-
-def _words(solver: DelassusSolver) -> str:
-    """Return the algorithm with the number of its operations, where they can be counted."""
-    if solver.operations is None:
-        return solver.algorithm
-    return f"{solver.algorithm}, {solver.operations.total} operations"
+        configuration = self._configuration
+        if configuration is None:
+            return
+        if names & SETTINGS.keys():
+            configuration.set_operation(Operation.from_parameters(parameters.values(self)))
+        if _DESCRIPTION in names:
+            self._follow_description()
+        # A robot to come brings its algorithm with it.
+        elif "algorithm" in names and configuration.stream.active:
+            configuration.algorithm.follow()

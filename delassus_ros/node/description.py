@@ -22,16 +22,20 @@ class DescriptionTopic:
     ----------
     node : the node to subscribe with.
     arrived : called with every new description.
+    stopping : returns whether the process is to end, so that nothing is worth waiting for.
 
     Attributes
     ----------
     text : the latest URDF text; empty before the first.
     """
 
-    def __init__(self, node: Node, arrived: Callable[[], object]) -> None:
+    def __init__(
+        self, node: Node, arrived: Callable[[], object], stopping: Callable[[], bool]
+    ) -> None:
         self.text = ""
         self._node = node
         self._arrived = arrived
+        self._stopping = stopping
         self._subscription = node.create_subscription(
             String,
             "robot_description",
@@ -55,7 +59,7 @@ class DescriptionTopic:
             message = take(self._subscription)
             if message is not None:
                 self.text = message.data
-            elif time.monotonic() > deadline or not self._node.context.ok():
+            elif time.monotonic() > deadline or self._stopping():
                 break
             else:
                 time.sleep(_POLL)

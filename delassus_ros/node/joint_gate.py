@@ -69,7 +69,8 @@ class JointGate:
 
     Attributes
     ----------
-    merging : the last joint state was a part, so that one cannot stand for those before it.
+    heard : when the last joint state with any of the joints came [ns]; None before the first.
+    last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
 
     Raises
     ------
@@ -131,12 +132,12 @@ class JointGate:
         self._stamps, self._arrived = np.zeros((2, n), dtype=np.int64)
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
-        self._jumped = Reason.NONE
-        self.merging = False
-        self._heard: int | None = None
+        self._jumped, self._jump_text = Reason.NONE, ""
+        self._incomplete: int | None = None
+        self.heard: int | None = None
         self._since = now
         self._silent = False
-        self._last_stamp = 0
+        self.last_stamp = 0
 
     def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
         """Take the next joint state.
@@ -152,14 +153,14 @@ class JointGate:
         part = self._part
         if names is not part.names:
             part = self._part = self._look_up(names)
-        self._heard, self._silent = now, False
+        if not part.is_foreign:
+            self.hear(now)
         if part.refusal is not None:
             return self._refuse(stamp, now, part.refusal.reason, part.refusal.text)
         if len(values) != part.count:
             return self._refuse(stamp, now, *part.size_mismatch(len(values)))
         if not part.is_complete:
             return self._merge(part, stamp, values, now, q)
-        self.merging = False
         # The places are in range; mode="clip" spares take() a buffer for the output.
         values.take(part.places, out=q, mode="clip")
         # NaN and infinity stay in a sum, which is much cheaper than asking for each.
@@ -167,33 +168,47 @@ class JointGate:
             return self._refuse(stamp, now, *part.not_finite(q))
         age = now - stamp
         if 0 < part.last <= stamp and -self._max_skew <= age <= self._timeout:
-            part.last = self._last_stamp = stamp
+            part.last = self.last_stamp = stamp
             verdict = self._verdict
             verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
             verdict.reasons, verdict.text = Reason.NONE, ""
             return verdict
         return self._pass(stamp, now, *self._jump(part, stamp))
 
+    @property
+    def merging(self) -> bool:
+        """Not all joint states are whole, of late: none can stand for those before it."""
+        if self._incomplete is None or self.heard is None:
+            return self._incomplete is not None
+        return self.heard - self._incomplete <= self._timeout
+
+    def hear(self, now: int) -> None:
+        """Note that a joint state has come, so that silence begins anew."""
+        self.heard, self._silent = now, False
+
     def watch(self, now: int) -> Verdict | None:
         """Return what to say about silence, once for each; None if there is none.
 
         To be called a few times per timeout.
         """
-        since = self._since if self._heard is None else self._heard
+        since = self._since if self.heard is None else self.heard
         if now < since:
             # The clock was set back: as long as that was is no silence.
             self._since = now
-            if self._heard is not None:
-                self._heard = now
+            if self.heard is not None:
+                self.heard = now
             return None
         if self._silent or not now - since > self._timeout:
             return None
         self._silent = True
-        what = "no joint state" if self._heard is None else "no joint state any more"
-        reason = Reason.NO_JOINT_STATE if self._heard is None else Reason.INPUT_STALE
-        return self._refuse(
-            self._last_stamp, now, reason, f"{what} for {1e-9 * (now - since):.3g} s"
-        )
+        what = "no joint state" if self.heard is None else "no joint state any more"
+        if self._part.is_foreign:
+            what += " with joints of the robot"
+        reason = Reason.NO_JOINT_STATE if self.heard is None else Reason.INPUT_STALE
+        text = f"{what} for {1e-9 * (now - since):.3g} s"
+        if self._part.is_foreign:
+            text += f"; what comes has {listed('', self._part.names)}"
+        return self._refuse(self.last_stamp, now, reason, text)
 
     def _look_up(self, names: Sequence[str]) -> JointNames:
         key = tuple(names)
@@ -209,19 +224,19 @@ class JointGate:
     def _merge(self, part: JointNames, stamp: int, values: Array, now: int, q: Array) -> Verdict:
         """Take a part of the joints."""
         joints = self._joints
+        self._incomplete = now
         if part.is_foreign:
             return self._say(
                 Gate.WAITING, stamp, now, Reason.NONE,
                 f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
             )  # fmt: skip
-        self.merging = True
         taken = values[part.places]
         if not np.isfinite(taken).all():
             self._fresh[part.targets] = False
             return self._refuse(stamp, now, *part.not_finite(taken))
         reason, text = self._jump(part, stamp)
         if reason:
-            self._jumped |= reason
+            self._jumped, self._jump_text = reason, text
             # What came before the jump is from another time.
             self._fresh[self._stamps > stamp + self._max_skew] = False
         self._values[part.targets] = taken
@@ -244,7 +259,8 @@ class JointGate:
             )  # fmt: skip
         q[...] = self._values
         self._fresh[...] = False
-        reason, self._jumped = self._jumped, Reason.NONE
+        reason, text = self._jumped, self._jump_text
+        self._jumped, self._jump_text = Reason.NONE, ""
         return self._pass(oldest, now, reason, text)
 
     def _wait(self, stamp: int, now: int) -> Verdict:
@@ -276,7 +292,7 @@ class JointGate:
                 Gate.READY, 0, now, reasons | Reason.STAMP_INVALID,
                 "joint states have no stamp: age and order cannot be told",
             )  # fmt: skip
-        self._last_stamp = stamp
+        self.last_stamp = stamp
         age = now - stamp
         if now > 0 and age > self._timeout:
             return self._refuse(

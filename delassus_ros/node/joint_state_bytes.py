@@ -13,6 +13,7 @@ _STAMP = struct.Struct("<iI")
 _STAMP_AT = 4  # after the encapsulation
 _PREFIX_AT = _STAMP_AT + _STAMP.size
 _DOUBLE = np.dtype("<f8")
+_MOST_KNOWN = 8  # publishers of parts of a robot's joints
 _PLAIN_CDR = b"\x00\x01\x00\x00"  # little-endian; what else there is goes the long way
 
 
@@ -34,19 +35,27 @@ class JointPositions:
         self.values = np.empty(0)
 
 
+class _Known:
+    """A joint state as it came before: what its bytes begin with, and where its positions are."""
+
+    __slots__ = ("end", "prefix", "prefix_end", "start", "state")
+
+    def __init__(self, prefix: bytes, start: int, end: int, state: JointPositions) -> None:
+        self.prefix, self.prefix_end = prefix, _PREFIX_AT + len(prefix)
+        self.start, self.end, self.state = start, end, state
+
+
 class JointStateReader:
     """Reads positions from the bytes of sensor_msgs/JointState.
 
-    One message mostly differs from the one before in its stamp and values alone. As long as the
-    bytes in between (frame, names, number of positions) stay the same, only stamp and
-    positions are read, which takes a fraction of the time. Everything else is left to
-    :func:`rclpy.serialization.deserialize_message`.
+    One message of a publisher mostly differs from the one before in its stamp and values alone.
+    As long as the bytes in between (frame, names, number of positions) are those of a message
+    that has come before, only stamp and positions are read, which takes a fraction of the time.
+    Everything else is left to :func:`rclpy.serialization.deserialize_message`.
     """
 
     def __init__(self) -> None:
-        self._state = JointPositions()
-        self._prefix: bytes | None = None
-        self._prefix_end = self._start = self._end = 0
+        self._known: list[_Known] = []
 
     def read(self, data: bytes) -> JointPositions:
         """Return the positions; overwritten by the next.
@@ -60,22 +69,20 @@ class JointStateReader:
         RuntimeError
             If the bytes are no joint state.
         """
-        if (
-            data[_PREFIX_AT : self._prefix_end] != self._prefix
-            or data[:_STAMP_AT] != _PLAIN_CDR
-            or len(data) < self._end
-        ):
-            return self._learn(data)
-        state = self._state
-        state.sec, state.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
-        state.values = np.frombuffer(data, _DOUBLE, state.values.size, self._start)
-        return state
+        for known in self._known:
+            if data[_PREFIX_AT : known.prefix_end] == known.prefix:
+                if data[:_STAMP_AT] != _PLAIN_CDR or len(data) < known.end:
+                    break
+                state = known.state
+                state.sec, state.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
+                state.values = np.frombuffer(data, _DOUBLE, state.values.size, known.start)
+                return state
+        return self._learn(data)
 
     def _learn(self, data: bytes) -> JointPositions:
         """Read the whole message, and where its positions are."""
-        self._prefix = None
         message = deserialize_message(data, JointState)
-        self._state = state = JointPositions()
+        state = JointPositions()
         state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
         state.names, state.values = list(message.name), np.array(message.position)
         end = _after_string(_PREFIX_AT, message.header.frame_id)
@@ -88,8 +95,11 @@ class JointStateReader:
         # Compared with what was read, so that another layout than the expected one is noticed.
         found = data[start : start + len(positions)] == positions
         if positions and found and data[:_STAMP_AT] == _PLAIN_CDR and sys.byteorder == "little":
-            self._prefix, self._prefix_end = data[_PREFIX_AT:end], end
-            self._start, self._end = start, start + len(positions)
+            prefix = data[_PREFIX_AT:end]
+            # A prefix may come again with bytes that were read the long way.
+            others = [known for known in self._known if known.prefix != prefix]
+            del others[_MOST_KNOWN - 1 :]
+            self._known = [_Known(prefix, start, start + len(positions), state), *others]
         return state
 
 

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 
 import rclpy
 from rclpy.exceptions import NameValidationException, ParameterException
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import ok, try_shutdown
 
 from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.stopping import StopRequest
+
+RCLError = rclpy_implementation.RCLError
 
 _HELP = """\
 usage: delassus_node [--ros-args ...]
@@ -21,8 +26,14 @@ Publishes the Delassus matrix G = J inv(M) J^T of a robot for each of its joint 
 subscribes  joint_states       sensor_msgs/JointState
             active_contacts    delassus_msgs/ActiveContacts (latched)
             robot_description  std_msgs/String (latched), unless given as a parameter
+            odometry or imu    nav_msgs/Odometry, sensor_msgs/Imu: with axes "world" and a
+                               floating base
 publishes   ~/delassus         delassus_msgs/DelassusMatrix
             ~/layout           delassus_msgs/Layout (latched)
+            ~/summary          delassus_msgs/Summary: its numbers, for plotters
+            /diagnostics       diagnostic_msgs/DiagnosticArray
+answers     ~/compute          delassus_msgs/Compute: the matrix at other joint positions
+            ~/list_algorithms  delassus_msgs/ListAlgorithms
 
 It is a lifecycle node; the parameter autostart configures and activates it by itself.
 config/quadruped.yaml explains every parameter; of a running node,
@@ -40,24 +51,24 @@ def main(args: Sequence[str] | None = None) -> int:
         return 0
     if not hasattr(Node, "add_post_set_parameters_callback"):
         return _fail("this rclpy is too old; ROS 2 Jazzy or newer is needed")
-    try:
-        rclpy.init(args=arguments)
-    except RuntimeError as error:
-        # A parameter file or an argument that rcl cannot read.
-        return _fail(str(error))
-    try:
-        _run(DelassusNode())
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return 0
-    except (ParameterException, NameValidationException) as error:
-        return _fail(str(error))
-    except RuntimeError:
-        # A signal shuts ROS down also in the middle of a callback, which then may fail in many
-        # ways. All other errors are real ones.
-        if ok():
-            raise
-    finally:
-        try_shutdown()
+    with StopRequest() as stop:
+        try:
+            # What rclpy does on a signal would pull the context away from under the executor.
+            rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+        except RuntimeError as error:
+            # A parameter file or an argument that rcl cannot read.
+            return _fail(str(error))
+        try:
+            node = DelassusNode()
+        except (ParameterException, NameValidationException, RCLError) as error:
+            # RCLError: the middleware refuses, as it has not the keys that ROS_SECURITY_* asks
+            # for, say.
+            try_shutdown()
+            return _fail(str(error))
+        try:
+            _run(node, stop)
+        finally:
+            try_shutdown()
     return 0
 
 
@@ -79,15 +90,15 @@ def make_executor(node: Node) -> Executor:
     return EventsExecutor()
 
 
-def _run(node: DelassusNode) -> None:
-    """Run the node until ROS is shut down; then destroy it."""
+def _run(node: DelassusNode, stop: StopRequest) -> None:
+    """Run the node until it is told to stop; then destroy it."""
+    node.stopping = lambda: stop.requested
     executor = make_executor(node)
     try:
         executor.add_node(node)
         node.start()
-        # Not spin(): that of the events executor does not return when the process is told to
-        # stop.
-        while ok():
+        # Not spin(), which would not look at the request.
+        while ok() and not stop.requested:
             executor.spin_once(timeout_sec=0.25)
     finally:
         # In this order: an events executor that is destroyed with a node still in it aborts.

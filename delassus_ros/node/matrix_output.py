@@ -12,20 +12,27 @@ from geometry_msgs.msg import Pose
 from rclpy.serialization import serialize_message
 
 from delassus_ros.bound_solver import Solution
+from delassus_ros.conditioning import Conditioning, Damping, Examination
 from delassus_ros.model import Transform
-from delassus_ros.node.joint_state_bytes import JointPositions
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 
 
-def make_layout(problem: Problem, stamp: Time) -> Layout:
-    """Return the message that says what the rows of the matrices mean."""
+def make_layout(problem: Problem, stamp: Time, world_frame: str = "") -> Layout:
+    """Return the message that says what the rows of the matrices mean.
+
+    Parameters
+    ----------
+    problem : has the rows.
+    stamp : of the message.
+    world_frame : what the world is called where a floating base's rows are along its axes.
+    """
     robot, contacts = problem.robot, problem.contacts
     layout = Layout()
     layout.header.stamp = stamp
-    layout.header.frame_id = axes_frame(problem)
+    layout.header.frame_id = axes_frame(problem, world_frame)
     layout.robot = robot.name
     layout.base = robot.base
     layout.contacts = list(contacts.names)
@@ -54,18 +61,24 @@ def _pose(placement: Transform) -> Pose:
     return pose
 
 
-def axes_frame(problem: Problem) -> str:
+def axes_frame(problem: Problem, world_frame: str = "") -> str:
     """Return the frame along whose axes the rows are; empty with axes ``"contact"``.
 
     A fixed base has its root link welded to the world, so that the link's axes are the
     world's, and its name is one that tf knows.
     """
-    return "" if problem.axes == "contact" else next(iter(problem.robot.frames))
+    if problem.axes == "contact":
+        return ""
+    if problem.robot.base == "floating":
+        return world_frame
+    return next(iter(problem.robot.frames))
 
 
 _CHANGING = {
     "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
     "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
+    "condition": {"condition": "d"},
+    "damping": {"damping": "d"},
     "times": {"compute_time": "d", "input_age": "d"},
 }
 """Numbers that differ from one matrix to the next, the matrix itself apart."""
@@ -75,13 +88,14 @@ _MOST_WIRES = 256
 
 
 class _Wire:
-    """The bytes of a message, and the matrix in them."""
+    """The bytes of a message, the matrix in them and the damping that they tell."""
 
     def __init__(self, message: DelassusMatrix) -> None:
         m = message.row_offsets[-1]
         message.matrix = array.array("d", bytes(8 * m * m))
         self.data = SerializedMessage(message, _CHANGING, ("matrix",))
         self.matrix = self.data.arrays["matrix"].reshape(m, m)
+        self.damping = message.damping
 
 
 class MatrixOutput:
@@ -102,7 +116,9 @@ class MatrixOutput:
         self._valid = _message_of(layout)
         self._invalid = _message_of(layout)
         self._contacts_stamp = (0, 0)
-        self._reasons, self._degraded = Reason.NONE, False
+        self._state = (
+            Reason.NONE, False, Conditioning.UNKNOWN, -1, -1, Damping.NONE
+        )  # fmt: skip
         # Contacts come and go, so what was made for some of them is kept for the next time.
         self._made: dict[tuple[object, ...], _Wire] = {}
         self._wire: _Wire | None = None
@@ -133,50 +149,71 @@ class MatrixOutput:
 
     def matrix(
         self,
-        state: JointPositions,
+        stamp: int,
         solution: Solution,
+        seen: Examination,
         reasons: Reason,
         degraded: bool,
         input_age: float,
     ) -> bytes:
-        """Return the serialized message of a solution; only its numbers are written anew."""
-        if reasons != self._reasons or degraded != self._degraded:
-            self._reasons, self._degraded = reasons, degraded
+        """Return the serialized message of a solution; only its numbers are written anew.
+
+        Parameters
+        ----------
+        stamp : of the joint positions [ns].
+        solution : tells the time that it took.
+        seen : its examination; has the matrix to publish.
+        reasons, degraded : as published.
+        input_age : age of the joint positions [s]; NaN if it cannot be told.
+        """
+        state = (
+            reasons, degraded, seen.conditioning, seen.rank, seen.structural_rank,
+            seen.damping_mode,
+        )  # fmt: skip
+        if state != self._state:
+            self._state = state
             self._wire = None
         wire = self._wire or self._find_wire()
         self.sequence += 1
         data = wire.data
-        data.set("stamp", state.sec, state.nanosec)
+        data.set("stamp", *divmod(stamp, 1_000_000_000))
         data.set("number", self.sequence, *self._contacts_stamp)
+        data.set("condition", seen.condition)
+        if seen.damping != wire.damping:
+            wire.damping = seen.damping
+            data.set("damping", seen.damping)
         data.set("times", solution.compute_time, input_age)
-        wire.matrix[...] = solution.matrix
+        wire.matrix[...] = seen.matrix
         return data.to_bytes()
 
     def _find_wire(self) -> _Wire:
         """Return what was made for the present fields, or make it."""
         message = self._valid
         key = (
-            tuple(message.contacts), tuple(message.status), message.algorithm,
-            self._reasons, self._degraded,
+            tuple(message.contacts), tuple(message.status), message.algorithm, self._state
         )  # fmt: skip
         wire = self._made.get(key)
         if wire is None:
             if len(self._made) >= _MOST_WIRES:
                 self._made.clear()
-            message.reasons = int(self._reasons)
+            reasons, degraded, conditioning, rank, structural_rank, damping_mode = self._state
+            message.reasons = int(reasons)
             message.validity = (
-                DelassusMatrix.VALIDITY_DEGRADED if self._degraded else DelassusMatrix.VALIDITY_OK
+                DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
             )
+            message.conditioning, message.damping_mode = int(conditioning), int(damping_mode)
+            message.rank, message.structural_rank = rank, structural_rank
             wire = self._made[key] = _Wire(message)
         self._wire = wire
         return wire
 
-    def invalid(self, state: JointPositions, reasons: Reason, input_age: float) -> bytes:
-        """Return the serialized message that there is no matrix."""
+    def invalid(self, stamp: int, reasons: Reason, input_age: float) -> bytes:
+        """Return the serialized message that there is no matrix; the stamp is in ns."""
         message = self._invalid
         self.sequence += 1
         message.sequence = self.sequence
-        message.header.stamp = Time(sec=state.sec, nanosec=state.nanosec)
+        sec, nanosec = divmod(stamp, 1_000_000_000)
+        message.header.stamp = Time(sec=sec, nanosec=nanosec)
         message.reasons = int(reasons)
         message.input_age = input_age
         data: bytes = serialize_message(message)

@@ -36,13 +36,29 @@ class Applicability:
     reason: str
 
 
+def reason_against(name: str, problem: Problem) -> str | None:
+    """Return why a registered algorithm cannot solve a problem, or None if it can.
+
+    Raises
+    ------
+    AlgorithmError
+        For an unknown algorithm.
+    """
+    algorithm = algorithms.get(name)
+    try:
+        return algorithm.supports(problem)
+    except Exception as error:
+        # A plug-in is somebody else's code: whatever it raises, the node goes on.
+        return f"it cannot say: {type(error).__name__}: {error}"
+
+
 def list_algorithms(problem: Problem | None) -> list[Applicability]:
     """Return all algorithms by name, with the reason where one does not apply.
 
     Those whose package is missing are among them; without a problem all others apply.
     """
     found = [
-        Applicability(name, (problem and algorithms.get(name).supports(problem)) or "")
+        Applicability(name, (problem and reason_against(name, problem)) or "")
         for name in algorithms.names()
     ]
     absent = [Applicability(name, reason) for name, reason in algorithms.unavailable().items()]

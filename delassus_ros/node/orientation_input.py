@@ -35,6 +35,7 @@ class OrientationInput:
     Attributes
     ----------
     stamp : of the latest orientation [ns]; 0 before the first.
+    timeout : as given [s].
 
     Raises
     ------
@@ -52,10 +53,21 @@ class OrientationInput:
         self._frames = robot.frames
         self._frame = frame
         self._world = world
+        self.timeout = timeout
         self._timeout = timeout * 1e9
         if frame and frame not in self._mountings:
             raise InputError(self._no_mounting(frame))
         self.forget()
+
+    @property
+    def text(self) -> str:
+        """What was wrong with the latest orientation; empty if nothing was."""
+        return "" if self._complaint is None else self._complaint.text
+
+    def age(self, now: int) -> float:
+        """Return the age of the latest orientation [s]; NaN if there is none."""
+        since = self.stamp or self._arrived
+        return 1e-9 * (now - since) if since and now else math.nan
 
     def forget(self) -> None:
         """Have no orientation, as before the first."""
@@ -97,9 +109,9 @@ class OrientationInput:
         return self._complaint
 
     def refuse(self, now: int, text: str) -> Complaint:
-        """Note that a source has said that it knows no orientation."""
+        """Note that a source gives no orientation, with the reason in words."""
         self._arrived = now
-        self._complaint = Complaint(Reason.ORIENTATION_INVALID, text)
+        self._complaint = self._invalid(text)
         return self._complaint
 
     def complaint(self, now: int) -> Complaint | None:

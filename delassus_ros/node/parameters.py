@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rcl_interfaces.msg import ParameterDescriptor
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
-from delassus_ros.errors import unknown
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.node.operation import SETTINGS, Operation, Setting
 from delassus_ros.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
 
 _ARRAYS = {
     "contacts.names": Parameter.Type.STRING_ARRAY,
     "armature.names": Parameter.Type.STRING_ARRAY,
+    "reference.names": Parameter.Type.STRING_ARRAY,
+    "realtime.cpus": Parameter.Type.INTEGER_ARRAY,
 }
-"""Lists of names, empty by default; the type of an empty list cannot be told from it."""
-_NUMBERS = ("armature.values", "xyz", "rpy", "selection")
+"""Lists, empty by default; the type of an empty list cannot be told from it."""
+_NUMBERS = ("armature.values", "reference.values", "xyz", "rpy", "selection")
 """Lists of numbers. YAML makes integers of [0, 0, 1], so they have no fixed type in ROS."""
 _NUMBER_TYPES = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.INTEGER_ARRAY)
 _DESCRIPTIONS = {
     "robot_description": "URDF of the robot (XML text). If empty, it is taken from the topic "
-    "robot_description.",
+    "robot_description. May change while the node runs.",
     "base": "How the root link is held: free in all six directions, or fixed to the world.",
-    "axes": "Axes of the rows: those of each contact's own frame, or those of the world "
-    "(fixed base only).",
+    "axes": "Axes of the rows: those of each contact's own frame, or those of the world, which "
+    "with a floating base needs its orientation (orientation.*).",
     "rows": "Which contacts a matrix holds: the active ones, or all of them, in messages of "
     "fixed size.",
     "algorithm": "Algorithm that computes the matrix; may change while the node runs.",
+    "fallback": "Algorithm that computes a matrix where the configured one fails; the message "
+    "says so. Empty: none, such an instant is INVALID.",
     "contacts.names": "Names of all contacts that may ever be active, in the order of their rows.",
     "armature.names": "Joints with a rotor inertia, in addition to what the URDF says.",
     "armature.values": "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
+    "loops": "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its "
+    "text.",
+    "reference.names": "Joints whose positions say on which branch the loops close.",
+    "reference.values": "Positions of the joints of reference.names [rad or m].",
+    "orientation.source": "Where the orientation of the base comes from, with world axes and a "
+    "floating base: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
+    "orientation.frame": "Link whose orientation it is, fixed to the root link. Empty: the one "
+    "that the messages name.",
+    "orientation.world_frame": "Frame along whose axes the rows are.",
+    "orientation.timeout": "Age of the orientation from which on the answer is INVALID [s]. "
+    "0: never.",
 }
+_RANGES = {"orientation.timeout": (0.0, 60.0)}
 _CONTACT_DESCRIPTIONS = {
     "frame": "Link of the robot that the contact is fixed to.",
     "kind": "Rows of the contact: 3 linear, 3 linear and 3 angular, or those of selection.",
@@ -44,6 +61,8 @@ _CONTACT_DESCRIPTIONS = {
     "moving": "What of the placement is an input, for exported kernels; the node takes only "
     "'nothing'.",
 }
+_LIVE = ("algorithm", "robot_description")
+"""Those of the settings that the node follows while it runs."""
 _OTHERS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
 """Beginnings of parameters that are rclpy's."""
 
@@ -57,7 +76,7 @@ def declare(node: Node) -> None:
     Raises
     ------
     rclpy.exceptions.ParameterException
-        If an override has the wrong type.
+        If an override has the wrong type or is out of range.
     """
     names = node.list_parameters([], 0).names
     given = {name for name in names if not name.startswith(_OTHERS)}
@@ -72,7 +91,10 @@ def declare(node: Node) -> None:
         ),
     )
     for name, default in DEFAULTS.items():
-        _declare(node, name, default, _DESCRIPTIONS[name], _choices(name))
+        low, high = _RANGES.get(name, (None, None))
+        _declare(node, name, Setting(default, _DESCRIPTIONS[name], low, high, _choices(name)))
+    for name, setting in SETTINGS.items():
+        _declare(node, name, setting)
     declare_contacts(node)
     known = node.list_parameters([], 0).names
     for name in sorted(given.difference(known)):
@@ -86,7 +108,7 @@ def declare_contacts(node: Node) -> None:
             name = f"contacts.{contact}.{key}"
             if not node.has_parameter(name):
                 choices = CONTACT_CHOICES.get(key, ())
-                _declare(node, name, default, _CONTACT_DESCRIPTIONS[key], choices)
+                _declare(node, name, Setting(default, _CONTACT_DESCRIPTIONS[key], choices=choices))
 
 
 def values(node: Node) -> dict[str, Any]:
@@ -96,44 +118,75 @@ def values(node: Node) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def refusal(name: str, value: Any, configured: bool) -> str | None:
-    """Return why a parameter cannot be set, or None if it can; not for the algorithm."""
+def refusal(
+    present: Mapping[str, Any], changes: Iterable[Parameter], configured: bool
+) -> str | None:
+    """Return why parameters cannot be set together, or None if they can.
+
+    Whether an algorithm or a robot description can be used is asked elsewhere.
+    """
+    wanted = dict(present)
+    for change in changes:
+        reason = _refusal(change.name, change.value, configured)
+        if reason is not None:
+            return reason
+        if change.value is not None:
+            wanted[change.name] = change.value
+    try:
+        Operation.from_parameters(wanted)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _refusal(name: str, value: Any, configured: bool) -> str | None:
+    """Return why a parameter cannot have this value, or None if it can."""
     of_contact = name.startswith("contacts.") and name != "contacts.names"
     key = name.rpartition(".")[2] if of_contact else name
-    if name == "algorithm" or key not in (CONTACT_DEFAULTS if of_contact else DEFAULTS):
+    known = CONTACT_DEFAULTS if of_contact else {**DEFAULTS, **SETTINGS}
+    if key not in known:
         return None
-    if configured:
+    live = name in _LIVE or (name in SETTINGS and SETTINGS[name].live)
+    if configured and not live:
         return (
-            f"{name!r} can be set only while the node is unconfigured, as the published layout "
-            "follows from it; deactivate and clean up the node, set it, and configure again"
+            f"{name!r} can be set only while the node is unconfigured, as it is read when the "
+            "node is configured; deactivate and clean up the node, set it, and configure again"
         )
     if key in _NUMBERS and not _is_numbers(Parameter(name, value=value)):
         return f"{name!r} is {value!r}; expected a list of numbers"
-    choices = CONTACT_CHOICES.get(key) if of_contact else CHOICES.get(name)
+    if name == "fallback" and value and value not in algorithms.names():
+        return unknown("algorithm", str(value), algorithms.names())
+    choices = CONTACT_CHOICES.get(key, ()) if of_contact else CHOICES.get(name, ())
     if choices and value not in choices:
         return unknown(key, str(value), choices, plural=key)
     return None
 
 
-def _choices(name: str) -> Iterable[str]:
-    return algorithms.names() if name == "algorithm" else CHOICES.get(name, ())
+def _choices(name: str) -> tuple[str, ...]:
+    if name in ("algorithm", "fallback"):
+        none = ("",) if name == "fallback" else ()
+        return (*none, *algorithms.names())
+    return tuple(CHOICES.get(name, ()))
 
 
-def _declare(
-    node: Node, name: str, default: Any, description: str, choices: Iterable[str]
-) -> None:
-    constraints = f"one of: {', '.join(choices)}" if choices else ""
+def _declare(node: Node, name: str, setting: Setting) -> None:
+    descriptor = ParameterDescriptor(description=setting.description)
+    default = setting.default
+    if setting.choices:
+        choices = [choice or "nothing" for choice in setting.choices]
+        descriptor.additional_constraints = f"one of: {', '.join(choices)}"
+    if isinstance(default, float) and setting.low is not None:
+        descriptor.floating_point_range = [
+            FloatingPointRange(from_value=setting.low, to_value=setting.high)
+        ]
+    elif setting.low is not None:
+        descriptor.integer_range = [IntegerRange(from_value=setting.low, to_value=setting.high)]
     numbers = name in _NUMBERS or name.rpartition(".")[2] in _NUMBERS
     if numbers:
-        constraints = "a list of integers or of floating-point numbers"
+        descriptor.additional_constraints = "a list of integers or of floating-point numbers"
+        descriptor.dynamic_typing = True
         default = list(default) or None
-    declared = node.declare_parameter(
-        name,
-        _ARRAYS.get(name, default),
-        ParameterDescriptor(
-            description=description, additional_constraints=constraints, dynamic_typing=numbers
-        ),
-    )
+    declared = node.declare_parameter(name, _ARRAYS.get(name, default), descriptor)
     if numbers and not _is_numbers(declared):
         raise InvalidParameterTypeException(declared, Parameter.Type.DOUBLE_ARRAY)
 

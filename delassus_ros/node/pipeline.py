@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from time import perf_counter
+from typing import Any
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, Layout
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.node.contact_input import ContactInput
-from delassus_ros.node.joint_input import JointInput
-from delassus_ros.node.joint_state_bytes import JointPositions, JointStateReader
+from delassus_ros.bound_solver import Solution
+from delassus_ros.closure import Closure
+from delassus_ros.conditioning import Conditioning, ConditionMonitor
+from delassus_ros.errors import ProblemError
+from delassus_ros.node.diagnostics import InputHealth, Validity
+from delassus_ros.node.inputs import Inputs
+from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
+from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Reason
+from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.solver import DelassusSolver
+from delassus_ros.structural_rank import closed_configurations, generic_matrices
+
+__all__ = ["LastAnswer", "Limits", "Pipeline"]
 
 _FAILURES = {
     Status.NOT_POSITIVE_DEFINITE: Reason.SOLVER_FAILED,
     Status.NOT_FINITE: Reason.RESULT_NOT_FINITE,
     Status.FAILED: Reason.SOLVER_FAILED,
-    Status.SINGULAR_LOOP: Reason.SOLVER_FAILED,
+    Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
 }
+_APPROXIMATE = ("reflected_inertia",)
+"""Algorithms that are approximate where a robot has couplings."""
+_ORIENTATION = "base_orientation"
+# Looking up a member of an enumeration takes as long as a few additions: hot ones have names.
+_WAITING, _REFUSED, _WEAK = Gate.WAITING, Gate.REFUSED, Conditioning.WEAK
+_OK, _VALID, _DEGRADED = Status.OK, Validity.OK, Validity.DEGRADED
 
 
 class Pipeline:
@@ -32,19 +49,32 @@ class Pipeline:
     solver : computes the matrices.
     layout : what their rows mean.
     all_rows : put every contact into each matrix, whether active or not; matrices then come
-        also before the first set of active contacts.
+        also without a set of active contacts.
     now : time of the node's clock [ns].
     warn : takes the kind of a warning and its text.
+    limits : may be set anew at any time.
+    closure : for a robot with couplings or loops.
+    orientation : for world axes with a floating base.
 
     Attributes
     ----------
     published, refused, superseded : number of joint states with a matrix, of those answered by
-        INVALID, and of those passed over because a newer one was there.
+        INVALID (silence counts as one), and of those passed over because a newer one was there.
+    due : instant of :func:`time.perf_counter` after which a matrix is late.
+    last : what was published last.
+    structural : matrices of all contacts at generic configurations; see
+        :func:`~delassus_ros.structural_rank.generic_matrices`.
 
     Raises
     ------
     RobotError
         If the robot has joints whose positions a joint state cannot carry.
+    ProblemError
+        If the closure or the orientation is missing.
+    InputError
+        If a limit is out of range.
+    NumericalError
+        If the solver fails at all of the generic configurations.
     """
 
     def __init__(
@@ -54,39 +84,116 @@ class Pipeline:
         all_rows: bool,
         now: Callable[[], int],
         warn: Callable[[str, str], object],
+        limits: Limits | None = None,
+        closure: Closure | None = None,
+        orientation: OrientationInput | None = None,
     ) -> None:
-        self.published = 0
-        self.refused = 0
-        self.superseded = 0
-        contacts = solver.problem.contacts
-        self._reader = JointStateReader()
-        self._joints = JointInput(solver.problem.robot)
-        self._contacts = ContactInput(contacts)
-        self._always = contacts.names if all_rows else None
+        problem = solver.problem
+        if orientation is None and any(port.name == _ORIENTATION for port in problem.inputs):
+            raise ProblemError("axes 'world' with base 'floating' needs an orientation input")
+        limits = Limits() if limits is None else limits
+        self.published = self.refused = self.superseded = 0
+        self.due = math.inf
+        self.last = LastAnswer()
+        self._now, self._warn = now, warn
+        self._limits = limits
+        self._inputs = Inputs(problem, warn, limits, closure, orientation)
+        self._contacts = self._inputs.contacts
+        self._has_orientation = orientation is not None
+        configurations = None if closure is None else closed_configurations(closure)
+        self.structural = generic_matrices(solver, configurations=configurations)
+        self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
+        self._always = problem.contacts.names if all_rows else None
+        self._selected: tuple[str, ...] | None = None
+        self._stale = False
         self._output = MatrixOutput(layout)
-        self._now = now
-        self._warn = warn
+        self._q = solver.problem.robot.neutral()
         self.set_solver(solver)
+        self.clock_jumped()
 
     @property
     def algorithm(self) -> str:
         """Name of the algorithm in use."""
         return self._algorithm
 
-    def set_solver(self, solver: DelassusSolver) -> None:
-        """Compute with this solver of the same problem from the next joint state on."""
-        self._algorithm = solver.algorithm
-        self._solver = solver.bind()
-        self._q = self._solver.inputs["q"]
+    @property
+    def sequence(self) -> int:
+        """Number of the last message, superseded instants included; may be set."""
+        return self._output.sequence
+
+    @sequence.setter
+    def sequence(self, number: int) -> None:
+        self._output.sequence = number
+
+    @property
+    def merging(self) -> bool:
+        """Joint states come in parts: each has to be taken in, none stands for another."""
+        return self._inputs.merging
+
+    @property
+    def present_contacts(self) -> tuple[str, ...] | None:
+        """The active contacts; None if no set has come, or it was refused, or is too old."""
+        return None if self._contacts.stale(self._now()) else self._contacts.active
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force.
+
+        Setting them raises InputError if one is out of range; then all stay as they are.
+        """
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._inputs.set_limits(limits)
+        if limits.condition != self._limits.condition:
+            self._monitor.settings = limits.condition
+        self._limits = limits
+
+    def set_solver(self, solver: DelassusSolver, reason: Reason = Reason.NONE) -> None:
+        """Compute with this solver of the same problem from the next joint state on.
+
+        Parameters
+        ----------
+        solver : computes the matrices.
+        reason : to be said of each of them, as that it stands in for another.
+        """
+        # First, as it may fail: then the one before goes on.
+        bound = solver.bind()
+        before, self._q = self._q, bound.inputs["q"]
+        # A joint state may be waiting for its matrix.
+        self._q[...] = before
+        if self._has_orientation:
+            bound.inputs[_ORIENTATION][...] = self._inputs.base
+        self._solver, self._algorithm = bound, solver.algorithm
+        self._is_approximate = solver.algorithm in _APPROXIMATE and solver.problem.robot.is_closed
+        self._solver_text = f"{solver.algorithm} stands in for the configured algorithm"
+        if self._is_approximate:
+            reason |= Reason.APPROXIMATE_ALGORITHM
+            self._solver_text = f"{solver.algorithm} is an approximation for this robot"
+        self._of_solver = reason
         self._output.set_algorithm(solver.algorithm)
         self._activate()
+
+    # Inputs.
+
+    def begin(self) -> None:
+        """Begin anew, as when the node is activated."""
+        self.forget_contacts()
+        self.clock_jumped()
+        self.last = LastAnswer()
+
+    def clock_jumped(self) -> None:
+        """Forget what has a time, as when a simulation was reset; contacts count as new."""
+        if self._inputs.kept.gate is not _WAITING:
+            self.supersede(1)
+        self._inputs.forget_motion(self._now())
 
     def set_contacts(self, message: ActiveContacts) -> None:
         """Use this set of active contacts from the next joint state on."""
         before = self._contacts.active
-        complaint = self._contacts.read(message.names, message.status)
-        if complaint is not None:
-            self._warn(complaint.reason.name or "contacts", complaint.text)
+        self._inputs.read_contacts(message, self._now())
+        self._stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:
             self._activate()
@@ -95,70 +202,190 @@ class Pipeline:
 
     def forget_contacts(self) -> None:
         """Be without a set of active contacts until the next one comes."""
-        self._contacts.forget()
+        self._inputs.forget_contacts()
+        self._stale = False
         self._output.set_contacts_stamp(Time())
         self._activate()
 
-    def answer(self, joint_state: bytes) -> bytes:
+    def read_orientation(self, message: Any) -> None:
+        """Use this orientation of the base from the next joint state on.
+
+        Parameters
+        ----------
+        message : nav_msgs/Odometry or sensor_msgs/Imu.
+        """
+        self._inputs.read_orientation(message, self._now())
+        if self._has_orientation:
+            self._solver.inputs[_ORIENTATION][...] = self._inputs.base
+
+    # Ticks.
+
+    def answer(self, joint_state: bytes) -> bytes | None:
         """Return the serialized DelassusMatrix for a serialized JointState.
+
+        Returns
+        -------
+        None if there is nothing to publish: other parts of the joints are to come.
 
         Raises
         ------
         RuntimeError
             If the bytes are no joint state.
         """
-        state = self._reader.read(joint_state)
-        contacts = self._contacts
-        reasons = contacts.reasons
-        if not (state.sec or state.nanosec):
-            reasons |= Reason.STAMP_INVALID
-            self._warn("stamp", "joint states have no stamp: age and order cannot be told")
-        complaint = self._joints.read(state.names, state.values, self._q)
-        if complaint is not None:
-            self._warn(complaint.reason.name or "joints", complaint.text)
-            return self._refuse(state, reasons | complaint.reason)
-        if self._selected() is None:
-            if contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
-                self._warn("contacts", "no set of active contacts has arrived yet")
-            return self._refuse(state, reasons)
-        solution = self._solver.solve()
-        if solution.status is not Status.OK:
-            status = solution.status
-            self._warn("solver", f"{self._algorithm} failed: {status.name} at q = {self._q}")
-            return self._refuse(state, reasons | _FAILURES[status])
-        self.published += 1
-        degraded = (
-            contacts.degraded or contacts.active is None or bool(reasons & Reason.STAMP_INVALID)
-        )
-        return self._output.matrix(state, solution, reasons, degraded, self._age(state))
+        now = self._now()
+        if self._inputs.read_joints(joint_state, now, self._q):
+            self.supersede(1)
+        return self._publishable(now)
+
+    def take_in(self, joint_state: bytes) -> None:
+        """Take a joint state that :meth:`answer_kept` is to answer, if no newer one comes before.
+
+        Raises
+        ------
+        RuntimeError
+            If the bytes are no joint state.
+        """
+        if self._inputs.read_joints(joint_state, self._now(), self._q):
+            self.supersede(1)
+
+    def answer_kept(self) -> bytes | None:
+        """Return the message for what was taken in since the last one, or None."""
+        now = self._now()
+        self._inputs.grow_old(now)
+        return self._publishable(now)
+
+    def watch(self) -> bytes | None:
+        """Return the message that says that joint states have stopped, once; else None.
+
+        To be called a few times per timeout.
+        """
+        now = self._now()
+        verdict = self._inputs.watch(now)
+        return None if verdict is None else self._message(verdict, now)
+
+    def after_publishing(self) -> None:
+        """Prepare for the next matrix, while the last one is on its way."""
+        self._monitor.refresh()
 
     def supersede(self, count: int) -> None:
         """Note that this many joint states were passed over."""
         self.superseded += count
         self._output.sequence += count
 
-    def _selected(self) -> tuple[str, ...] | None:
-        """Return the contacts whose rows are published, or None if that is not known yet."""
-        return self._contacts.active if self._always is None else self._always
+    def _publishable(self, now: int) -> bytes | None:
+        kept = self._inputs.kept
+        if kept.gate is _WAITING:
+            return None
+        answer = self._message(kept, now)
+        kept.gate = _WAITING
+        return answer
+
+    def _message(self, verdict: Verdict, now: int) -> bytes:
+        """Return the message for joint positions that have passed, or not."""
+        inputs, contacts = self._inputs, self._contacts
+        reasons, text = contacts.reasons, verdict.text or inputs.contacts_text
+        if verdict.reasons:
+            reasons |= verdict.reasons
+        stale = contacts.stale(now)
+        if stale is not None:
+            inputs.warn_of(stale)
+            reasons |= stale.reason
+            text = text or stale.text
+        if (stale is not None) is not self._stale:
+            self._stale = stale is not None
+            self._set_status()
+        missing = self._selected is None or (stale is not None and self._always is None)
+        if self._has_orientation:
+            complaint = inputs.no_orientation(now)
+            if complaint is not None:
+                inputs.warn_of(complaint)
+                reasons |= complaint.reason
+                text, missing = text or complaint.text, True
+        if missing or verdict.gate is _REFUSED:
+            if contacts.reasons is Reason.NO_CONTACTS_RECEIVED and not text:
+                text = "no set of active contacts has arrived yet"
+                self._warn("contacts", text)
+            return self._invalid(verdict, reasons, text)
+        solution = self._solver.solve()
+        if solution.status is not _OK:
+            text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
+            self._warn("solver", text)
+            return self._invalid(verdict, reasons | _FAILURES[solution.status], text)
+        return self._matrix(verdict, solution, reasons, text, stale is not None)
+
+    def _matrix(
+        self, verdict: Verdict, solution: Solution, reasons: Reason, text: str, stale: bool
+    ) -> bytes:
+        """Return the message with a matrix."""
+        seen = self._monitor.examine(solution.matrix)
+        if self._of_solver:
+            reasons |= self._of_solver
+            text = text or self._solver_text
+        if seen.damping:
+            reasons |= Reason.DAMPED
+        if seen.conditioning >= _WEAK:
+            reasons |= Reason.ILL_CONDITIONED
+        if perf_counter() > self.due:
+            reasons |= Reason.OVERRUN
+        degraded = (
+            stale
+            or self._is_approximate
+            or self._contacts.degraded
+            or self._contacts.active is None
+            or bool(verdict.reasons)
+        )
+        self.published += 1
+        last = self.last
+        last.validity = _DEGRADED if degraded else _VALID
+        last.reasons, last.text, last.examination = reasons, text, seen
+        last.stamp_ns, last.age = verdict.stamp, verdict.age
+        last.rows, last.contacts = len(solution.matrix), solution.contacts
+        last.compute_time = solution.compute_time
+        return self._output.matrix(verdict.stamp, solution, seen, reasons, degraded, verdict.age)
+
+    def _invalid(self, verdict: Verdict, reasons: Reason, text: str) -> bytes:
+        self.refused += 1
+        last = self.last
+        last.validity, last.reasons, last.text = Validity.INVALID, reasons, text
+        last.stamp_ns, last.age = verdict.stamp, verdict.age
+        last.examination, last.rows, last.contacts = None, 0, ()
+        last.compute_time = 0.0
+        return self._output.invalid(verdict.stamp, reasons, verdict.age)
+
+    # Contacts.
 
     def _activate(self) -> None:
-        selected = self._selected()
+        active = self._contacts.active
+        self._selected = selected = active if self._always is None else self._always
         if selected is None:
             return
         self._solver.activate(selected)
+        self._monitor.activate(selected)
         solution = self._solver.solution
         self._output.set_contacts(solution.contacts, solution.row_offsets)
         self._set_status()
 
     def _set_status(self) -> None:
-        self._output.set_status(self._contacts.status(self._solver.solution.contacts))
+        contacts = self._solver.solution.contacts
+        if self._stale:
+            self._output.set_status([ActiveContacts.UNKNOWN] * len(contacts))
+        else:
+            self._output.set_status(self._contacts.status(contacts))
 
-    def _refuse(self, state: JointPositions, reasons: Reason) -> bytes:
-        self.refused += 1
-        return self._output.invalid(state, reasons, self._age(state))
+    # Reports.
 
-    def _age(self, state: JointPositions) -> float:
-        """Return the age of an input, s; NaN without a stamp."""
-        if not (state.sec or state.nanosec):
-            return math.nan
-        return 1e-9 * float(self._now() - state.sec * 1_000_000_000 - state.nanosec)
+    def contacts_age(self) -> float:
+        """Return the time since the latest set of active contacts came [s]; NaN if none has."""
+        return self._contacts.age(self._now())
+
+    def joints_health(self) -> InputHealth:
+        """Return what is known of the joint states, but for their topic."""
+        return self._inputs.joints_health(self.last, self._now())
+
+    def contacts_health(self) -> InputHealth:
+        """Return what is known of the sets of active contacts, but for their topic."""
+        return self._inputs.contacts_health(self._now())
+
+    def orientation_health(self) -> InputHealth | None:
+        """Return what is known of the orientation, but for its topic; None if it is not used."""
+        return self._inputs.orientation_health(self._now())

@@ -1,12 +1,14 @@
 """What makes a process keep its rate: scheduling, locked memory, garbage collection, BLAS.
 
 None of it is needed, and most of it needs permission. Each function does its part or leaves
-everything as it was, and returns in words what was done or why not; none raises for that.
-Priority and processors are those of the calling thread, the rest is the process's.
+everything as it was, and returns in words what was done or why not; none raises for that. All of
+it is the process's, with all threads it has at that time: the middleware takes a message from
+the network in threads of its own, made before any parameter is read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -44,16 +46,17 @@ class Outcome:
 
 
 def set_priority(priority: int) -> Outcome:
-    """Run the calling thread with SCHED_FIFO at a priority of 1 to 99; 0 is normal scheduling.
+    """Run all threads of the process with SCHED_FIFO at a priority of 1 to 99; 0 is normal.
 
-    Processes and threads that it starts from then on have normal scheduling.
+    Processes and threads that they start from then on have normal scheduling.
     """
     if not hasattr(os, "sched_setscheduler"):
         return Outcome(False, "no real-time priority: this system has no SCHED_FIFO")
     policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK if priority else os.SCHED_OTHER
     what = f"real-time priority {priority} (SCHED_FIFO)" if priority else "normal scheduling"
+    wanted = os.sched_param(priority)
     try:
-        os.sched_setscheduler(0, policy, os.sched_param(priority))
+        _each_thread(lambda thread: os.sched_setscheduler(thread, policy, wanted))
     except PermissionError:
         allowed = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
         return Outcome(
@@ -70,9 +73,9 @@ def set_priority(priority: int) -> Outcome:
 
 
 def set_processors(processors: Iterable[int]) -> Outcome:
-    """Keep the calling thread to these processors; if there are none, to all that are allowed.
+    """Keep all threads of the process to these processors; if none, to all that are allowed.
 
-    Children inherit this: they call it without processors.
+    Children inherit this.
     """
     if not hasattr(os, "sched_setaffinity"):
         return Outcome(False, "not kept to processors: this system cannot do that")
@@ -87,11 +90,11 @@ def set_processors(processors: Iterable[int]) -> Outcome:
         )
     before = os.sched_getaffinity(0)
     try:
-        os.sched_setaffinity(0, wanted or existing)
+        _each_thread(lambda thread: os.sched_setaffinity(thread, wanted or existing))
         taken = os.sched_getaffinity(0)
         if wanted and taken != set(wanted):
             # A cgroup takes away processors without a word.
-            os.sched_setaffinity(0, before)
+            _each_thread(lambda thread: os.sched_setaffinity(thread, before))
             return Outcome(
                 False,
                 f"not kept to processors {_listed(wanted)}: of these only "
@@ -230,7 +233,7 @@ class RealtimeSettings:
 
 
 class RealtimeMode:
-    """Goes into real-time mode and back, from the thread that runs the loop."""
+    """Takes the process into real-time mode and back."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], Outcome]] = []
@@ -275,6 +278,26 @@ class RealtimeMode:
         while self._undo:
             outcomes.append(self._undo.pop()())
         return outcomes
+
+
+def _each_thread(change: Callable[[int], object]) -> None:
+    """Call a function with the id of each thread of the process, the calling one first.
+
+    Raises
+    ------
+    OSError
+        What the function raises, but for a thread that has ended meanwhile.
+    """
+    # 0 is the calling thread. A refusal comes before anything has changed.
+    change(0)
+    try:
+        threads = [int(entry.name) for entry in Path("/proc/self/task").iterdir()]
+    except OSError:
+        threads = []
+    for thread in threads:
+        if thread != threading.get_native_id():
+            with contextlib.suppress(ProcessLookupError):
+                change(thread)
 
 
 def _has_capability(number: int) -> bool:

@@ -22,7 +22,7 @@ from delassus_ros.node.main import make_executor
 from delassus_ros.sim.agreement import TOLERANCE
 from delassus_ros.sim.pairs import Answer, Pairs
 from delassus_ros.sim.samples import nanoseconds, sample_of
-from delassus_ros.sim.stopping import StopRequest
+from delassus_ros.stopping import StopRequest
 
 _PERIOD = 1.0  # s between reports
 _DEPTH = 2000  # messages: two seconds in which the node may be busy or not scheduled

@@ -15,7 +15,7 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.agreement import Agreement
 from delassus_ros.sim.processes import Children, Command
-from delassus_ros.sim.stopping import StopRequest
+from delassus_ros.stopping import StopRequest
 
 _FIRST_LIMIT = 30.0  # s until the first matrix that can be compared
 _TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}

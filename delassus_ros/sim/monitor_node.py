@@ -18,8 +18,8 @@ from rclpy.utilities import try_shutdown
 
 from delassus_ros.sim.agreement import Agreement
 from delassus_ros.sim.samples import nanoseconds, sample_of
-from delassus_ros.sim.stopping import StopRequest
 from delassus_ros.sim.view import View, describe_agreement, milliseconds
+from delassus_ros.stopping import StopRequest
 
 _POLL = 0.002  # s between looks at the queues
 _DEPTH = 2000  # messages: two seconds in which the monitor may be busy or not scheduled

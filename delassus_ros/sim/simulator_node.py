@@ -27,7 +27,7 @@ from std_msgs.msg import String
 from delassus_ros.errors import DelassusError
 from delassus_ros.sim import ROBOTS, demo_urdf
 from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
-from delassus_ros.sim.stopping import StopRequest
+from delassus_ros.stopping import StopRequest
 
 _STEPS_PER_SECOND = round(1.0 / PERIOD)
 _CONTACTS_PERIOD = 0.1  # s; the set is repeated at least this often

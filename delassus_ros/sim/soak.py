@@ -26,7 +26,7 @@ from delassus_ros.sim.processes import Children, Command
 from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Timing, account
 from delassus_ros.sim.soak_control import Command as Order
 from delassus_ros.sim.soak_control import Control, Target
-from delassus_ros.sim.stopping import StopRequest
+from delassus_ros.stopping import StopRequest
 
 _NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "lifecycle_msgs")
 _CYCLE = {Target.NODE: 8.0, Target.ECHO: 2.0}  # s, in turn

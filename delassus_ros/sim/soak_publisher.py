@@ -23,7 +23,7 @@ from std_msgs.msg import String
 from delassus_ros.model import Robot
 from delassus_ros.sim.humanoid import CONTACTS, Motion, humanoid_urdf
 from delassus_ros.sim.soak_control import Command, Control, Target
-from delassus_ros.sim.stopping import StopRequest
+from delassus_ros.stopping import StopRequest
 
 TOPICS = {Target.NODE: "joint_states", Target.ECHO: "echo/joint_states"}
 """Where the joint states for each target go."""

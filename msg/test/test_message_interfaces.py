@@ -15,17 +15,22 @@ TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
     "DelassusMatrix": "RIHS01_df65efca769fda57e833d2d7d6431cd9290f4b3c90249a763596b2b32929cfec",
     "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
+    "Summary": "RIHS01_a1fac52d5cd6ed462a64811fe88a124779fe5b94497a1704f8b178f0bb4e45c3",
+    "Compute": "RIHS01_dd374fd13cb7f8c87e5699990bd0340c23ffbb9f51ebf11eadc8f6215a0cb9d0",
+    "ListAlgorithms": "RIHS01_20f29c87561a9335a9153a43ba5d155d60907f7596b520eb40864bd90b47a884",
 }
+SERVICES = ("Compute", "ListAlgorithms")
 
 
 @pytest.mark.parametrize("name", TYPE_HASHES)
 def test_type_hash(name: str) -> None:
     prefixes = Path(messages.__file__).parents
-    path = Path("share", "delassus_msgs", "msg", f"{name}.json")
+    kind = "srv" if name in SERVICES else "msg"
+    path = Path("share", "delassus_msgs", kind, f"{name}.json")
     file = next(prefix / path for prefix in prefixes if (prefix / path).is_file())
     description = json.loads(file.read_text())
     hashes = {entry["type_name"]: entry["hash_string"] for entry in description["type_hashes"]}
-    assert hashes[f"delassus_msgs/msg/{name}"] == TYPE_HASHES[name]
+    assert hashes[f"delassus_msgs/{kind}/{name}"] == TYPE_HASHES[name]
 
 
 def test_status_values_are_those_of_whole_body_state_msgs() -> None:

@@ -1,0 +1,270 @@
+"""The gate for robots with closed loops: joint states hold some joints, the others follow.
+
+Knows no ROS, as the gate for open chains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
+from delassus_ros.compiler.kernel import Array
+from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
+from delassus_ros.node.joint_names import listed
+from delassus_ros.node.reasons import Complaint, Reason
+
+_COMPLAINTS = {
+    ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),
+    ClosureStatus.NOT_FINITE: (Reason.JOINT_NOT_FINITE, "{}; expected finite numbers"),
+    ClosureStatus.UNREACHABLE: (
+        Reason.LOOP_NOT_CLOSED,
+        "{}: does not close at the measured positions on the branch of the reference",
+    ),
+    ClosureStatus.SINGULAR: (
+        Reason.LOOP_SINGULAR,
+        "{}: is singular there: its other joints do not follow from the measured ones",
+    ),
+    ClosureStatus.WRONG_BRANCH: (
+        Reason.LOOP_WRONG_BRANCH,
+        "{}; reference.names and reference.values say which one is meant",
+    ),
+    ClosureStatus.OUTSIDE_LIMITS: (Reason.LOOP_NOT_CLOSED, "{}, its limits, where it closes"),
+    ClosureStatus.NOT_CLOSED: (
+        Reason.LOOP_NOT_CLOSED, "{}: does not close; its constraints may contradict each other"
+    ),
+}  # fmt: skip
+_MOST_LANES = 64
+"""Different sets of joints that are remembered; a robot has a few publishers."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Lane:
+    """What it takes for one set of measured joints."""
+
+    joints: frozenset[str]
+    gate: JointGate
+    bound: BoundClosure
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The latest joint state with some of the joints, and when it came [ns]."""
+
+    names: Sequence[str]
+    stamp: int
+    values: Array
+    came: int
+
+
+class ClosedGate:
+    """Lets joint states through from which the positions of all joints follow.
+
+    A joint state from whose joints all others follow passes by itself; beside such, joint
+    states with some other joints alone are passed over. Without, the joints of several
+    publishers are merged, as :class:`~delassus_ros.node.joint_gate.JointGate` does it.
+
+    Parameters
+    ----------
+    closure : finds the joints that are not measured.
+    max_skew, timeout : as for that gate [s].
+
+    Raises
+    ------
+    RobotError
+        If a joint has several positions (planar, floating); names it.
+    InputError
+        If a time is negative or not a number, or the timeout is zero.
+    """
+
+    def __init__(self, closure: Closure, max_skew: float = 0.005, timeout: float = 0.5) -> None:
+        self._closure = closure
+        self._robot = closure.robot
+        # Refuses joints of which none can be measured.
+        JointGate(self._robot, max_skew, timeout)
+        # Stands in until it is known which joints are measured.
+        self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
+        self._limits = max_skew, timeout
+        self._lanes: dict[tuple[str, ...], _Lane | Complaint] = {}
+        self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
+        # What is most likely to come need not be found out at the first joint state.
+        self._lane_of(closure.independent)
+        self.forget(0)
+
+    @property
+    def merging(self) -> bool:
+        """Not all joint states are whole, of late: none can stand for those before it."""
+        if self._incomplete is None or self.heard is None:
+            return self._incomplete is not None
+        return self.heard - self._incomplete <= 1e9 * self._limits[1]
+
+    @property
+    def heard(self) -> int | None:
+        """When the last joint state with joints of the robot came [ns]; None before the first."""
+        return self._gate.heard
+
+    @property
+    def last_stamp(self) -> int:
+        """Stamp of the last q that passed or was too old [ns]; 0 if there is none."""
+        return self._gate.last_stamp
+
+    def set_limits(self, max_skew: float, timeout: float) -> None:
+        """Change the limits; see the other gate."""
+        for gate in self._gates():
+            gate.set_limits(max_skew, timeout)
+        self._limits = max_skew, timeout
+
+    def forget(self, now: int) -> None:
+        """Begin anew, from the reference configuration; see the other gate."""
+        self._gate = self._first
+        for gate in self._gates():
+            gate.forget(now)
+        for lane in self._lanes.values():
+            if isinstance(lane, _Lane):
+                lane.bound.reset()
+        self._names: Sequence[str] | None = None
+        self._lane: _Lane | None = None
+        self._whole = True
+        self._incomplete: int | None = None
+        self._passed: int | None = None
+        self._parts: dict[tuple[str, ...], _Part] = {}
+
+    def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
+        """Take the next joint state; see the other gate.
+
+        What follows from a list of names is found out when it first comes. That takes a
+        millisecond, and longer where code has to be compiled that is not in the cache yet.
+
+        Parameters
+        ----------
+        names, stamp, values, now : as there.
+        q : (nq,) is written to if the verdict is READY, and then holds all joints.
+        """
+        lane = self._lane
+        if lane is None or names is not self._names:
+            found = self._choose(names, stamp, values, now)
+            if not isinstance(found, _Lane):
+                return self._without(found, names, stamp, values, now, q)
+            lane = found
+        verdict = lane.gate.read(names, stamp, values, now, lane.bound.measured)
+        if verdict.gate is Gate.READY:
+            self._passed = now
+            _close(lane.bound, verdict, q)
+        return verdict
+
+    def watch(self, now: int) -> Verdict | None:
+        """Return what to say about silence, once for each; see the other gate."""
+        return self._gate.watch(now)
+
+    def _gates(self) -> Iterator[JointGate]:
+        yield self._first
+        for lane in self._lanes.values():
+            if isinstance(lane, _Lane):
+                yield lane.gate
+
+    def _choose(
+        self, names: Sequence[str], stamp: int, values: Array, now: int
+    ) -> _Lane | Complaint | None:
+        """Return what to do with a joint state: None if it is to be passed over."""
+        # Known again by the list itself only where nothing but the names matters.
+        self._names = None
+        present = set(names)
+        own = tuple(joint for joint in self._robot.joint_names if joint in present)
+        found = self._lane_of(own) if own else None
+        if isinstance(found, _Lane):
+            self._names, self._whole = names, True
+            return self._use(found)
+        self._incomplete = now
+        if found is None:
+            return None
+        timeout = 1e9 * self._limits[1]
+        lane = self._lane
+        if lane is not None and self._passed is not None and now - self._passed <= timeout:
+            if not lane.joints.issuperset(own):
+                return None
+            # Those who send all of it cannot have become some who send parts of it.
+            return found if self._whole else lane
+        others = {
+            part: each
+            for part, each in self._parts.items()
+            if part != own and now - each.came <= timeout
+        }
+        self._parts = {**others, own: _Part(names, stamp, values, now)}
+        recent = set().union(*self._parts)
+        merged = self._lane_of(tuple(j for j in self._robot.joint_names if j in recent))
+        if isinstance(merged, _Lane):
+            self._whole = False
+            if merged is not lane:
+                # What has come so far belongs to the first q.
+                merged.gate.forget(now)
+                for each in others.values():
+                    merged.gate.read(
+                        each.names, each.stamp, each.values, each.came, merged.bound.measured
+                    )
+            return self._use(merged)
+        return merged
+
+    def _lane_of(self, joints: tuple[str, ...]) -> _Lane | Complaint:
+        """Return what it takes for these measured joints, or what joints there are too few of."""
+        found = self._lanes.get(joints)
+        if found is None:
+            if len(self._lanes) >= _MOST_LANES:
+                self._lanes.clear()
+            try:
+                bound = self._closure.bind(joints)
+            except InputError as error:
+                text = f"the joint states have {listed('joint', joints)} alone: {error}"
+                found = Complaint(Reason.JOINT_MISSING, text)
+            except DelassusError as error:
+                found = Complaint(Reason.SOLVER_FAILED, str(error))
+            else:
+                gate = JointGate(self._robot, *self._limits, joints)
+                found = _Lane(frozenset(joints), gate, bound)
+            self._lanes[joints] = found
+        return found
+
+    def _use(self, lane: _Lane) -> _Lane:
+        self._lane, self._gate = lane, lane.gate
+        return lane
+
+    def _without(
+        self,
+        complaint: Complaint | None,
+        names: Sequence[str],
+        stamp: int,
+        values: Array,
+        now: int,
+        q: Array,
+    ) -> Verdict:
+        """Return what to say about a joint state that no q follows from."""
+        if complaint is None and not set(names).intersection(self._robot.joint_names):
+            # Nothing of the robot, or nothing at all: the same words as for every gate.
+            return self._gate.read(names, stamp, values, now, q)
+        self._gate.hear(now)
+        verdict = self._verdict
+        verdict.stamp = max(stamp, 0)
+        verdict.age = 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
+        if complaint is None:
+            verdict.gate, verdict.reasons, verdict.text = Gate.WAITING, Reason.NONE, ""
+        else:
+            verdict.gate = Gate.REFUSED
+            verdict.reasons, verdict.text = complaint.reason, complaint.text
+        return verdict
+
+
+def _close(bound: BoundClosure, verdict: Verdict, q: Array) -> None:
+    """Write q from measured joints, or refuse them."""
+    status = bound.solve()
+    if status.is_valid:
+        np.copyto(q, bound.q)
+    if status is ClosureStatus.OK:
+        return
+    reason, words = _COMPLAINTS[status]
+    verdict.reasons |= reason
+    verdict.text = words.format(bound.about)
+    if not status.is_valid:
+        verdict.gate = Gate.REFUSED

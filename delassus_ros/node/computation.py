@@ -1,0 +1,98 @@
+"""What is computed, from a robot description to the pipeline of its matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from delassus_msgs.msg import Layout
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu
+
+from delassus_ros.node.matrix_output import make_layout
+from delassus_ros.node.pipeline import Limits, Pipeline
+from delassus_ros.problem import Problem
+from delassus_ros.settings import Settings
+from delassus_ros.solver import DelassusSolver
+
+_ORIENTATIONS: dict[str, type] = {"odometry": Odometry, "imu": Imu}
+"""Types of the topics that the orientation of the base may come on."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """All that follows from a robot description; another one has another.
+
+    Attributes
+    ----------
+    description : the URDF text.
+    problem : what is computed.
+    solver : the one begun with.
+    fallback : stands in for an algorithm that fails; None for nothing.
+    layout : what the rows mean.
+    pipeline : answers joint states.
+    orientation : type and topic of the base orientation; None if it is no input.
+    """
+
+    description: str
+    problem: Problem
+    solver: DelassusSolver
+    fallback: DelassusSolver | None
+    layout: Layout
+    pipeline: Pipeline
+    orientation: tuple[type, str] | None
+
+    @classmethod
+    def make(
+        cls,
+        settings: Settings,
+        description: str,
+        solver: DelassusSolver,
+        fallback: DelassusSolver | None,
+        limits: Limits,
+        clock: Any,
+        warn: Callable[[str, str], object],
+    ) -> Computation:
+        """Put everything together for solvers of the described robot.
+
+        Parameters
+        ----------
+        clock : the node's.
+        warn : takes the kind of a warning and its text.
+
+        Raises
+        ------
+        DelassusError
+            If the parts do not fit together.
+        """
+        problem = solver.problem
+        layout = make_layout(problem, clock.now().to_msg(), settings.orientation_world_frame)
+        orientation = settings.orientation(problem)
+        pipeline = Pipeline(
+            solver,
+            layout,
+            settings.rows == "all",
+            # Half as long as clock.now(), for the same number.
+            lambda: int(clock.handle.get_now().nanoseconds),
+            warn,
+            limits,
+            settings.closure(problem),
+            orientation,
+        )
+        source = settings.orientation_source
+        topic = None if orientation is None else (_ORIENTATIONS[source], source)
+        return cls(description, problem, solver, fallback, layout, pipeline, topic)
+
+    @property
+    def words(self) -> str:
+        """The robot, its size and the algorithm."""
+        problem, solver = self.problem, self.solver
+        algorithm = solver.algorithm
+        # Where operations can be counted.
+        if solver.operations is not None:
+            algorithm += f", {solver.operations.total} operations"
+        return (
+            f"{problem.robot.name}: {len(problem.robot.joint_names)} joints, "
+            f"{len(problem.contacts)} contacts ({problem.contacts.rows} rows), {algorithm}"
+        )

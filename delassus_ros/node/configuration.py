@@ -1,0 +1,165 @@
+"""What there is from configure to cleanup, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from rclpy.lifecycle import LifecycleNode
+
+from delassus_ros.node.algorithm_change import AlgorithmChange
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.description_change import DescriptionChange
+from delassus_ros.node.diagnostics import Entry
+from delassus_ros.node.operation import Operation
+from delassus_ros.node.outputs import Outputs
+from delassus_ros.node.qos import Topics
+from delassus_ros.node.report import Account, Report
+from delassus_ros.node.services import ComputeService
+from delassus_ros.node.stream import Stream
+from delassus_ros.settings import Settings
+from delassus_ros.solver import DelassusSolver
+
+Warn = Callable[[str, str], object]
+
+
+class Configuration:
+    """A node that is configured.
+
+    Parameters
+    ----------
+    node : the node.
+    warn : takes the kind of a warning and its text.
+    operation : how to work.
+    computation : what to compute.
+    adopted : called when a new robot description is in use.
+    give_up : called with the reason, when a new robot description cannot be used.
+
+    Attributes
+    ----------
+    operation, computation : those in force.
+    algorithm : follows the parameter of this name.
+    description : follows the robot description.
+    stream : receives and answers while the node is active.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        warn: Warn,
+        operation: Operation,
+        computation: Computation,
+        adopted: Callable[[], object],
+        give_up: Callable[[str], object],
+    ) -> None:
+        self.operation = operation
+        self.computation = computation
+        self._node = node
+        self._warn = warn
+        self._adopted = adopted
+        topics = Topics(node, warn)
+        # All or nothing: nobody else would end what was begun.
+        with ExitStack() as undo:
+            length = operation.limits.condition.characteristic_length
+            self._outputs = Outputs(node, topics, computation.layout, length)
+            undo.callback(self._outputs.close)
+            self.stream = Stream(
+                node,
+                topics,
+                warn,
+                computation.pipeline,
+                self._outputs,
+                operation,
+                computation.orientation,
+            )
+            undo.callback(self.stream.stop)
+            self.algorithm = self._change_of(computation)
+            undo.callback(lambda: self.algorithm.close())
+            self.description = DescriptionChange(
+                node, self.stream.between, self._make, self._adopt, give_up
+            )
+            undo.callback(self.description.close)
+            self._compute = ComputeService(node, computation, operation.limits.condition)
+            undo.callback(self._compute.close)
+            self._account = Account(node, topics, self.stream, self._outputs, self.description)
+            self._report = Report(node, operation.diagnostics_period, self._entries)
+            undo.callback(self._report.close)
+            self._undo = undo.pop_all()
+
+    def close(self) -> None:
+        """End everything."""
+        self._undo.close()
+
+    def activate(self) -> None:
+        """Answer joint states from now on."""
+        self._outputs.look()
+        self._outputs.publish_layout()
+        self.stream.start()
+        self.algorithm.follow()
+        sources = " and ".join(self.stream.topic_names)
+        self._node.get_logger().info(f"active: from {sources} to {self._outputs.topic}")
+
+    def deactivate(self) -> None:
+        """Answer no more; the kernel stays."""
+        self.stream.stop()
+        self.algorithm.close()
+
+    def set_operation(self, operation: Operation) -> None:
+        """Work in another way from the next joint state on."""
+        before, self.operation = self.operation, operation
+        self.stream.set_operation(operation)
+        condition = operation.limits.condition
+        if condition != before.limits.condition:
+            self._compute.set_condition(condition)
+            self._outputs.set_layout(self.computation.layout, condition.characteristic_length)
+        if operation.diagnostics_period != before.diagnostics_period:
+            self._report.set_period(operation.diagnostics_period)
+
+    def _make(
+        self,
+        settings: Settings,
+        description: str,
+        solver: DelassusSolver,
+        fallback: DelassusSolver | None,
+    ) -> Computation:
+        limits, clock = self.operation.limits, self._node.get_clock()
+        return Computation.make(settings, description, solver, fallback, limits, clock, self._warn)
+
+    def _adopt(self, computation: Computation) -> None:
+        """Go on with another robot, or another description of the same."""
+        before = self.computation.problem.robot.name
+        self.algorithm.close()
+        computation.pipeline.sequence = self.computation.pipeline.sequence
+        # The limits may have changed since it was made.
+        computation.pipeline.limits = self.operation.limits
+        self.computation = computation
+        self.algorithm = self._change_of(computation)
+        length = self.operation.limits.condition.characteristic_length
+        self._outputs.set_layout(computation.layout, length)
+        self._compute.set_computation(computation)
+        if self.stream.active:
+            self._outputs.publish_layout()
+        self.stream.exchange(computation.pipeline, computation.orientation)
+        self._adopted()
+        self._node.get_logger().info(
+            f"robot description changed from that of {before} to {computation.words}"
+        )
+        if self.stream.active:
+            self.algorithm.follow()
+
+    def _change_of(self, computation: Computation) -> AlgorithmChange:
+        change = AlgorithmChange(
+            self._node,
+            computation.problem,
+            computation.pipeline,
+            self.stream.between,
+            lambda solver: self._compute.set_solver(solver),
+            computation.solver,
+            computation.fallback,
+        )
+        self.stream.on_failure = None if computation.fallback is None else change.stand_in
+        return change
+
+    def _entries(self) -> tuple[list[Entry], str]:
+        entries = self._account.entries(self.computation, self.algorithm)
+        return entries, self.computation.problem.robot.name

@@ -1,0 +1,130 @@
+"""Following the robot description while the node runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+
+from delassus_ros.errors import AlgorithmError, DelassusError
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.exchange import Exchange, refusal
+from delassus_ros.settings import Settings
+from delassus_ros.solver import DelassusSolver
+
+_POLL = 0.02  # s between looks at solvers in the making
+
+
+class DescriptionChange:
+    """Brings the node to another robot, while it goes on with the present one.
+
+    Kernels are built in a process of their own; the exchange happens between two joint states.
+    A description that cannot be used changes nothing.
+
+    Parameters
+    ----------
+    node : to make timers with.
+    between : calls a function after the next matrix is published, if one is.
+    make : returns what follows from a description, given settings and solvers.
+    adopt : called with that, to use it from now on.
+    give_up : called with the reason, if the description cannot be used.
+
+    Attributes
+    ----------
+    failure : why the last change failed; empty if it did not.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        between: Callable[[Callable[[], None]], None],
+        make: Callable[[Settings, str, DelassusSolver, DelassusSolver | None], Computation],
+        adopt: Callable[[Computation], object],
+        give_up: Callable[[str], object],
+    ) -> None:
+        self.failure = ""
+        self._node = node
+        self._between = between
+        self._make = make
+        self._adopt = adopt
+        self._give_up = give_up
+        self._wanted = ""
+        self._settings: Settings | None = None
+        self._exchanges: list[Exchange] = []
+        self._timer: Any = None
+        self._offered = False
+
+    @property
+    def building(self) -> bool:
+        """Whether a change has begun and not ended."""
+        return bool(self._exchanges)
+
+    def follow(self, description: str, settings: Settings) -> None:
+        """Begin to change to another description, instead of one that was begun with."""
+        if self.building and description == self._wanted:
+            return
+        self.close()
+        self.failure = ""
+        self._wanted, self._settings, self._offered = description, settings, False
+        try:
+            problem = settings.problem(description)
+            # Of a closed robot the closure is compiled as well.
+            warm = settings.closure if problem.robot.is_closed else None
+            for algorithm in dict.fromkeys((settings.algorithm, settings.fallback)):
+                if algorithm:
+                    reason = refusal(algorithm, problem)
+                    if reason is not None:
+                        raise AlgorithmError(reason)
+                    self._exchanges.append(Exchange(problem, algorithm, warm))
+                    warm = None
+        except (DelassusError, OSError) as error:
+            self._fail(error)
+            return
+        self._timer = self._node.create_timer(_POLL, self._poll)
+
+    def close(self) -> None:
+        """Give up a change that has begun, and end its processes."""
+        for exchange in self._exchanges:
+            exchange.close()
+        self._exchanges = []
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
+            self._timer = None
+
+    def _poll(self) -> None:
+        exchanges = self._exchanges
+        try:
+            if not all(exchange.ready() for exchange in exchanges):
+                return
+        except (DelassusError, OSError) as error:
+            self._fail(error)
+            return
+        if self._offered:
+            # No matrix has come since the last look.
+            self._finish(exchanges)
+        else:
+            self._offered = True
+            self._between(lambda: self._finish(exchanges))
+
+    def _finish(self, exchanges: list[Exchange]) -> None:
+        """Make the exchange, unless it was given up meanwhile."""
+        if exchanges is not self._exchanges or self._settings is None:
+            return
+        settings = self._settings
+        try:
+            solvers = {exchange.algorithm: exchange.solver() for exchange in exchanges}
+            solver, fallback = solvers[settings.algorithm], solvers.get(settings.fallback)
+            computation = self._make(settings, self._wanted, solver, fallback)
+        except Exception as error:
+            # A plug-in is somebody else's code: whatever it raises, the old robot goes on.
+            self._fail(error)
+            return
+        self.close()
+        self._adopt(computation)
+
+    def _fail(self, error: Exception) -> None:
+        self.close()
+        self._give_up(str(error))
+        # Last, as the parameter may be set back, which is followed, too.
+        self.failure = str(error)

@@ -1,0 +1,216 @@
+"""What a pipeline has been told: joint positions, contacts, orientation, and how old they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from delassus_msgs.msg import ActiveContacts
+
+from delassus_ros.closure import Closure
+from delassus_ros.compiler.kernel import Array
+from delassus_ros.node.closed_gate import ClosedGate
+from delassus_ros.node.contact_input import ContactInput
+from delassus_ros.node.diagnostics import InputHealth
+from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
+from delassus_ros.node.joint_state_bytes import JointStateReader
+from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.orientation_messages import read_message
+from delassus_ros.node.reasons import OF_JOINTS, Complaint, Reason
+from delassus_ros.node.records import LastAnswer, Limits
+from delassus_ros.problem import Problem
+
+_WAITING = Gate.WAITING
+"""Looking up a member of an enumeration takes as long as a few additions."""
+
+
+class Inputs:
+    """The latest inputs of a problem.
+
+    Parameters
+    ----------
+    problem : whose inputs they are.
+    warn : takes the kind of a warning and its text.
+    limits : what they have to keep to.
+    closure : for a robot with couplings or loops.
+    source : of the orientation, for world axes with a floating base.
+
+    Attributes
+    ----------
+    contacts : the set of active contacts.
+    contacts_text : what was wrong with the latest set, in words; empty if nothing was.
+    base : (4,) the latest good orientation of the base, x, y, z, w.
+    kept : what became of the joint state that waits for its matrix; WAITING if there is none.
+
+    Raises
+    ------
+    RobotError
+        If the robot has joints whose positions a joint state cannot carry.
+    InputError
+        If a limit is out of range.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        warn: Callable[[str, str], object],
+        limits: Limits,
+        closure: Closure | None,
+        source: OrientationInput | None,
+    ) -> None:
+        self._warn = warn
+        self._reader = JointStateReader()
+        self._gate: JointGate | ClosedGate
+        if closure is None:
+            self._gate = JointGate(problem.robot, limits.max_skew, limits.input_timeout)
+        else:
+            self._gate = ClosedGate(closure, limits.max_skew, limits.input_timeout)
+        self.contacts = ContactInput(problem.contacts, limits.contacts_timeout)
+        self.contacts_text = ""
+        self._source = source
+        self.base = np.array([0.0, 0.0, 0.0, 1.0])
+        self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
+        self._limits = limits
+
+    @property
+    def merging(self) -> bool:
+        """Joint states come in parts."""
+        return self._gate.merging
+
+    def set_limits(self, limits: Limits) -> None:
+        """Change the limits; raises InputError, and changes none, if one is out of range."""
+        before = self._limits
+        try:
+            self._apply(limits)
+        except BaseException:
+            self._apply(before)
+            raise
+
+    def _apply(self, limits: Limits) -> None:
+        self._gate.set_limits(limits.max_skew, limits.input_timeout)
+        self.contacts.set_timeout(limits.contacts_timeout)
+        self._limits = limits
+
+    def forget_contacts(self) -> None:
+        """Be without a set of active contacts until the next one comes."""
+        self.contacts.forget()
+        self.contacts_text = ""
+
+    def forget_motion(self, now: int) -> None:
+        """Be without joint positions and orientation; contacts count as new.
+
+        Parameters
+        ----------
+        now : time of the node's clock from now on [ns].
+        """
+        self.contacts.restart(now)
+        self._gate.forget(now)
+        self.kept.gate = _WAITING
+        if self._source is not None:
+            self._source.forget()
+
+    # Messages.
+
+    def read_contacts(self, message: ActiveContacts, now: int) -> None:
+        """Take a set of active contacts."""
+        complaint = self.contacts.read(message.names, message.status, now)
+        self.contacts_text = "" if complaint is None else complaint.text
+        if complaint is not None:
+            self.warn_of(complaint)
+
+    def read_orientation(self, message: Any, now: int) -> None:
+        """Take an orientation: nav_msgs/Odometry or sensor_msgs/Imu."""
+        if self._source is not None:
+            read_message(self._source, message, now, self.base)
+
+    def read_joints(self, joint_state: bytes, now: int, q: Array) -> bool:
+        """Take a serialized joint state; return whether one that was kept is passed over for it.
+
+        Parameters
+        ----------
+        joint_state : sensor_msgs/JointState.
+        now : time of the node's clock [ns].
+        q : (nq,) is written to.
+
+        Raises
+        ------
+        RuntimeError
+            If the bytes are no joint state.
+        """
+        state = self._reader.read(joint_state)
+        verdict = self._gate.read(
+            state.names, state.sec * 1_000_000_000 + state.nanosec, state.values, now, q
+        )
+        if verdict.text:
+            self._say(verdict)
+        if verdict.gate is _WAITING:
+            return False
+        kept = self.kept
+        passed_over = kept.gate is not _WAITING
+        kept.gate, kept.stamp, kept.age = verdict.gate, verdict.stamp, verdict.age
+        kept.reasons, kept.text = verdict.reasons, verdict.text
+        return passed_over
+
+    # Time.
+
+    def grow_old(self, now: int) -> None:
+        """Bring the age of what is kept up to date, and refuse it if it is too old."""
+        kept = self.kept
+        if kept.gate is Gate.READY and kept.stamp > 0 and now > 0:
+            kept.age = 1e-9 * (now - kept.stamp)
+            if kept.age > self._limits.input_timeout:
+                kept.gate = Gate.REFUSED
+                kept.reasons |= Reason.INPUT_STALE
+                kept.text = (
+                    f"the joint positions were {kept.age:.4g} s old when their turn came, at most "
+                    f"{self._limits.input_timeout:g} s are allowed (input_timeout)"
+                )
+                self._say(kept)
+
+    def watch(self, now: int) -> Verdict | None:
+        """Return what to say about silence of the joint states, once for each."""
+        verdict = self._gate.watch(now)
+        if verdict is not None:
+            self._say(verdict)
+        return verdict
+
+    def no_orientation(self, now: int) -> Complaint | None:
+        """Return why an orientation that is needed is not there, or None."""
+        return None if self._source is None else self._source.complaint(now)
+
+    def warn_of(self, complaint: Complaint) -> None:
+        """Pass a complaint on to those who warn."""
+        self._warn(complaint.reason.name or "input", complaint.text)
+
+    def _say(self, verdict: Verdict) -> None:
+        # A kind of its own, also where other reasons come and go beside it.
+        unstamped = verdict.reasons == Reason.STAMP_INVALID
+        self._warn("stamp" if unstamped else verdict.reasons.name or "joints", verdict.text)
+
+    # Reports; who asks adds the topics.
+
+    def joints_health(self, last: LastAnswer, now: int) -> InputHealth:
+        """Return what is known of the joint states; the last answer knows what was wrong."""
+        heard = self._gate.heard
+        # Without a stamp the time of arrival has to do.
+        age = math.nan if heard is None else 1e-9 * (now - (self._gate.last_stamp or heard))
+        text = last.text if last.reasons & OF_JOINTS else ""
+        timeout = self._limits.input_timeout
+        return InputHealth("joint states", "", 0, age, timeout, heard is not None, text)
+
+    def contacts_health(self, now: int) -> InputHealth:
+        """Return what is known of the sets of active contacts."""
+        age, timeout = self.contacts.age(now), self._limits.contacts_timeout
+        received = not math.isnan(age)
+        return InputHealth("active contacts", "", 0, age, timeout, received, self.contacts_text)
+
+    def orientation_health(self, now: int) -> InputHealth | None:
+        """Return what is known of the orientation; None if it is not used."""
+        source = self._source
+        if source is None:
+            return None
+        age = source.age(now)
+        received = not math.isnan(age)
+        return InputHealth("orientation", "", 0, age, source.timeout, received, source.text)

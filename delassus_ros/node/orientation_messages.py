@@ -1,0 +1,38 @@
+"""The orientation of the base in messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sensor_msgs.msg import Imu
+
+from delassus_ros.compiler.kernel import Array
+from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.reasons import Complaint
+
+
+def read_message(
+    source: OrientationInput, message: Any, now: int, target: Array
+) -> Complaint | None:
+    """Give a source the orientation in a message.
+
+    Parameters
+    ----------
+    source : checks it.
+    message : nav_msgs/Odometry, whose child frame is that of the source, or sensor_msgs/Imu,
+        which does not name the frame that it is relative to.
+    now : time of the node's clock [ns].
+    target : (4,) gets the orientation of the root link, if there is nothing to complain of.
+    """
+    header = message.header
+    stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+    if isinstance(message, Imu):
+        # REP 145 and the message's own comment: -1 says that there is no estimate.
+        if message.orientation_covariance[0] == -1.0:
+            return source.refuse(now, "the Imu says that it has none")
+        orientation, frame, world = message.orientation, header.frame_id, ""
+    else:
+        orientation = message.pose.pose.orientation
+        frame, world = message.child_frame_id, header.frame_id
+    values = orientation.x, orientation.y, orientation.z, orientation.w
+    return source.read(values, stamp, now, target, frame, world)

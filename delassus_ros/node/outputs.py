@@ -1,0 +1,96 @@
+"""What the node publishes from configure to cleanup, diagnostics apart."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from delassus_msgs.msg import DelassusMatrix, Layout, Summary
+from rclpy.lifecycle import LifecycleNode
+
+from delassus_ros.node.pipeline import Pipeline
+from delassus_ros.node.qos import LATCHED, OUTPUTS, Topics
+from delassus_ros.node.summary_output import SummaryOutput
+
+
+class Outputs:
+    """The publishers of matrices, summaries and the layout.
+
+    Parameters
+    ----------
+    node : the node that publishes.
+    topics : makes the publishers.
+    layout : what the rows mean.
+    characteristic_length : as in the conditioning [m].
+
+    Attributes
+    ----------
+    summarized : somebody subscribes to the summaries; as of the last :meth:`look`.
+    topics, topic : full names of all topics, and of that of the matrices.
+    """
+
+    def __init__(
+        self, node: LifecycleNode, topics: Topics, layout: Layout, characteristic_length: float
+    ) -> None:
+        self.summarized = False
+        self._node = node
+        self._layout = layout
+        self._summary = SummaryOutput(layout, characteristic_length)
+        # All or none: nobody else would destroy them.
+        with ExitStack() as undo:
+            self._matrices = topics.advertise(DelassusMatrix, "~/delassus", OUTPUTS)
+            undo.callback(node.destroy_lifecycle_publisher, self._matrices)
+            self._layouts = topics.advertise(Layout, "~/layout", LATCHED)
+            undo.callback(node.destroy_lifecycle_publisher, self._layouts)
+            self._summaries = topics.advertise(Summary, "~/summary", OUTPUTS)
+            undo.callback(node.destroy_lifecycle_publisher, self._summaries)
+            self._undo = undo.pop_all()
+        publishers = (self._matrices, self._layouts, self._summaries)
+        self.topics = [str(publisher.topic_name) for publisher in publishers]
+        self.topic = self.topics[0]
+
+    def close(self) -> None:
+        """Destroy the publishers."""
+        self._undo.close()
+
+    def set_layout(self, layout: Layout, characteristic_length: float) -> None:
+        """Use another layout or length from now on; a new layout is published by the caller."""
+        self._layout = layout
+        self._summary = SummaryOutput(layout, characteristic_length)
+
+    def publish_layout(self) -> None:
+        """Publish the layout, latched."""
+        self._layouts.publish(self._layout)
+
+    def publish(self, matrix: bytes) -> None:
+        """Publish a serialized DelassusMatrix."""
+        try:
+            self._matrices.publish(matrix)
+        except RuntimeError:
+            # A signal may shut ROS down at any time; then nobody misses this message.
+            if self._node.context.ok():
+                raise
+
+    def look(self) -> None:
+        """See whether anybody subscribes to the summaries: too long a question for each."""
+        self.summarized = self._summaries.get_subscription_count() > 0
+
+    def summarize(self, pipeline: Pipeline, latency: float, overruns: int) -> None:
+        """Publish the numbers about what was published last.
+
+        Parameters
+        ----------
+        pipeline : has computed it.
+        latency : from its input to its publication [s].
+        overruns : how many there were so far.
+        """
+        last = pipeline.last
+        summary = self._summary.fill(
+            divmod(last.stamp_ns, 1_000_000_000), pipeline.sequence, last.validity, last.reasons,
+            last.rows, last.examination, (last.compute_time, last.age, latency),
+            (pipeline.published, pipeline.refused, pipeline.superseded, overruns),
+        )  # fmt: skip
+        try:
+            self._summaries.publish(summary)
+        except RuntimeError:
+            if self._node.context.ok():
+                raise

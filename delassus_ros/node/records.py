@@ -1,0 +1,54 @@
+"""What a pipeline is told and what it tells, beside the messages."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from delassus_ros.conditioning import ConditionSettings, Examination
+from delassus_ros.node.diagnostics import Validity
+from delassus_ros.node.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What inputs have to keep to, and how matrices are judged; may change between two ticks.
+
+    Attributes
+    ----------
+    max_skew : how far stamps of joint states may be apart, or ahead of the clock [s].
+    input_timeout : age from which on joint positions are too old [s]; infinite for never.
+    contacts_timeout : the same for the set of active contacts.
+    condition : thresholds and damping.
+    """
+
+    max_skew: float = 0.005
+    input_timeout: float = 0.5
+    contacts_timeout: float = 0.5
+    condition: ConditionSettings = field(default_factory=ConditionSettings)
+
+
+@dataclass(slots=True)
+class LastAnswer:
+    """The latest message, for those who report; overwritten by the next.
+
+    Attributes
+    ----------
+    validity, reasons : as published.
+    text : what there is to complain of, in words; empty if there is nothing.
+    stamp_ns, age : stamp of the joint positions [ns] and their age [s].
+    examination : of the matrix, overwritten by the next; None if there is no matrix.
+    rows : rows of the matrix.
+    contacts : names of its contacts.
+    compute_time : time that computing it took [s]; 0 if there is no matrix.
+    """
+
+    validity: Validity = Validity.INVALID
+    reasons: Reason = Reason.NONE
+    text: str = ""
+    stamp_ns: int = 0
+    age: float = math.nan
+    examination: Examination | None = None
+    rows: int = 0
+    contacts: tuple[str, ...] = ()
+    compute_time: float = 0.0

@@ -1,0 +1,186 @@
+"""Diagnostics at a low rate, whether the node is active or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
+
+from delassus_ros.node.algorithm_change import AlgorithmChange
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.description_change import DescriptionChange
+from delassus_ros.node.diagnostics import (
+    Entry,
+    InputHealth,
+    Level,
+    of_algorithm,
+    of_input,
+    of_matrix,
+    of_timing,
+    to_message,
+)
+from delassus_ros.node.outputs import Outputs
+from delassus_ros.node.qos import Topics
+from delassus_ros.node.stream import Stream
+
+_QOS = QoSProfile(depth=10)
+
+
+class Report:
+    """Publishes ``/diagnostics`` on the node's clock.
+
+    Parameters
+    ----------
+    node : the node that reports.
+    period : between two reports [s]; 0 for none.
+    entries : returns what to say, and the name of the robot.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        period: float,
+        entries: Callable[[], tuple[list[Entry], str]],
+    ) -> None:
+        self._node = node
+        self._entries = entries
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", _QOS)
+        self._timer: Any = None
+        self.set_period(period)
+
+    def set_period(self, period: float) -> None:
+        """Report at another period from now on; 0 for not at all."""
+        self._end_timer()
+        if period > 0:
+            self._timer = self._node.create_timer(period, self._report)
+
+    def close(self) -> None:
+        """End the reports."""
+        self._end_timer()
+        self._node.destroy_publisher(self._publisher)
+
+    def _end_timer(self) -> None:
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
+            self._timer = None
+
+    def _report(self) -> None:
+        entries, robot = self._entries()
+        stamp = self._node.get_clock().now().to_msg()
+        message = to_message(entries, stamp, self._node.get_name(), robot)
+        try:
+            self._publisher.publish(message)
+        except RuntimeError:
+            # A signal may shut ROS down at any time; then nobody misses this message.
+            if self._node.context.ok():
+                raise
+
+
+class Account:
+    """What there is to say about a node that is configured.
+
+    Parameters
+    ----------
+    node : the node.
+    topics : knows who does not match.
+    stream : receives and answers.
+    outputs : publish.
+    description : follows the robot description.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        topics: Topics,
+        stream: Stream,
+        outputs: Outputs,
+        description: DescriptionChange,
+    ) -> None:
+        self._node = node
+        self._topics = topics
+        self._stream = stream
+        self._outputs = outputs
+        self._description = description
+        self._overruns = self._missed = 0
+
+    def entries(self, computation: Computation, change: AlgorithmChange) -> list[Entry]:
+        """Return the entries of a moment."""
+        found: list[Entry] = []
+        if self._stream.active:
+            self._outputs.look()
+            found += self._of_inputs(computation)
+            last = computation.pipeline.last
+            found.append(
+                of_matrix(last.validity, last.reasons, last.text, last.rows, last.examination)
+            )
+            found.append(self._of_timing())
+        else:
+            found.append(Entry("matrix", Level.OK, "the node is not active"))
+        found += [
+            of_algorithm(
+                computation.pipeline.algorithm,
+                self._node.get_parameter("algorithm").value,
+                change.building,
+                change.failure,
+            ),
+            self._of_robot(computation),
+            self._of_outputs(),
+        ]
+        return found
+
+    def _of_inputs(self, computation: Computation) -> Iterator[Entry]:
+        pipeline, stream = computation.pipeline, self._stream
+        pairs: list[tuple[InputHealth | None, Any]] = [
+            (pipeline.joints_health(), stream.joint_states),
+            (pipeline.contacts_health(), stream.contacts),
+            (pipeline.orientation_health(), stream.orientations),
+        ]
+        for health, subscription in pairs:
+            if health is not None and subscription is not None:
+                topic = subscription.topic_name
+                yield of_input(
+                    replace(
+                        health,
+                        topic=topic,
+                        publishers=self._node.count_publishers(topic),
+                        incompatible=self._topics.incompatible(topic),
+                    )
+                )
+
+    def _of_timing(self) -> Entry:
+        stream, timing = self._stream, self._stream.timing
+        # Both begin anew when the node is activated.
+        overruns = max(timing.overruns - self._overruns, 0)
+        missed = max(stream.missed - self._missed, 0)
+        self._overruns, self._missed = timing.overruns, stream.missed
+        rate = timing.rate(perf_counter())
+        return of_timing(timing, rate, overruns, missed, stream.realtime)
+
+    def _of_robot(self, computation: Computation) -> Entry:
+        robot, change = computation.problem.robot.name, self._description
+        if change.failure:
+            text = f"{robot} goes on, the new description is refused: {change.failure}"
+            return Entry("robot", Level.WARN, text)
+        text = f"{robot}; another one is being built" if change.building else robot
+        return Entry("robot", Level.OK, text)
+
+    def _of_outputs(self) -> Entry:
+        outputs, topics = self._outputs, self._topics
+        complaints = [
+            f"a subscriber of {topic} requests an incompatible QoS "
+            f"({', '.join(topics.incompatible(topic))}): change it there, or by the parameters "
+            f"qos_overrides.{topic}.publisher.*"
+            for topic in outputs.topics
+            if topics.incompatible(topic)
+        ]
+        late = topics.missed_deadlines
+        if late:
+            complaints.append(f"{late} times later than the deadline that the QoS offers")
+        values = {"topic": outputs.topic, "missed deadlines": str(late)}
+        level = Level.WARN if complaints else Level.OK
+        return Entry("output", level, "; ".join(complaints) or "offered", values)

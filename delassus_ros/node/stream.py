@@ -1,0 +1,296 @@
+"""From the subscriptions to the published matrices, while the node is active."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from delassus_msgs.msg import ActiveContacts
+from rclpy.clock import Clock, JumpThreshold
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.lifecycle import LifecycleNode
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+
+from delassus_ros.node.operation import Operation
+from delassus_ros.node.outputs import Outputs
+from delassus_ros.node.pipeline import Pipeline
+from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, Topics
+from delassus_ros.node.queue import take
+from delassus_ros.node.realtime import Outcome, RealtimeMode
+from delassus_ros.node.reasons import Reason
+from delassus_ros.node.timing import Schedule, Timing
+
+_WATCHES_PER_TIMEOUT = 4
+_SHORTEST_WATCH = 0.002  # s
+_MOST = JOINT_STATES.depth
+"""Joint states taken at once: a fast publisher would never let the queue run empty."""
+_FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
+_STEADY = Clock(clock_type=ClockType.STEADY_TIME)
+_JUMPS = JumpThreshold(
+    min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
+)
+
+
+class Stream:
+    """Answers joint states from :meth:`start` to :meth:`stop`.
+
+    Parameters
+    ----------
+    node : to subscribe with, and whose clock counts.
+    topics : makes the subscriptions.
+    warn : takes the kind of a warning and its text.
+    pipeline : computes.
+    outputs : take what it computes.
+    operation : how to work.
+    orientation : type and topic of the base orientation; None if it is no input.
+
+    Attributes
+    ----------
+    timing : latency, jitter and overruns.
+    missed : instants of a fixed rate at which nothing could be done.
+    realtime : what became of the requests for real-time use.
+    on_failure : called after the algorithm has failed; None for nothing.
+    joint_states, contacts, orientations : the subscriptions; None while there is none.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        topics: Topics,
+        warn: Callable[[str, str], object],
+        pipeline: Pipeline,
+        outputs: Outputs,
+        operation: Operation,
+        orientation: tuple[type, str] | None = None,
+    ) -> None:
+        self.joint_states: Subscription | None = None
+        self.contacts: Subscription | None = None
+        self.orientations: Subscription | None = None
+        self.on_failure: Callable[[], object] | None = None
+        self.realtime: list[Outcome] = []
+        self._node = node
+        self._topics = topics
+        self._warn = warn
+        self._pipeline = pipeline
+        self._outputs = outputs
+        self._operation = operation
+        self._orientation = orientation
+        period = 1.0 / operation.rate if operation.rate else None
+        self.timing = Timing(operation.deadline, period)
+        self._schedule: Schedule | None = None
+        self._mode = RealtimeMode()
+        self._timers: list[Any] = []
+        self._jump: Any = None
+        self._pending: list[Callable[[], object]] = []
+
+    @property
+    def active(self) -> bool:
+        """Whether it answers joint states."""
+        return self.joint_states is not None
+
+    @property
+    def missed(self) -> int:
+        """Instants of a fixed rate at which nothing could be done."""
+        return 0 if self._schedule is None else self._schedule.missed
+
+    @property
+    def topic_names(self) -> list[str]:
+        """Full names of the topics subscribed to."""
+        found = (self.contacts, self.orientations, self.joint_states)
+        return [each.topic_name for each in found if each is not None]
+
+    def start(self) -> None:
+        """Subscribe, and answer from now on."""
+        self._schedule = None
+        self.timing.clear()
+        self._pipeline.begin()
+        self._jump = self._node.get_clock().create_jump_callback(
+            _JUMPS, post_callback=self._on_clock_jump
+        )
+        self._subscribe_to_contacts()
+        if self._orientation is not None:
+            kind, topic = self._orientation
+            self.orientations = self._topics.subscribe(
+                kind, topic, self._on_orientation, ORIENTATIONS
+            )
+        on_joint_state = self._keep if self._operation.rate else self._on_joint_state
+        self.joint_states = self._topics.subscribe(
+            JointState, "joint_states", on_joint_state, JOINT_STATES, raw=True
+        )
+        self._set_timers()
+        # Last: the threads of the middleware that there are by now are meant as well.
+        self.realtime = self._mode.enter(self._operation.realtime)
+        logger = self._node.get_logger()
+        for outcome in self.realtime:
+            if not outcome.done:
+                logger.warning(outcome.text)
+        logger.info("; ".join(outcome.text for outcome in self.realtime if outcome.done))
+
+    def stop(self) -> None:
+        """End all subscriptions and timers, and give back what was taken for real-time use."""
+        self._mode.leave()
+        self._end_timers()
+        self._pending.clear()
+        for subscription in (self.joint_states, self.orientations, self.contacts):
+            if subscription is not None:
+                self._node.destroy_subscription(subscription)
+        self.joint_states = self.orientations = self.contacts = None
+        if self._jump is not None:
+            self._jump.unregister()
+            self._jump = None
+
+    def exchange(self, pipeline: Pipeline, orientation: tuple[type, str] | None) -> None:
+        """Go on with another robot, from the next joint state on."""
+        self._pipeline = pipeline
+        self._orientation = orientation
+        if self.contacts is not None:
+            pipeline.begin()
+            # With the new subscription the latched set of contacts comes again.
+            self._node.destroy_subscription(self.contacts)
+            self._subscribe_to_contacts()
+            self.timing.pause()
+
+    def between(self, action: Callable[[], object]) -> None:
+        """Call a function right after the next matrix is published, if one is."""
+        self._pending.append(action)
+
+    def set_operation(self, operation: Operation) -> None:
+        """Work in another way from the next joint state on; rate and real time stay."""
+        before, self._operation = self._operation, operation
+        self.timing.deadline = operation.deadline
+        self._pipeline.limits = operation.limits
+        if self.active and operation.limits.input_timeout != before.limits.input_timeout:
+            self._set_timers()
+
+    def _subscribe_to_contacts(self) -> None:
+        self.contacts = self._topics.subscribe(
+            ActiveContacts, "active_contacts", self._on_contacts, LATCHED
+        )
+
+    def _set_timers(self) -> None:
+        self._end_timers()
+        timeout = self._operation.limits.input_timeout
+        if timeout < math.inf:
+            period = max(timeout / _WATCHES_PER_TIMEOUT, _SHORTEST_WATCH)
+            # On the node's clock: simulated time that stands still makes nothing old.
+            self._timers.append(self._node.create_timer(period, self._watch))
+        if self._operation.rate:
+            period = 1.0 / self._operation.rate
+            self._timers.append(self._node.create_timer(period, self._on_instant, clock=_STEADY))
+
+    def _do_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        for action in pending:
+            action()
+
+    def _end_timers(self) -> None:
+        while self._timers:
+            self._node.destroy_timer(self._timers.pop())
+
+    # What comes.
+
+    def _on_joint_state(self, message: bytes) -> None:
+        began = perf_counter()
+        self.timing.begin(began)
+        pipeline = self._pipeline
+        pipeline.due = began + self.timing.deadline
+        try:
+            if pipeline.merging:
+                self._keep(message)
+                answer = pipeline.answer_kept()
+            else:
+                # Whole joint states: the last one counts.
+                superseded = 0
+                while superseded < _MOST and (newer := self._take()) is not None:
+                    message = newer
+                    superseded += 1
+                if superseded:
+                    pipeline.supersede(superseded)
+                answer = pipeline.answer(message)
+        except RuntimeError as error:
+            self._refuse_bytes(error)
+            return
+        if answer is not None:
+            self._send(answer, began)
+
+    def _keep(self, message: bytes) -> None:
+        """Take a joint state in, and those that wait behind it, in order."""
+        self._take_in(message)
+        for _ in range(_MOST):
+            newer = self._take()
+            if newer is None:
+                break
+            self._take_in(newer)
+
+    def _take_in(self, message: bytes) -> None:
+        try:
+            self._pipeline.take_in(message)
+        except RuntimeError as error:
+            self._refuse_bytes(error)
+
+    def _take(self) -> bytes | None:
+        """Take the oldest joint state that waits, if one does."""
+        subscription = self.joint_states
+        return None if subscription is None else take(subscription)
+
+    def _refuse_bytes(self, error: RuntimeError) -> None:
+        self._warn("bytes", f"a joint state cannot be read: {error}")
+
+    def _on_contacts(self, message: ActiveContacts) -> None:
+        self._pipeline.set_contacts(message)
+
+    def _on_orientation(self, message: Any) -> None:
+        self._pipeline.read_orientation(message)
+
+    def _on_instant(self) -> None:
+        """Compute what has come since the last instant of a fixed rate."""
+        began = perf_counter()
+        if self._schedule is None:
+            period = 1.0 / self._operation.rate
+            # In the middle between two, so that a timer that is a little early misses none.
+            self._schedule = Schedule(period, began - 0.5 * period)
+        if not self._schedule.take(began):
+            return
+        self.timing.begin(began)
+        self._pipeline.due = began + self.timing.deadline
+        answer = self._pipeline.answer_kept()
+        if answer is not None:
+            self._send(answer, began)
+
+    def _watch(self) -> None:
+        """Say INVALID once when joint states have stopped."""
+        answer = self._pipeline.watch()
+        if answer is not None:
+            self._outputs.publish(answer)
+            self.timing.pause()
+
+    def _on_clock_jump(self, jump: Any) -> None:
+        seconds = 1e-9 * jump.delta.nanoseconds
+        self._warn(
+            "clock",
+            f"the clock jumped by {seconds:+.6g} s or is another one now; inputs from before "
+            "are forgotten",
+        )
+        self._pipeline.clock_jumped()
+        self.timing.pause()
+
+    # What goes.
+
+    def _send(self, answer: bytes, began: float) -> None:
+        """Publish an answer, then do what has time until it is on its way."""
+        pipeline, timing = self._pipeline, self.timing
+        self._outputs.publish(answer)
+        now = perf_counter()
+        timing.end(now)
+        if self._outputs.summarized:
+            self._outputs.summarize(pipeline, now - began, timing.overruns)
+        pipeline.after_publishing()
+        if self.on_failure is not None and pipeline.last.reasons & _FAILURES:
+            self.on_failure()
+        if self._pending:
+            self._do_pending()
+        self._mode.idle()

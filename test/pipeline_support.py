@@ -1,0 +1,179 @@
+"""A pipeline without a node, whose every message is checked against the dense reference.
+
+Positions are a function of the stamp: a matrix is right if it is the one for its stamp.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is not installed")
+
+from builtin_interfaces.msg import Time  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros import DelassusSolver, Problem  # noqa: E402
+from delassus_ros.node.matrix_output import make_layout  # noqa: E402
+from delassus_ros.node.pipeline import Limits, Pipeline  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
+
+MS = 1_000_000
+START = 1_700_000_000 * 1000 * MS
+OK, DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED
+INVALID = DelassusMatrix.VALIDITY_INVALID
+
+
+def swing(joints: Sequence[str]) -> Callable[[int], dict[str, float]]:
+    """Return joint positions as a function of the stamp [ns]; each moves by itself."""
+
+    def positions(stamp: int) -> dict[str, float]:
+        t = (stamp - START) / (1000.0 * MS)
+        return {name: 0.7 * float(np.sin(3.0 * t + 1.7 * k)) for k, name in enumerate(joints)}
+
+    return positions
+
+
+def to_message(time: int) -> Time:
+    return Time(sec=time // 10**9, nanosec=time % 10**9)
+
+
+@functools.lru_cache(maxsize=8)
+def reference(problem: Problem) -> DelassusSolver:
+    """Return the dense solver, which shares no code with the others but the kinematics."""
+    return DelassusSolver(problem, "dense" if not problem.robot.is_closed else "projection")
+
+
+class Rig:
+    """A pipeline, a clock for it, and what it publishes.
+
+    Parameters
+    ----------
+    solver : what the pipeline computes with.
+    truth : positions of the joints by name as a function of the stamp [ns].
+    full : positions of all joints (nq,) as a function of the stamp; by default those of truth.
+    **options : for the pipeline.
+
+    Attributes
+    ----------
+    now : time of the clock [ns].
+    messages : all that was published; each was checked.
+    warnings : kind and text of each.
+    """
+
+    def __init__(
+        self,
+        solver: DelassusSolver,
+        truth: Callable[[int], dict[str, float]] | None = None,
+        full: Callable[[int], Sequence[float]] | None = None,
+        limits: Limits | None = None,
+        all_rows: bool = False,
+        **options: Any,
+    ) -> None:
+        self.problem = solver.problem
+        self.joints = list(self.problem.robot.joint_names)
+        self.truth = truth or swing(self.joints)
+        self.full = full or (lambda stamp: list(self.truth(stamp).values()))
+        self.now = START
+        self.messages: list[DelassusMatrix] = []
+        self.warnings: list[tuple[str, str]] = []
+        self.touching: tuple[str, ...] | None = None
+        self.orientation: list[float] | None = None
+        self._all_rows = all_rows
+        self._dense = reference(self.problem)
+        self.layout = make_layout(self.problem, to_message(START), "odom")
+        self.pipeline = Pipeline(
+            solver,
+            self.layout,
+            all_rows,
+            lambda: self.now,
+            lambda kind, text: self.warnings.append((kind, text)),
+            limits or Limits(),
+            **options,
+        )
+
+    # What comes in.
+
+    def touch(self, *names: str, status: Sequence[int] | None = None) -> None:
+        message = ActiveContacts(names=list(names))
+        message.status = [ActiveContacts.ACTIVE] * len(names) if status is None else list(status)
+        message.header.stamp = to_message(self.now)
+        self.pipeline.set_contacts(message)
+        refused = len(set(names)) < len(names) or len(names) != len(message.status)
+        known = [c for c in self.problem.contacts.names if c in names]
+        self.touching = None if refused else tuple(known)
+
+    def state(
+        self,
+        names: Sequence[str] | None = None,
+        at: float = 0.0,
+        stamp: int | None = None,
+        **changes: float,
+    ) -> bytes:
+        """Return a serialized joint state stamped `at` ms from now, with the positions there."""
+        names = self.joints if names is None else names
+        stamp = self.now + round(at * MS) if stamp is None else stamp
+        positions = {**self.truth(stamp), **changes}
+        message = JointState(name=list(names), position=[positions.get(n, 0.1) for n in names])
+        message.header.stamp = to_message(stamp)
+        return serialize_message(message)
+
+    def send(self, *args: Any, **options: Any) -> DelassusMatrix | None:
+        """Send a joint state; return what is published for it, once it is checked."""
+        return self.publish(self.pipeline.answer(self.state(*args, **options)))
+
+    def wait(self, ms: float) -> None:
+        self.now += round(ms * MS)
+
+    # What goes out.
+
+    def publish(self, data: bytes | None) -> DelassusMatrix | None:
+        if data is None:
+            return None
+        message = deserialize_message(data, DelassusMatrix)
+        self.messages.append(message)
+        self.check(message)
+        self.pipeline.after_publishing()
+        return message
+
+    def check(self, message: DelassusMatrix) -> None:
+        """Fail unless a message is marked INVALID, with a reason, or its matrix is right."""
+        last = self.pipeline.last
+        assert (int(last.validity), int(last.reasons)) == (message.validity, message.reasons)
+        assert message.sequence == self.pipeline.sequence
+        assert message.layout_id == self.layout.layout_id
+        if message.validity == INVALID:
+            assert message.reasons != 0 and last.text
+            assert len(message.matrix) == 0 and not message.contacts
+            return
+        if message.validity == DEGRADED:
+            assert message.reasons != 0 and last.text
+        names = self.problem.contacts.names if self._all_rows else self.touching
+        assert tuple(message.contacts) == names
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        expected = self.matrix(stamp, message.contacts)
+        found = matrix_to_numpy(message)
+        if message.damping:
+            assert message.reasons & Reason.DAMPED
+            return
+        assert np.linalg.norm(found - expected) <= 1e-9 * np.linalg.norm(expected)
+
+    def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
+        """Return the matrix that is right for a stamp."""
+        options = {} if self.orientation is None else {"base_orientation": self.orientation}
+        q = np.array(self.full(stamp))
+        return self._dense.solve(q, active=tuple(contacts), **options).matrix.copy()
+
+
+def said(message: DelassusMatrix | None) -> tuple[int, Reason]:
+    """Return validity and reasons."""
+    assert message is not None
+    return message.validity, Reason(message.reasons)

@@ -1,0 +1,453 @@
+"""Joint states of robots with closed loops: which joints they hold, and what does not close."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from hypothesis import given  # noqa: E402
+from hypothesis import settings as examples  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from linkages import REFERENCE, assembled, four_bar, reach_of_the_rocker  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said, swing  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
+from delassus_ros.closure import Closure  # noqa: E402
+from delassus_ros.errors import InputError, ProblemError, RobotError  # noqa: E402
+from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind  # noqa: E402
+from delassus_ros.node.closed_gate import ClosedGate  # noqa: E402
+from delassus_ros.node.joint_gate import Gate  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.node.records import Limits  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+LEGS = [f"{leg}_{joint}" for leg in FEET for joint in ("HAA", "HFE", "KFE")]
+LIFT = ["LIFT_CRANK", "LIFT_COUPLER", "LIFT_ROCKER"]
+
+
+class Geared:
+    """The geared demo robot, moving inside its limits."""
+
+    def __init__(self) -> None:
+        self.robot = Robot.from_urdf(demo_urdf("geared"))
+        problem = Problem(self.robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET])
+        self.problem = problem
+        self.solver = DelassusSolver(problem, "c_pv_osimr")
+        self.closure = Closure(problem)
+        # Another one than the pipeline's, which starts each time from the last of these.
+        self._other = Closure(problem)
+        joints = {joint.name: joint for joint in self.robot.joints}
+        self._middle = {
+            name: 0.5 * (joints[name].lower + joints[name].upper)
+            for name in self.closure.independent
+        }
+
+    def truth(self, stamp: int) -> dict[str, float]:
+        return dict(zip(self.robot.joint_names, self.full(stamp), strict=True))
+
+    def full(self, stamp: int) -> list[float]:
+        around = swing(self.closure.independent)(stamp)
+        independent = {name: self._middle[name] + 0.5 * around[name] for name in around}
+        result = self._other.solve(independent)
+        assert result.status.is_valid
+        return result.q.tolist()
+
+    def rig(self, **options) -> Rig:
+        rig = Rig(self.solver, self.truth, self.full, closure=Closure(self.problem), **options)
+        rig.touch(*FEET)
+        return rig
+
+
+@pytest.fixture(name="geared", scope="module")
+def make_geared() -> Geared:
+    return Geared()
+
+
+@pytest.fixture(name="rig")
+def make_rig(geared) -> Rig:
+    return geared.rig()
+
+
+# --- which joints joint states hold -------------------------------------------------------------
+
+
+def test_the_independent_joints_do(rig) -> None:
+    for _ in range(50):
+        message = rig.send([*reversed(LEGS), "gripper", "LIFT_CRANK"])
+        assert said(message) == (OK, Reason.NONE)
+        rig.wait(1)
+    assert rig.warnings == []
+    assert (message.rank, message.structural_rank) == (12, 12)
+
+
+def test_all_joints_do(rig) -> None:
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_motors_do_and_names_may_change_at_any_time(rig) -> None:
+    motors = [f"{name}_ROTOR" for name in LEGS]
+    for joints in (LEGS, motors, LEGS[:6] + motors[6:], rig.joints, motors):
+        for lift in LIFT:
+            assert said(rig.send(list(dict.fromkeys([*joints, lift])))) == (OK, Reason.NONE)
+            rig.wait(1)
+    assert rig.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ("LIFT_CRANK", "loop 'LIFT': the measured joints [] do not determine the others"),
+        ("LF_KFE", "LF_KFE_GEAR': the measured joints [] do not determine the others; measure 1"),
+    ],
+)
+def test_too_few_joints_are_said_with_the_loop(rig, lacking, words) -> None:
+    names = [name for name in [*LEGS, "LIFT_CRANK"] if name != lacking]
+    assert said(rig.send(names)) == (INVALID, Reason.JOINT_MISSING)
+    assert words in rig.pipeline.last.text
+    assert said(rig.send([*names, lacking], at=1)) == (OK, Reason.NONE)
+    assert said(rig.send(names, at=2)) == (INVALID, Reason.JOINT_MISSING)
+
+
+def test_no_joints_and_foreign_ones(rig) -> None:
+    assert said(rig.send([])) == (INVALID, Reason.JOINT_MISSING)
+    assert "LIFT_CRANK" not in rig.pipeline.last.text
+    assert rig.send(["gripper"]) is None
+    rig.wait(600)
+    message = rig.publish(rig.pipeline.watch())
+    assert said(message)[1] & Reason.INPUT_STALE
+    assert said(rig.send(LEGS + LIFT[:1]))[1] & Reason.CONTACTS_STALE
+
+
+def test_faults_that_are_those_of_open_chains(rig) -> None:
+    names = [*LEGS, "LIFT_CRANK"]
+    assert said(rig.send(names, LF_HAA=math.nan)) == (INVALID, Reason.JOINT_NOT_FINITE)
+    assert said(rig.send([*names, "LF_HAA"])) == (INVALID, Reason.JOINT_DUPLICATED)
+    assert said(rig.send(names, stamp=0)) == (DEGRADED, Reason.STAMP_INVALID)
+    assert said(rig.send(names)) == (OK, Reason.NONE)
+    assert said(rig.send(names, at=-20)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+    rig.wait(450)
+    assert said(rig.send(names, at=-501)) == (
+        INVALID, Reason.INPUT_STALE | Reason.STAMP_JUMPED_BACK
+    )  # fmt: skip
+
+
+# --- several publishers -------------------------------------------------------------------------
+
+
+def test_two_publishers_are_merged(rig) -> None:
+    parts = LEGS[:6], [*LEGS[6:], "LIFT_CRANK"]
+    answers = []
+    for _ in range(20):
+        answers += [rig.send(part) for part in parts]
+        rig.wait(1)
+    found = [said(each) for each in answers if each is not None]
+    # Until both publishers and all of their joints are known.
+    begin = found.index((OK, Reason.NONE))
+    assert begin <= 3 and set(found[:begin]) == {(INVALID, Reason.JOINT_MISSING)}
+    assert set(found[begin:]) == {(OK, Reason.NONE)} and len(found) - begin >= 17
+    assert rig.pipeline.merging
+
+
+def test_other_joints_beside_such_that_do_are_passed_over(rig) -> None:
+    names = [*LEGS, "LIFT_CRANK"]
+    for _ in range(5):
+        assert said(rig.send(names)) == (OK, Reason.NONE)
+        assert rig.send(["LIFT_ROCKER", "LIFT_COUPLER"]) is None
+        rig.wait(10)
+    # Once the first ones do not come any more, it has to be said.
+    for _ in range(60):
+        rig.wait(10)
+        rig.touch(*FEET)
+        message = rig.send(["LIFT_ROCKER", "LIFT_COUPLER"])
+        if message is not None:
+            break
+    assert said(message) == (INVALID, Reason.JOINT_MISSING)
+
+
+def test_a_part_dies_and_a_whole_one_takes_over(rig) -> None:
+    front, hind = LEGS[:6], [*LEGS[6:], "LIFT_CRANK"]
+    for _ in range(5):
+        rig.send(front)
+        rig.send(hind)
+        rig.wait(1)
+    found = []
+    for _ in range(80):
+        rig.wait(10)
+        rig.touch(*FEET)
+        found.append(rig.send(hind))
+    published = [said(each) for each in found if each is not None]
+    assert published and {validity for validity, _ in published} == {INVALID}
+    assert {reason for _, reason in published} <= {Reason.INPUT_STALE, Reason.JOINT_MISSING}
+    assert said(rig.send(front + hind)) == (OK, Reason.NONE)
+    rig.wait(501)
+    rig.touch(*FEET)
+    assert said(rig.send(front + hind)) == (OK, Reason.NONE)
+    assert not rig.pipeline.merging
+
+
+def test_whole_ones_are_not_superseded_by_those_of_another_robot(rig) -> None:
+    names = [*LEGS, "LIFT_CRANK"]
+    assert said(rig.send(names)) == (OK, Reason.NONE)
+    assert not rig.pipeline.merging
+    for other in (["gripper"], ["LIFT_ROCKER"]):
+        rig.send(other)
+        rig.send(names)
+        assert rig.pipeline.merging
+        rig.wait(600)
+        rig.touch(*FEET)
+        rig.send(names)
+        assert not rig.pipeline.merging
+
+
+# --- what does not close ------------------------------------------------------------------------
+
+
+def test_a_measured_rotor_that_contradicts_is_named(rig) -> None:
+    message = rig.send(LF_KFE_ROTOR=rig.truth(rig.now)["LF_KFE_ROTOR"] + 0.3)
+    assert said(message) == (DEGRADED, Reason.LOOP_INCONSISTENT)
+    text = "coupling 'LF_KFE_GEAR': joint 'LF_KFE_ROTOR' is measured 0.3 from where the others"
+    assert text in rig.pipeline.last.text
+    assert any(kind == "LOOP_INCONSISTENT" and text in said_ for kind, said_ in rig.warnings)
+    assert said(rig.send(at=1)) == (OK, Reason.NONE)
+
+
+class Bar:
+    """A four-bar on its own, whose joints are known in closed form."""
+
+    def __init__(self, **options) -> None:
+        robot = four_bar(**options)
+        heavy = Inertia.from_com(2.0, (0.1, 0.0, 0.05), np.diag([0.02, 0.03, 0.04]))
+        arm = Joint("arm", JointKind.REVOLUTE, 1)
+        robot = Robot(
+            "four_bar", [*robot.joints, arm], [*robot.bodies, Body("arm", heavy)],
+            list(robot.frames.values()), robot.couplings, robot.loops,
+            options.get("independent", ("crank",)),
+        )  # fmt: skip
+        self.problem = Problem(robot, [Contact("tip", "tip", np.eye(2, 6))])
+        self.solver = DelassusSolver(self.problem, "c_pv_osimr")
+
+    def truth(self, stamp: int) -> dict[str, float]:
+        crank = 0.8 + 0.2 * math.sin(3e-9 * (stamp - START))
+        coupler, rocker = assembled(crank)
+        return {"crank": crank, "coupler": coupler, "rocker": rocker, "arm": crank - 0.3}
+
+    def rig(self) -> Rig:
+        closure = Closure(self.problem, REFERENCE)
+        rig = Rig(self.solver, self.truth, closure=closure)
+        rig.touch("tip")
+        return rig
+
+
+@pytest.fixture(name="bar", scope="module")
+def make_bar() -> Bar:
+    return Bar()
+
+
+@pytest.fixture(name="driven", scope="module")
+def make_driven() -> Bar:
+    return Bar(independent=("rocker",))
+
+
+def test_positions_are_those_of_the_closed_form(bar) -> None:
+    rig = bar.rig()
+    for _ in range(100):
+        assert said(rig.send(["crank", "arm"]))[0] == OK
+        rig.touch("tip")
+        rig.wait(5)
+    assert not any(kind.startswith("LOOP") for kind, _ in rig.warnings)
+
+
+def test_a_mirrored_four_bar_is_the_wrong_branch(bar) -> None:
+    rig = bar.rig()
+    crank = rig.truth(rig.now)["crank"]
+    coupler, rocker = assembled(crank, -1.0)
+    message = rig.send(coupler=coupler, rocker=rocker)
+    assert said(message) == (INVALID, Reason.LOOP_WRONG_BRANCH)
+    assert "loop 'knee': closed, but on another branch than the ref" in rig.pipeline.last.text
+    assert said(rig.send(at=1))[0] == OK
+
+
+def test_a_rocker_out_of_reach_does_not_close(driven) -> None:
+    rig = driven.rig()
+    assert said(rig.send(["rocker", "arm"]))[0] == OK
+    message = rig.send(["rocker", "arm"], at=1, rocker=reach_of_the_rocker()[1] + 0.3)
+    assert said(message) == (INVALID, Reason.LOOP_NOT_CLOSED)
+    assert "loop 'knee': does not close at the measured positions" in rig.pipeline.last.text
+    assert said(rig.send(["rocker", "arm"], at=2))[0] == OK
+
+
+def test_a_dead_point_is_singular(driven) -> None:
+    rig = driven.rig()
+    message = rig.send(["rocker", "arm"], rocker=reach_of_the_rocker()[1])
+    assert said(message) == (INVALID, Reason.LOOP_SINGULAR)
+    assert "'knee'" in rig.pipeline.last.text and "singular" in rig.pipeline.last.text
+    assert said(rig.send(["rocker", "arm"], at=1))[0] == OK
+
+
+def test_limits_of_a_joint_that_is_not_measured() -> None:
+    rig = Bar(rocker_limits=(1.0, 1.6)).rig()
+    found = set()
+    for k in range(60):
+        crank = 0.1 * k
+        inside = 1.0 <= assembled(crank)[1] <= 1.6
+        rig.wait(0.1)
+        message = None if inside else rig.send(["crank", "arm"], crank=crank)
+        if message is not None:
+            found.add(said(message))
+            assert "loop 'knee': joint 'rocker': " in rig.pipeline.last.text
+            assert "not in [1, 1.6], its limits" in rig.pipeline.last.text
+    assert found == {(INVALID, Reason.LOOP_NOT_CLOSED)}
+
+
+def test_joints_in_no_loop_are_named_together(bar) -> None:
+    rig = bar.rig()
+    assert said(rig.send(["crank"])) == (INVALID, Reason.JOINT_MISSING)
+    assert "joint 'arm' is in no loop and must be measured" in rig.pipeline.last.text
+
+
+# --- the rest -----------------------------------------------------------------------------------
+
+
+def test_the_approximation_is_said() -> None:
+    rotor = Inertia.from_com(0.3, (0.0, 0.0, 0.02), np.diag([1e-4, 1e-4, 2e-4]))
+    arm = Inertia.from_com(2.0, (0.2, 0.0, 0.0), np.diag([0.02, 0.03, 0.04]))
+    elbow = Transform.from_xyz_rpy((0.3, 0.0, 0.0), (0.0, 0.0, 0.0))
+    joints = [
+        Joint("shoulder", JointKind.REVOLUTE, -1),
+        Joint("elbow", JointKind.REVOLUTE, 0, elbow),
+        Joint("motor", JointKind.REVOLUTE, 0, elbow),
+    ]
+    bodies = [Body("upper", arm), Body("lower", arm), Body("rotor", rotor)]
+    tip = Frame("tip", 1, elbow)
+    gear = Coupling("gear", (("motor", 1.0), ("elbow", -6.0)))
+    robot = Robot("arm", joints, bodies, [tip], (gear,), independent=("shoulder", "elbow"))
+    problem = Problem(robot, [Contact("tip", "tip", np.eye(2, 6))])
+    solver = DelassusSolver(problem, "c_pv_osimr")
+
+    def truth(stamp: int) -> dict[str, float]:
+        angle = 0.5 + 1e-9 * (stamp - START)
+        return {"shoulder": 0.2, "elbow": angle, "motor": 6.0 * angle}
+
+    rig = Rig(solver, truth, closure=Closure(problem))
+    rig.touch("tip")
+    assert said(rig.send(["shoulder", "elbow"])) == (OK, Reason.NONE)
+    exact = np.array(rig.messages[-1].matrix)
+    rig.check = lambda message: None  # that it is not exact is what is to be said
+    rig.pipeline.set_solver(DelassusSolver(problem, "reflected_inertia"))
+    message = rig.send(["shoulder", "elbow"])
+    assert said(message) == (DEGRADED, Reason.APPROXIMATE_ALGORITHM)
+    assert message.algorithm == "reflected_inertia"
+    assert "reflected_inertia" in rig.pipeline.last.text
+    assert 1e-6 < np.linalg.norm(message.matrix - exact) / np.linalg.norm(exact) < 0.5
+
+
+def test_a_closed_robot_needs_a_closure(geared) -> None:
+    with pytest.raises(ProblemError, match="has loops or couplings"):
+        Rig(geared.solver)
+
+
+def test_a_clock_jump_starts_from_the_reference_again(rig) -> None:
+    names = [*LEGS, "LIFT_CRANK"]
+    assert said(rig.send(names)) == (OK, Reason.NONE)
+    rig.wait(-5_000)
+    rig.pipeline.clock_jumped()
+    assert said(rig.send(names)) == (OK, Reason.NONE)
+
+
+def test_limits_reach_all_gates(rig) -> None:
+    names = [*LEGS, "LIFT_CRANK"]
+    rig.send(names)
+    rig.pipeline.limits = replace(rig.pipeline.limits, input_timeout=0.05)
+    rig.wait(60)
+    assert said(rig.send(names, at=-60)) == (INVALID, Reason.INPUT_STALE)
+    assert said(rig.send(at=-60)) == (INVALID, Reason.INPUT_STALE)
+
+
+def test_what_the_gate_refuses_at_its_making(bar) -> None:
+    closure = Closure(bar.problem, REFERENCE)
+    with pytest.raises(InputError, match="max_skew is -1"):
+        ClosedGate(closure, max_skew=-1.0)
+    robot = bar.problem.robot
+    planar = Robot(
+        "planar", [*robot.joints, Joint("slide", JointKind.PLANAR, 3)],
+        [*robot.bodies, Body("slide", robot.bodies[0].inertia)],
+        list(robot.frames.values()), (), robot.loops, ("crank",),
+    )  # fmt: skip
+    with pytest.raises(RobotError, match="joint 'slide' is planar"):
+        ClosedGate(Closure(planar, REFERENCE))
+
+
+def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
+    """The first joint state need not wait for what can be prepared."""
+    gate = ClosedGate(geared.closure)
+    monkeypatch.setattr(geared.closure, "bind", None)
+    truth, q = geared.truth(START), np.zeros(geared.robot.nq)
+    names = [*LEGS, "LIFT_CRANK"]
+    verdict = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
+    assert verdict.gate is Gate.READY
+
+
+def test_many_lists_of_names_are_not_remembered_for_ever(geared) -> None:
+    gate = ClosedGate(geared.closure)
+    truth = geared.truth(START)
+    q = np.zeros(geared.robot.nq)
+    names = list(geared.robot.joint_names)
+    for k in range(200):
+        own = [*LEGS, "LIFT_CRANK", *(n for i, n in enumerate(names) if k >> (i % 8) & 1)]
+        own = list(dict.fromkeys(own))
+        verdict = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
+        assert verdict.gate is Gate.READY
+        np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
+    assert len(gate._lanes) <= 64
+
+
+GRID = 10  # ms: parts of one q, less than max_skew apart, are then of the same instant
+PUBLISHERS = (
+    [*LEGS, "LIFT_CRANK"],
+    [f"{name}_ROTOR" for name in LEGS] + ["LIFT_ROCKER"],
+    LEGS[:6],
+    [*LEGS[6:], "LIFT_COUPLER"],
+    LEGS[4:] + ["LIFT_CRANK"],
+    ["LF_HAA_ROTOR", "LIFT_ROCKER"],
+    ["gripper"],
+)
+EVENTS = st.one_of(
+    st.tuples(st.just("wait"), st.integers(0, 60)),
+    st.tuples(st.just("send"), st.sampled_from(PUBLISHERS), st.integers(-3, 1)),
+    st.tuples(st.just("some"), st.sets(st.integers(0, 26))),
+    st.tuples(st.just("bad"), st.sampled_from(PUBLISHERS[:2]), st.integers(0, 12)),
+    st.tuples(st.just("drain"), st.lists(st.sampled_from(PUBLISHERS), max_size=4)),
+    st.tuples(st.just("watch"), st.booleans()),
+    st.tuples(st.just("jump"), st.integers(-200, 200)),
+)
+
+
+@examples(max_examples=150, deadline=None)
+@given(st.lists(EVENTS, max_size=40))
+def test_whatever_publishers_send_is_answered_right_or_marked(geared, events) -> None:
+    """The check of each message is in Rig."""
+    rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
+    for kind, *what in events:
+        if kind == "wait":
+            rig.wait(GRID * what[0])
+        elif kind == "send":
+            rig.send(what[0], at=GRID * what[1])
+        elif kind == "some":
+            rig.send([rig.joints[i] for i in what[0]])
+        elif kind == "bad":
+            assert said(rig.send(what[0], **{what[0][what[1]]: math.nan}))[0] == INVALID
+        elif kind == "drain":
+            for part in what[0]:
+                rig.pipeline.take_in(rig.state(part))
+            rig.publish(rig.pipeline.answer_kept())
+        elif kind == "watch":
+            rig.publish(rig.pipeline.watch())
+        else:
+            rig.wait(GRID * what[0])
+            rig.pipeline.clock_jumped()

@@ -1,0 +1,240 @@
+"""Another robot description while delassus_node runs: the robot changes, the node goes on."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+import robots
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from node_support import (  # noqa: E402, F401
+    FEET,
+    INVALID,
+    OK,
+    # Fixtures work by being here.
+    make_graph,
+    make_q,
+    make_robot,
+    make_start,
+    make_urdf,
+    own_surroundings,
+    relative_error,
+    solve,
+    state_of,
+)
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import children, stamp_of  # noqa: E402
+
+
+def heavier(urdf: str, factor: float, name: str = "heavier") -> str:
+    """Return the quadruped with a heavier trunk, under another name."""
+    mass = 'mass value="'
+    before, _, after = urdf.partition(mass)
+    value, quote, rest = after.partition('"')
+    changed = f"{before}{mass}{factor * float(value)}{quote}{rest}"
+    return changed.replace('name="delassus_quadruped"', f'name="{name}"', 1)
+
+
+def follow(graph, robot, q, layout_id: str):
+    """Return the first answer with another layout than this one."""
+    return graph.ask_until(
+        lambda m: m.layout_id != layout_id and m.validity == OK, robot.joint_names, q
+    )
+
+
+def test_another_robot_by_topic(graph, start, urdf, robot, q) -> None:
+    node = start(robot_description="")
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    graph.touch(FEET)
+    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already = len(graph.layouts)
+    other = heavier(urdf, 3.0)
+    graph.describe(other)
+    answer = follow(graph, robot, q, first.layout_id)
+    assert relative_error(matrix_to_numpy(answer), solve(other, q)) < 1e-12
+    assert relative_error(matrix_to_numpy(answer), solve(urdf, q)) > 1e-3
+    # The layout came first, the latched contacts came again, and counting went on.
+    graph.until(lambda: len(graph.layouts) > already, "layout")
+    assert graph.layouts[-1].layout_id == answer.layout_id
+    assert answer.sequence > first.sequence
+    line = graph.wait_for_log("robot description changed from that of delassus_quadruped")
+    assert "heavier: 12 joints, 4 contacts (12 rows)" in line
+    assert state_of(node) == "active"
+    assert children() == set()
+
+
+def test_another_robot_by_parameter_and_with_another_algorithm(
+    graph, start, urdf, robot, q
+) -> None:
+    node = start()
+    graph.touch(FEET)
+    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    other = heavier(urdf, 2.0)
+    result = node.set_parameters_atomically(
+        [Parameter("robot_description", value=other), Parameter("algorithm", value="dense")]
+    )
+    assert result.successful, result.reason
+    answer = follow(graph, robot, q, first.layout_id)
+    assert answer.algorithm == "dense"
+    assert relative_error(matrix_to_numpy(answer), solve(other, q)) < 1e-12
+    # And back; the algorithm is kept.
+    node.set_parameters([Parameter("robot_description", value=urdf)])
+    answer = follow(graph, robot, q, answer.layout_id)
+    assert (answer.layout_id, answer.algorithm) == (first.layout_id, "dense")
+
+
+def test_an_inactive_node_changes_as_well(graph, start, urdf, robot, q) -> None:
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    node.trigger_deactivate()
+    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 2.0))])
+    graph.wait_for_log("robot description changed")
+    node.trigger_activate()
+    answer = graph.ask(robot.joint_names, q)
+    assert answer.layout_id != first.layout_id
+
+
+@pytest.mark.parametrize("way", ["topic", "parameter"])
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda urdf: "<robot", "XML"),
+        (lambda urdf: urdf.replace("LF_FOOT", "LF_HOOF"), "unknown frame 'LF_FOOT'"),
+    ],
+)
+def test_a_bad_description_leaves_the_old_robot(
+    graph, start, urdf, robot, q, way, spoil, words
+) -> None:
+    node = start(robot_description="")
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    graph.touch(FEET)
+    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    if way == "topic":
+        graph.describe(spoil(urdf))
+        line = graph.wait_for_log(
+            "cannot change the robot description, delassus_quadruped goes on"
+        )
+        assert words in line
+    else:
+        result = node.set_parameters([Parameter("robot_description", value=spoil(urdf))])[0]
+        assert not result.successful
+        assert "'robot_description' cannot be used: " in result.reason
+        assert words in result.reason
+    assert node.get_parameter("robot_description").value == ""
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.layout_id, answer.validity) == (first.layout_id, OK)
+    np.testing.assert_array_equal(matrix_to_numpy(answer), matrix_to_numpy(first))
+    # A good one mends it.
+    graph.describe(heavier(urdf, 2.0))
+    follow(graph, robot, q, first.layout_id)
+
+
+def test_a_description_whose_build_fails_reverts_the_parameter(
+    graph, start, urdf, robot, q, monkeypatch
+) -> None:
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    with monkeypatch.context() as patch:
+        # The child cannot start Python.
+        patch.setattr("sys.executable", "/bin/false")
+        other = heavier(urdf, 7.0)
+        assert node.set_parameters([Parameter("robot_description", value=other)])[0].successful
+        line = graph.wait_for_log("cannot change the robot description, delassus_quadruped goes")
+    assert "exit status 1" in line
+    assert node.get_parameter("robot_description").value == urdf
+    assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
+    assert children() == set()
+
+
+def test_an_empty_description_is_that_of_the_topic(graph, start, urdf, robot, q) -> None:
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    result = node.set_parameters([Parameter("robot_description", value="")])[0]
+    assert result.reason == "'robot_description' is empty, and nothing has come on " \
+        "/robot_description"  # fmt: skip
+    other = heavier(urdf, 2.0)
+    graph.describe(other)
+    graph.until(lambda: node._description.text == other, "description")
+    # The parameter goes first.
+    assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
+    assert node.set_parameters([Parameter("robot_description", value="")])[0].successful
+    graph.ask_until(lambda m: m.layout_id != first.layout_id, robot.joint_names, q)
+
+
+def test_a_change_that_is_taken_back_leaves_nothing(
+    graph, start, urdf, robot, q, monkeypatch, tmp_path
+) -> None:
+    tmp_path.chmod(0o700)
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    timers = len(list(node.timers))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 5.0))])
+    assert len(children()) == 1
+    node.set_parameters([Parameter("robot_description", value=urdf)])
+    assert children() == set()
+    assert len(list(node.timers)) == timers
+    assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
+    # Cleaned up while it is built.
+    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 6.0))])
+    assert len(children()) == 1
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    assert children() == set()
+
+
+def replace_under_load(graph, start, urdf, robot, q, times: int) -> None:
+    """Every matrix is that of the robot whose layout it names; nothing is published between."""
+    node = start(contacts_timeout=0.5)
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    variants = [heavier(urdf, factor, f"r{factor:g}") for factor in (1.5, 2.5)]
+    expected = {}
+    already = len(graph.matrices)
+    for _, variant in zip(range(times), itertools.cycle(variants), strict=False):
+        before = graph.matrices[-1].layout_id
+        assert node.set_parameters([Parameter("robot_description", value=variant)])[0].successful
+        deadline = time.monotonic() + 30.0
+        while graph.matrices[-1].layout_id == before or graph.matrices[-1].validity != OK:
+            assert time.monotonic() < deadline, graph.log
+            graph.touch(FEET)
+            graph.move(robot.joint_names, q)
+            # One event each, of which the two messages make about five.
+            for _ in range(10):
+                graph.executor.spin_once(timeout_sec=0.0005)
+        expected[graph.matrices[-1].layout_id] = solve(variant, q)
+    seen = 0
+    for message in graph.matrices[already:]:
+        assert message.validity in (OK, INVALID)
+        if message.validity == INVALID:
+            assert not message.matrix
+        elif message.layout_id in expected:
+            seen += 1
+            error = relative_error(matrix_to_numpy(message), expected[message.layout_id])
+            assert error < 1e-12
+    assert seen >= times
+    stamps = [stamp_of(message) for message in graph.matrices[already:]]
+    assert stamps == sorted(stamps)
+
+
+def test_descriptions_replaced_under_load(graph, start, urdf, robot, q) -> None:
+    replace_under_load(graph, start, urdf, robot, q, times=8)
+
+
+@pytest.mark.slow
+def test_many_descriptions_replaced_under_load(graph, start, urdf, robot, q) -> None:
+    replace_under_load(graph, start, urdf, robot, q, times=200)
+
+
+def test_the_demo_robot_has_a_trunk_to_make_heavier() -> None:
+    urdf = robots.quadruped().read_text(encoding="utf-8")
+    assert heavier(urdf, 2.0) != urdf
+    assert 'name="heavier"' in heavier(urdf, 2.0)

@@ -1,0 +1,404 @@
+"""Faults put into delassus_node: each is survived, and no wrong matrix goes unmarked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from builtin_interfaces.msg import Time  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from node_support import (  # noqa: E402, F401
+    DEGRADED,
+    FEET,
+    INVALID,
+    OK,
+    # Fixtures work by being here.
+    make_graph,
+    make_q,
+    make_robot,
+    make_start,
+    make_urdf,
+    own_surroundings,
+    relative_error,
+    solve,
+    state_of,
+)
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import stamp_of  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros.algorithms import registry  # noqa: E402
+from delassus_ros.algorithms.base import NumericAlgorithm, Status  # noqa: E402
+
+FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
+
+
+def check(messages, expected: np.ndarray, tolerance: float = 1e-10) -> None:
+    """Every matrix is right, and every other message says that it has none."""
+    for message in messages:
+        if message.validity == INVALID:
+            assert message.reasons
+            assert not message.matrix
+        else:
+            assert relative_error(matrix_to_numpy(message), expected) < tolerance
+
+
+# --- plug-ins ---------------------------------------------------------------------------------
+
+
+class Moody(NumericAlgorithm):
+    """A plug-in that is right as long as it is well."""
+
+    name = "moody"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.mood: Callable[[np.ndarray], Status] = lambda G: Status.OK
+        self.G: np.ndarray | None = None
+        self.prepared = 0
+        self.refuse: Exception | None = None
+
+    def supports(self, problem) -> str | None:
+        if self.refuse is not None:
+            raise self.refuse
+        return None
+
+    def prepare(self, problem):
+        self.prepared += 1
+
+        def compute(inputs, outputs) -> Status:
+            outputs["G"][...] = self.G
+            return self.mood(outputs["G"])
+
+        return compute
+
+
+@pytest.fixture(name="moody")
+def make_moody(monkeypatch, urdf, q) -> Moody:
+    moody = Moody()
+    moody.G = solve(urdf, q)
+    monkeypatch.setitem(registry._registry, "moody", moody)
+    return moody
+
+
+def raising(G: np.ndarray) -> Status:
+    raise KeyError("a fault of the plug-in")
+
+
+def not_finite(G: np.ndarray) -> Status:
+    G[3, 4] = np.nan
+    return Status.OK
+
+
+def infinite(G: np.ndarray) -> Status:
+    G[0, 0] = np.inf
+    return Status.OK
+
+
+def failing(G: np.ndarray) -> Status:
+    G[...] = 7.0
+    return Status.NOT_POSITIVE_DEFINITE
+
+
+def nonsense(G: np.ndarray) -> Status:
+    return 77  # type: ignore[return-value]
+
+
+FAILED = DelassusMatrix.REASON_SOLVER_FAILED
+NOT_FINITE = DelassusMatrix.REASON_RESULT_NOT_FINITE
+MOODS = [
+    (raising, FAILED), (failing, FAILED), (nonsense, FAILED),
+    (not_finite, NOT_FINITE), (infinite, NOT_FINITE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mood", "reason"), MOODS, ids=[mood.__name__ for mood, _ in MOODS])
+def test_a_failing_plug_in(graph, start, urdf, robot, q, moody, mood, reason) -> None:
+    start(algorithm="moody")
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    moody.mood = mood
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.validity, answer.reasons) == (INVALID, reason)
+    graph.wait_for_log("moody failed: ")
+    moody.mood = lambda G: Status.OK
+    assert graph.ask(robot.joint_names, q).validity == OK
+    check(graph.matrices, solve(urdf, q))
+
+
+@pytest.mark.parametrize("mood", [raising, failing, not_finite])
+def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None:
+    node = start(algorithm="moody", fallback="dense")
+    graph.touch(FEET)
+    good = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    assert (good.algorithm, good.reasons) == ("moody", 0)
+    moody.mood = mood
+    graph.ask(robot.joint_names, q)
+    answer = graph.ask_until(lambda m: m.validity != INVALID, robot.joint_names, q)
+    assert (answer.algorithm, answer.reasons) == ("dense", FALLBACK)
+    line = graph.wait_for_log("'moody' failed: 'dense' stands in for it")
+    assert "until the parameter 'algorithm' is set again" in line
+    # Set again, the configured one is tried again, and fails again ...
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    answer = graph.ask(robot.joint_names, q)
+    assert answer.validity == INVALID
+    # ... until it is well.
+    moody.mood = lambda G: Status.OK
+    assert graph.ask(robot.joint_names, q).algorithm == "dense"
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.algorithm, answer.reasons) == ("moody", 0)
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_fallback_that_fails_as_well_leaves_invalid(graph, start, robot, q, moody) -> None:
+    start(algorithm="pv_osimr", fallback="moody", rows="all")
+    graph.ask(robot.joint_names, q)
+    moody.mood = raising
+    # Of the configured one nothing has failed.
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+
+
+def test_activating_tries_the_configured_algorithm_again(graph, start, robot, q, moody) -> None:
+    node = start(algorithm="moody", fallback="dense", rows="all")
+    moody.mood = raising
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    moody.mood = lambda G: Status.OK
+    node.trigger_deactivate()
+    node.trigger_activate()
+    assert graph.ask(robot.joint_names, q).algorithm == "moody"
+
+
+def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, moody) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+
+    def prepare(problem):
+        raise ZeroDivisionError("no licence")
+
+    moody.prepare = prepare
+    assert node.set_parameters([Parameter("algorithm", value="moody")])[0].successful
+    line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
+    assert "no licence" in line
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.algorithm, answer.validity) == ("pv_osimr", DEGRADED)
+    assert node.get_parameter("algorithm").value == "pv_osimr"
+
+
+def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moody) -> None:
+    node = start()
+    moody.refuse = ZeroDivisionError("nobody knows")
+    result = node.set_parameters([Parameter("algorithm", value="moody")])[0]
+    assert not result.successful
+    assert "it cannot say: ZeroDivisionError: nobody knows" in result.reason
+    assert state_of(node) == "active"
+
+
+# --- inputs -----------------------------------------------------------------------------------
+
+
+def test_one_of_several_publishers_dies(graph, start, urdf, robot, q) -> None:
+    """Nothing is published from the old positions of the dead one."""
+    start(input_timeout=0.3)
+    graph.touch(FEET)
+    names = list(robot.joint_names)
+    parts = (slice(6), slice(6, None))
+
+    def send(which) -> None:
+        now = time.time_ns()
+        for part in which:
+            message = JointState(name=names[part], position=q[part])
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, 10**9)
+            graph._joints.publish(message)
+
+    def answered() -> bool:
+        send(parts)
+        return any(m.validity == OK for m in graph.matrices)
+
+    graph.until(answered, "matrix from two parts")
+    already = len(graph.matrices)
+
+    def said() -> bool:
+        send(parts[:1])
+        return any(m.reasons & DelassusMatrix.REASON_INPUT_STALE for m in graph.matrices[already:])
+
+    graph.until(said, "word about the publisher that died")
+    line = graph.wait_for_log("did not come for")
+    assert names[6] in line
+    after = next(i for i, m in enumerate(graph.matrices) if i >= already and m.validity != OK)
+    assert {m.validity for m in graph.matrices[after:]} == {INVALID}
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
+    """Time jumps back: what came before is forgotten, what comes after is answered."""
+
+    def time_of(seconds: float) -> Time:
+        return Time(sec=int(seconds), nanosec=round(seconds % 1 * 1e9))
+
+    node = start(use_sim_time=True, input_timeout=0.5)
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    already = 0
+
+    def tick(seconds: float) -> None:
+        clock.publish(Clock(clock=time_of(seconds)))
+        # On its way it may overtake the clock.
+        stamp = time_of(seconds - 0.02)
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = stamp
+        graph._joints.publish(message)
+
+    def run(begin: float) -> Callable[[], bool]:
+        """Return a function that goes on from a time and says whether that is answered."""
+        seconds = [begin]
+        since = round(begin * 1e9)
+
+        def answered() -> bool:
+            graph.touch(FEET)
+            seconds[0] += 0.01
+            tick(seconds[0])
+            return any(
+                m.validity == OK and 0 <= stamp_of(m) - since < 50e9
+                for m in graph.matrices[already:]
+            )
+
+        return answered
+
+    graph.until(run(100.0), "matrix in simulated time")
+    assert node.get_clock().now().nanoseconds < 1000e9
+    # What is under way from before is answered before the clock jumps.
+    for _ in range(50):
+        graph.executor.spin_once(timeout_sec=0.01)
+    already = len(graph.matrices)
+    graph.until(run(1.0), "matrix after the reset")
+    line = graph.wait_for_log("the clock jumped by -")
+    assert "inputs from before are forgotten" in line
+    assert all(stamp_of(m) < 100e9 for m in graph.matrices[already:] if m.validity == OK)
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot, q) -> None:
+    start(use_sim_time=True, input_timeout=0.05, rows="all")
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    stamp = Time(sec=50)
+
+    def answered() -> bool:
+        clock.publish(Clock(clock=stamp))
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = stamp
+        graph._joints.publish(message)
+        return any(stamp_of(m) == 50 * 10**9 and m.matrix for m in graph.matrices)
+
+    graph.until(answered, "matrix")
+    already = len(graph.matrices)
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        graph.executor.spin_once(timeout_sec=0.02)
+    assert {m.validity for m in graph.matrices[already:]} <= {DEGRADED}
+
+
+def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:
+    """Each set that is heard is used as a whole, and its rows are right."""
+    start()
+    rng = np.random.default_rng(2)
+    full = solve(urdf, q)
+    rows = {foot: range(3 * i, 3 * i + 3) for i, foot in enumerate(FEET)}
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already = len(graph.matrices)
+    sets: dict[int, list[str]] = {}
+    for _ in range(times):
+        chosen = [foot for foot in FEET if rng.random() < 0.6]
+        sets[graph.touch(chosen)] = chosen
+        graph.move(robot.joint_names, q)
+        for _ in range(4):
+            graph.executor.spin_once(timeout_sec=0.0005)
+    answer = graph.ask(robot.joint_names, q)
+    assert list(answer.contacts) == chosen
+    used = set()
+    for message in graph.matrices[already:]:
+        stamp = message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
+        assert message.validity == OK
+        if stamp in sets:
+            used.add(stamp)
+            assert list(message.contacts) == sets[stamp]
+        places = [row for contact in message.contacts for row in rows[contact]]
+        np.testing.assert_allclose(
+            matrix_to_numpy(message), full[np.ix_(places, places)], rtol=0, atol=1e-12
+        )
+    assert len(used) > times // 3
+
+
+def test_contacts_that_switch_all_the_time(graph, start, urdf, robot, q) -> None:
+    switch_contacts(graph, start, urdf, robot, q, times=2_000)
+
+
+@pytest.mark.slow
+def test_ten_thousand_contact_switches(graph, start, urdf, robot, q) -> None:
+    switch_contacts(graph, start, urdf, robot, q, times=10_000)
+
+
+# --- the cache --------------------------------------------------------------------------------
+
+
+def kernels(cache: Path) -> list[Path]:
+    return [path for path in (cache / "delassus_ros").rglob("*") if path.is_file()]
+
+
+@pytest.fixture(name="cache")
+def make_cache(tmp_path, monkeypatch) -> Path:
+    """A cache of its own, with the kernel of another algorithm in it."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", ["flipped", "truncated", "writable"])
+def test_a_cache_that_was_tampered_with(graph, start, urdf, robot, q, cache, how) -> None:
+    """What is in it is not run; the kernel is built anew."""
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node.set_parameters([Parameter("algorithm", value="efpa")])
+    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    graph.ask_until(lambda m: m.algorithm == "pv_osimr", robot.joint_names, q)
+    found = kernels(cache)
+    assert found
+    for path in found:
+        data = bytearray(path.read_bytes())
+        if how == "flipped":
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+        elif how == "truncated":
+            path.write_bytes(data[: len(data) // 2])
+        else:
+            path.chmod(0o666)
+    node.set_parameters([Parameter("algorithm", value="efpa")])
+    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    assert {m.validity for m in graph.matrices} <= {OK, INVALID}
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_cache_that_cannot_be_written(graph, start, urdf, robot, q, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nothing")
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node.set_parameters([Parameter("algorithm", value="efpa")])
+    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_the_plug_in_of_these_tests_is_right_when_well(urdf, q, moody) -> None:
+    """Or nothing here would show anything."""
+    assert relative_error(moody.G, solve(urdf, q, algorithm="dense")) < 1e-12

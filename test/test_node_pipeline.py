@@ -1,0 +1,595 @@
+"""Faults of joint states, contacts, clocks and kernels: right against dense, or marked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+import small  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
+from flat_foot import flat_foot  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import settings as examples  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.algorithms import NumericAlgorithm, registry  # noqa: E402
+from delassus_ros.algorithms.base import Status  # noqa: E402
+from delassus_ros.conditioning import ConditionSettings, Damping  # noqa: E402
+from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.node.diagnostics import Validity  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.node.records import Limits  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+
+
+@pytest.fixture(name="solver", scope="module")
+def make_solver() -> DelassusSolver:
+    robot = Robot.from_urdf(robots.quadruped())
+    contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET]
+    return DelassusSolver(Problem(robot, contacts), cache=False)
+
+
+@pytest.fixture(name="rig")
+def make_rig(solver) -> Rig:
+    rig = Rig(solver)
+    rig.touch(*FEET)
+    return rig
+
+
+def halves(rig: Rig) -> tuple[list[str], list[str]]:
+    return rig.joints[:5], rig.joints[5:]
+
+
+# --- numerical status ---------------------------------------------------------------------------
+
+
+def test_a_good_joint_state(rig) -> None:
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
+    assert (message.rank, message.structural_rank) == (12, 12)
+    assert message.conditioning == DelassusMatrix.CONDITIONING_OK
+    eigenvalues = np.linalg.eigvalsh(rig.matrix(START, FEET))
+    assert message.condition == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-9)
+    last = rig.pipeline.last
+    assert (last.rows, last.contacts, last.text) == (12, FEET, "")
+    assert (last.validity, last.stamp_ns, last.age) == (Validity.OK, START, 0.0)
+    assert last.examination is not None and last.examination.rank == 12
+
+
+def test_condition_follows_the_motion_within_two_percent(rig) -> None:
+    for _ in range(300):
+        message = rig.send()
+        eigenvalues = np.linalg.eigvalsh(rig.matrix(rig.now, FEET))
+        expected = eigenvalues[-1] / eigenvalues[0]
+        assert message.condition == pytest.approx(expected, rel=0.02)
+        rig.wait(1)
+        rig.touch(*FEET)
+
+
+@pytest.mark.parametrize("mode", [Damping.UNIFORM, Damping.SELECTIVE])
+def test_damping_is_published_and_said(rig, mode) -> None:
+    settings = ConditionSettings(damping=mode, damping_ratio=0.5)
+    rig.pipeline.limits = replace(rig.pipeline.limits, condition=settings)
+    message = rig.send()
+    assert said(message) == (OK, Reason.DAMPED)
+    assert (message.damping_mode, message.damping > 0) == (int(mode), True)
+    found = np.reshape(message.matrix, (12, 12))
+    G = rig.matrix(START, FEET)
+    if mode is Damping.UNIFORM:
+        np.testing.assert_allclose(found, G + message.damping * np.eye(12), rtol=1e-12)
+    else:
+        values, expected = np.linalg.eigvalsh(found), np.linalg.eigvalsh(G)
+        floor = 0.5 * expected[-1]
+        np.testing.assert_allclose(values, np.maximum(expected, floor), rtol=1e-9)
+    rig.pipeline.limits = replace(rig.pipeline.limits, condition=ConditionSettings())
+    message = rig.send(at=1)
+    assert said(message) == (OK, Reason.NONE)
+    assert (message.damping_mode, message.damping) == (DelassusMatrix.DAMPING_NONE, 0.0)
+
+
+def test_a_damping_amount_is_that_of_its_own_message(rig) -> None:
+    """Messages are filled in place: an amount must not stay from one to the next."""
+    settings = ConditionSettings(damping=Damping.UNIFORM, damping_ratio=0.1)
+    rig.pipeline.limits = replace(rig.pipeline.limits, condition=settings)
+    amounts = []
+    for active in (FEET, ("LF",), FEET, ("LF",)):
+        rig.touch(*active)
+        message = rig.send()
+        m = 3 * len(active)
+        difference = np.reshape(message.matrix, (m, m)) - rig.matrix(rig.now, active)
+        np.testing.assert_allclose(difference, message.damping * np.eye(m), atol=1e-12)
+        amounts.append(message.damping)
+        rig.wait(1)
+    assert len(set(amounts)) == 4
+
+
+def test_ill_conditioned_is_said_and_stays_right(rig) -> None:
+    rig.pipeline.limits = Limits(condition=ConditionSettings(weak=1.1, singular=1.5e3))
+    message = rig.send()
+    assert said(message) == (OK, Reason.ILL_CONDITIONED)
+    assert message.conditioning == DelassusMatrix.CONDITIONING_WEAK
+
+
+def test_four_points_on_one_foot_are_no_fault() -> None:
+    """Twelve rows of a rigid foot have rank six, in any posture."""
+    contacts = flat_foot(4)
+    rig = Rig(DelassusSolver(Problem(small.walker(), contacts), cache=False))
+    rig.touch(*(contact.name for contact in contacts))
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
+    assert (message.rank, message.structural_rank) == (6, 6)
+    assert message.conditioning == DelassusMatrix.CONDITIONING_OK
+
+
+def test_late_is_said_of_the_late_message_itself(rig) -> None:
+    rig.pipeline.due = -math.inf
+    assert said(rig.send()) == (OK, Reason.OVERRUN)
+    rig.pipeline.due = math.inf
+    assert said(rig.send(at=1)) == (OK, Reason.NONE)
+
+
+# --- joint states -------------------------------------------------------------------------------
+
+FAULTS = {
+    "missing": (
+        lambda rig: rig.send([j for j in rig.joints if j != "RF_KFE"]),
+        INVALID, Reason.JOINT_MISSING, "the joint state lacks joint 'RF_KFE'",
+    ),
+    "none": (
+        lambda rig: rig.send([]), INVALID, Reason.JOINT_MISSING, "the joint state lacks joints",
+    ),
+    "nan": (
+        lambda rig: rig.send(LH_HFE=math.nan),
+        INVALID, Reason.JOINT_NOT_FINITE, "the position of joint 'LH_HFE' is nan",
+    ),
+    "infinite": (
+        lambda rig: rig.send(LH_HFE=-math.inf),
+        INVALID, Reason.JOINT_NOT_FINITE, "the position of joint 'LH_HFE' is -inf",
+    ),
+    "duplicated": (
+        lambda rig: rig.send([*rig.joints, "LF_HAA"]),
+        INVALID, Reason.JOINT_DUPLICATED, "has joint 'LF_HAA' more than once",
+    ),
+    "unstamped": (
+        lambda rig: rig.send(stamp=0), DEGRADED, Reason.STAMP_INVALID, "have no stamp",
+    ),
+    "back": (
+        lambda rig: rig.send(at=-20), DEGRADED, Reason.STAMP_JUMPED_BACK, "jumped back by 0.02 s",
+    ),
+    "ahead": (
+        lambda rig: rig.send(at=300), DEGRADED, Reason.STAMP_IN_FUTURE, "0.3 s ahead",
+    ),
+    "old": (
+        lambda rig: (rig.wait(900), rig.touch(*FEET), rig.send(at=-600))[-1],
+        INVALID, Reason.INPUT_STALE, "the joint positions are 0.6 s old, at most 0.5 s",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_joint_states(rig, fault) -> None:
+    """Each is marked and said in words, and over with the next good joint state."""
+    act, validity, reason, words = FAULTS[fault]
+    assert said(rig.send()) == (OK, Reason.NONE)
+    message = act(rig)
+    assert said(message) == (validity, reason)
+    assert words in rig.pipeline.last.text
+    assert any(words in text for _, text in rig.warnings)
+    assert (rig.pipeline.published, rig.pipeline.refused) == (
+        (1, 1) if validity == INVALID else (2, 0)
+    )
+    rig.wait(310)
+    rig.touch(*FEET)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    assert rig.pipeline.last.text == ""
+
+
+def test_sizes_differ(rig) -> None:
+    message = deserialize_message(rig.state(), JointState)
+    message.position = message.position[:-1]
+    answer = rig.publish(rig.pipeline.answer(serialize_message(message)))
+    assert said(answer) == (INVALID, Reason.JOINT_SIZE_MISMATCH)
+    assert "12 names but 11 positions" in rig.pipeline.last.text
+
+
+def test_bytes_that_are_no_joint_state(rig) -> None:
+    with pytest.raises(RuntimeError):
+        rig.pipeline.answer(b"\x00\x01\x00\x00\xff")
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_parts_of_one_instant_are_right(rig) -> None:
+    front, hind = halves(rig)
+    answers = []
+    for _ in range(20):
+        answers += [rig.send(front), rig.send(hind)]
+        rig.wait(1)
+    first, *others = (each for each in answers if each is not None)
+    assert said(first) == (INVALID, Reason.JOINT_MISSING)
+    assert {said(each) for each in others} == {(OK, Reason.NONE)}
+    assert len(others) == 20
+
+
+def test_parts_out_of_step_are_merged_with_the_oldest_stamp(rig) -> None:
+    """The positions of the newer parts are newer than the stamp, by less than max_skew."""
+    front, hind = halves(rig)
+    rig.truth = lambda stamp: dict.fromkeys(rig.joints, 0.3)
+    rig.send(front)
+    answers = []
+    for k in range(20):
+        rig.wait(2)
+        answers.append(rig.send((hind, front)[k % 2]))
+        if answers[-1] is not None:
+            assert said(answers[-1]) == (OK, Reason.NONE)
+            assert rig.pipeline.last.stamp_ns == rig.now - 2 * MS
+    assert rig.pipeline.published == 10
+
+
+def test_parts_too_far_apart(rig) -> None:
+    front, hind = halves(rig)
+    rig.send(front)
+    rig.send(hind)
+    rig.wait(50)
+    rig.send(front, at=-30)
+    assert said(rig.send(hind)) == (INVALID, Reason.INPUT_SKEWED)
+    assert "came 30 ms older than the rest" in rig.pipeline.last.text
+
+
+def test_one_of_two_publishers_dies(rig) -> None:
+    front, hind = halves(rig)
+    rig.send(front)
+    rig.send(hind)
+    found = []
+    for _ in range(60):
+        rig.wait(10)
+        rig.touch(*FEET)
+        found.append(rig.send(hind))
+    assert all(each is None for each in found[:49])
+    assert said(found[-1]) == (INVALID, Reason.INPUT_STALE)
+    assert "did not come for 0." in rig.pipeline.last.text
+
+
+def test_drained_parts_are_each_taken_in(rig) -> None:
+    front, hind = halves(rig)
+    rig.send(front)
+    rig.send(hind)
+    assert rig.pipeline.merging
+    before = rig.pipeline.sequence
+    for _ in range(3):
+        rig.wait(1)
+        rig.pipeline.take_in(rig.state(front))
+        rig.pipeline.take_in(rig.state(hind))
+    rig.pipeline.take_in(rig.state(front))
+    message = rig.publish(rig.pipeline.answer_kept())
+    assert said(message) == (OK, Reason.NONE)
+    assert rig.pipeline.last.stamp_ns == rig.now
+    assert rig.pipeline.superseded == 2
+    assert message.sequence == before + 3
+    assert rig.pipeline.answer_kept() is None
+
+
+def test_joint_states_of_another_robot_do_not_supersede_those_of_this_one(rig) -> None:
+    """A queue with both has to be taken in one by one."""
+    rig.send()
+    assert not rig.pipeline.merging
+    rig.send(["gripper"])
+    for _ in range(3):
+        rig.wait(1)
+        assert rig.pipeline.merging
+        rig.pipeline.take_in(rig.state())
+        rig.pipeline.take_in(rig.state(["gripper"]))
+        message = rig.publish(rig.pipeline.answer_kept())
+        assert said(message) == (OK, Reason.NONE)
+        assert rig.pipeline.last.stamp_ns == rig.now
+    assert rig.pipeline.superseded == 0
+    rig.wait(600)
+    rig.touch(*FEET)
+    rig.send()
+    assert not rig.pipeline.merging
+
+
+def test_what_is_kept_for_an_instant_grows_old(rig) -> None:
+    rig.pipeline.take_in(rig.state())
+    rig.wait(20)
+    message = rig.publish(rig.pipeline.answer_kept())
+    assert message.input_age == pytest.approx(0.02)
+    rig.pipeline.take_in(rig.state())
+    rig.wait(600)
+    rig.touch(*FEET)
+    message = rig.publish(rig.pipeline.answer_kept())
+    assert said(message) == (INVALID, Reason.INPUT_STALE)
+    assert "0.6 s old when their turn came" in rig.pipeline.last.text
+
+
+# --- silence and clocks -------------------------------------------------------------------------
+
+
+def test_silence_is_said_once(rig) -> None:
+    assert rig.pipeline.watch() is None
+    rig.wait(600)
+    message = rig.publish(rig.pipeline.watch())
+    assert said(message)[0] == INVALID
+    assert said(message)[1] & Reason.NO_JOINT_STATE
+    assert "no joint state for 0.6 s" in rig.pipeline.last.text
+    rig.wait(600)
+    assert rig.pipeline.watch() is None
+    rig.touch(*FEET)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    stamp = rig.now
+    rig.wait(600)
+    message = rig.publish(rig.pipeline.watch())
+    assert said(message)[1] & Reason.INPUT_STALE
+    assert rig.pipeline.last.stamp_ns == stamp
+
+
+def test_joint_states_of_another_robot_do_not_end_the_silence(rig) -> None:
+    rig.send()
+    for _ in range(70):
+        rig.wait(10)
+        assert rig.send(["gripper", "wheel"]) is None
+        message = rig.publish(rig.pipeline.watch())
+        if message is not None:
+            break
+    assert said(message)[1] & Reason.INPUT_STALE
+    assert "with joints of the robot" in rig.pipeline.last.text
+    assert "'gripper', 'wheel'" in rig.pipeline.last.text
+
+
+def test_a_clock_that_is_set_back(rig) -> None:
+    rig.wait(10_000)
+    rig.touch(*FEET)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.now = START
+    rig.pipeline.clock_jumped()
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
+    rig.wait(490)
+    assert said(rig.send())[0] == OK
+    rig.wait(20)
+    assert said(rig.send()) == (INVALID, Reason.CONTACTS_STALE)
+
+
+def test_a_clock_without_time_yet(solver) -> None:
+    """Simulation: nothing is too old before the first message of the clock."""
+    rig = Rig(solver)
+    rig.now = 0
+    rig.pipeline.begin()
+    rig.touch(*FEET)
+    message = rig.send(stamp=START)
+    assert said(message) == (OK, Reason.NONE)
+    assert math.isnan(message.input_age)
+    assert rig.pipeline.watch() is None
+
+
+def test_begin_forgets_everything(rig) -> None:
+    rig.send()
+    rig.pipeline.begin()
+    assert rig.pipeline.last.stamp_ns == 0
+    assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
+
+
+# --- contacts -----------------------------------------------------------------------------------
+
+
+def test_contacts_that_are_not_repeated(rig) -> None:
+    rig.wait(499)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.wait(2)
+    assert said(rig.send()) == (INVALID, Reason.CONTACTS_STALE)
+    assert "repeat it at 10 Hz" in rig.pipeline.last.text
+    assert rig.pipeline.present_contacts is None
+    rig.touch(*FEET)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    assert rig.pipeline.present_contacts == FEET
+
+
+def test_all_rows_stay_right_while_contacts_are_stale(solver) -> None:
+    rig = Rig(solver, all_rows=True)
+    rig.touch("LF")
+    inactive, active = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
+    assert list(rig.send().status) == [active, inactive, inactive, inactive]
+    rig.wait(501)
+    message = rig.send()
+    assert said(message) == (DEGRADED, Reason.CONTACTS_STALE)
+    assert list(message.status) == [ActiveContacts.UNKNOWN] * 4
+    rig.touch("LF")
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
+    assert list(message.status) == [active, inactive, inactive, inactive]
+
+
+def test_contacts_without_a_timeout(solver) -> None:
+    rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
+    rig.touch(*FEET)
+    rig.wait(3_600_000)
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+CONTACTS = {
+    "duplicate": (("LF", "LF"), None, INVALID, Reason.DUPLICATE_CONTACT, "more than once"),
+    "malformed": (("LF", "RF"), [2], INVALID, Reason.CONTACTS_MALFORMED, "2 names but 1 status"),
+    "unknown": (("LF", "XX"), None, DEGRADED, Reason.UNKNOWN_CONTACT, "unknown contact 'XX'"),
+    "empty": ((), None, OK, Reason.NONE, ""),
+}
+
+
+@pytest.mark.parametrize("fault", CONTACTS)
+def test_faults_of_contacts(rig, fault) -> None:
+    names, status, validity, reason, words = CONTACTS[fault]
+    rig.touch(*names, status=status)
+    assert said(rig.send()) == (validity, reason)
+    assert words in rig.pipeline.last.text
+    assert words in rig.pipeline.contacts_health().complaint
+    rig.touch(*FEET)
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_ten_thousand_switches_of_contacts(rig) -> None:
+    subsets = [c for k in range(5) for c in itertools.combinations(FEET, k)]
+    rng = np.random.default_rng(0)
+    for k in range(10_000):
+        active = subsets[rng.integers(len(subsets))]
+        rig.touch(*active)
+        rig.wait(0.1)
+        if k % 50 == 0:
+            message = rig.send()
+        else:
+            # Without the slow reference: the shape and the judgement.
+            data = rig.pipeline.answer(rig.state())
+            rig.pipeline.after_publishing()
+            assert data is not None
+            last = rig.pipeline.last
+            assert (last.validity, last.rows) == (Validity.OK, 3 * len(active))
+            continue
+        assert said(message) == (OK, Reason.NONE)
+    assert len(rig.pipeline._output._made) <= 256
+
+
+# --- kernels ------------------------------------------------------------------------------------
+
+
+def test_a_failing_kernel_and_its_stand_in(rig, solver, monkeypatch) -> None:
+    monkeypatch.setattr(rig.pipeline._solver, "_run", lambda: int(Status.NOT_POSITIVE_DEFINITE))
+    assert said(rig.send()) == (INVALID, Reason.SOLVER_FAILED)
+    assert "pv_osimr failed: NOT_POSITIVE_DEFINITE" in rig.pipeline.last.text
+    other = DelassusSolver(solver.problem, "dense", cache=False)
+    rig.pipeline.set_solver(other, Reason.FALLBACK_ALGORITHM)
+    message = rig.send(at=1)
+    assert said(message) == (OK, Reason.FALLBACK_ALGORITHM)
+    assert message.algorithm == "dense"
+    rig.pipeline.set_solver(solver)
+    assert said(rig.send(at=2)) == (OK, Reason.NONE)
+
+
+def test_a_back_end_that_says_ok_to_nonsense(rig, solver, monkeypatch) -> None:
+    class Nonsense(NumericAlgorithm):
+        def prepare(self, problem):
+            def run(inputs, outputs) -> Status:
+                outputs["G"][...] = np.eye(12)
+                if inputs["q"][0] > value[0]:
+                    outputs["G"][1, 7] = math.inf
+                return Status.OK
+
+            return run
+
+    value = [math.inf]
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    registry.register("nonsense")(Nonsense)
+    rig.pipeline.set_solver(DelassusSolver(solver.problem, "nonsense"))
+    value[0] = -math.inf
+    assert said(rig.send()) == (INVALID, Reason.RESULT_NOT_FINITE)
+    assert "nonsense failed: NOT_FINITE at q" in rig.pipeline.last.text
+
+
+def test_an_exchange_that_fails_changes_nothing(rig, solver, monkeypatch) -> None:
+    other = DelassusSolver(solver.problem, "dense", cache=False)
+    monkeypatch.setattr(other, "bind", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        rig.pipeline.set_solver(other)
+    message = rig.send()
+    assert said(message) == (OK, Reason.NONE)
+    assert message.algorithm == rig.pipeline.algorithm == "pv_osimr"
+
+
+def test_a_kept_joint_state_survives_an_exchange(rig, solver) -> None:
+    rig.pipeline.take_in(rig.state())
+    rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense", cache=False))
+    message = rig.publish(rig.pipeline.answer_kept())
+    assert said(message) == (OK, Reason.NONE)
+    assert message.algorithm == "dense"
+
+
+# --- limits, reports ----------------------------------------------------------------------------
+
+
+def test_limits_change_between_two_ticks_all_or_none(rig) -> None:
+    before = rig.pipeline.limits
+    with pytest.raises(InputError, match="max_skew is -1"):
+        rig.pipeline.limits = Limits(max_skew=-1.0, input_timeout=0.1)
+    with pytest.raises(InputError, match="contacts timeout is 0"):
+        rig.pipeline.limits = Limits(input_timeout=0.001, contacts_timeout=0.0)
+    assert rig.pipeline.limits is before
+    assert said(rig.send(at=-100)) == (OK, Reason.NONE)
+    rig.pipeline.limits = Limits(input_timeout=0.05)
+    assert said(rig.send(at=-99)) == (INVALID, Reason.INPUT_STALE)
+
+
+def test_health_of_the_inputs(rig) -> None:
+    health = rig.pipeline.joints_health()
+    assert not health.received and math.isnan(health.age)
+    rig.send()
+    rig.wait(100)
+    health = rig.pipeline.joints_health()
+    assert health.received and health.age == pytest.approx(0.1) and health.timeout == 0.5
+    rig.send(LF_HAA=math.nan)
+    assert "'LF_HAA' is nan" in rig.pipeline.joints_health().complaint
+    contacts = rig.pipeline.contacts_health()
+    assert contacts.received and contacts.age == rig.pipeline.contacts_age()
+    assert contacts.age == pytest.approx(0.1)
+    assert rig.pipeline.orientation_health() is None
+
+
+# --- everything at once -------------------------------------------------------------------------
+
+GRID = 10  # ms: parts of one matrix, less than max_skew apart, are then of the same instant
+
+EVENTS = st.one_of(
+    st.tuples(st.just("wait"), st.integers(0, 70)),
+    st.tuples(st.just("send"), st.integers(-80, 40), st.sets(st.integers(0, 11))),
+    st.tuples(st.just("half"), st.booleans(), st.integers(-3, 1)),
+    st.tuples(st.just("whole"), st.integers(-80, 40)),
+    st.tuples(st.just("bad"), st.integers(0, 11), st.sampled_from([math.nan, math.inf])),
+    st.tuples(st.just("twice"), st.integers(0, 11)),
+    st.just(("unstamped",)),
+    st.tuples(st.just("touch"), st.lists(st.sampled_from([*FEET, "XX"]), max_size=5)),
+    st.just(("watch",)),
+    st.tuples(st.just("jump"), st.integers(-200, 200)),
+    st.tuples(st.just("drain"), st.lists(st.sets(st.integers(0, 11)), max_size=4)),
+)
+
+
+@examples(max_examples=250, deadline=None)
+@given(st.lists(EVENTS, max_size=60))
+def test_whatever_comes_is_answered_right_or_marked(solver, events) -> None:
+    """The check of each message is in Rig."""
+    rig = Rig(solver)
+    rig.touch(*FEET)
+    for kind, *what in events:
+        if kind == "wait":
+            rig.wait(GRID * what[0])
+        elif kind == "send":
+            rig.send([rig.joints[i] for i in what[1]], at=GRID * what[0])
+        elif kind == "half":
+            rig.send(halves(rig)[what[0]], at=GRID * what[1])
+        elif kind == "whole":
+            rig.send(at=GRID * what[0])
+        elif kind == "bad":
+            message = rig.send(**{rig.joints[what[0]]: what[1]})
+            assert said(message)[0] == INVALID
+        elif kind == "twice":
+            assert said(rig.send([*rig.joints, rig.joints[what[0]]]))[0] == INVALID
+        elif kind == "unstamped":
+            rig.send(stamp=0)
+        elif kind == "touch":
+            rig.touch(*what[0])
+        elif kind == "watch":
+            rig.publish(rig.pipeline.watch())
+        elif kind == "drain":
+            for part in what[0]:
+                rig.pipeline.take_in(rig.state([rig.joints[i] for i in part]))
+            rig.publish(rig.pipeline.answer_kept())
+        else:
+            rig.now += GRID * MS * what[0]
+            rig.pipeline.clock_jumped()

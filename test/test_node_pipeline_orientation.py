@@ -1,0 +1,158 @@
+"""World axes with a floating base: the orientation from messages, and what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not installed")
+
+import robots  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from pipeline_support import INVALID, OK, Rig, said, to_message  # noqa: E402
+from sensor_msgs.msg import Imu  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
+from delassus_ros.errors import ProblemError  # noqa: E402
+from delassus_ros.node.orientation_input import OrientationInput  # noqa: E402
+from delassus_ros.node.reasons import Reason  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+MOUNTED = (0.1, -0.4, 2.0)
+TURNED = Transform.from_xyz_rpy((0.0, 0.0, 0.0), (0.3, -0.2, 1.1))
+IMU = (
+    '<link name="imu"/><joint name="imu_mount" type="fixed"><parent link="base"/>'
+    '<child link="imu"/><origin xyz="0.1 0 0" rpy="{} {} {}"/></joint></robot>'
+).format(*MOUNTED)
+
+
+@pytest.fixture(name="solver", scope="module")
+def make_solver() -> DelassusSolver:
+    text = robots.quadruped().read_text(encoding="utf-8").replace("</robot>", IMU)
+    contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET]
+    problem = Problem(Robot.from_urdf(text), contacts, axes="world")
+    return DelassusSolver(problem, cache=False)
+
+
+@pytest.fixture(name="rig")
+def make_rig(solver) -> Rig:
+    source = OrientationInput(solver.problem.robot, world="odom")
+    rig = Rig(solver, orientation=source)
+    rig.touch(*FEET)
+    return rig
+
+
+def turn(rig: Rig, orientation, child: str = "", frame: str = "odom", at: float = 0.0) -> None:
+    """Send an odometry, and expect matrices for its orientation from now on."""
+    message = Odometry(child_frame_id=child)
+    message.header.frame_id = frame
+    message.header.stamp = to_message(rig.now + round(at * 1e6))
+    o = message.pose.pose.orientation
+    o.x, o.y, o.z, o.w = (float(value) for value in orientation)
+    rig.pipeline.read_orientation(message)
+    rig.orientation = list(orientation)
+
+
+def imu(rig: Rig, orientation, unknown: bool = False) -> None:
+    message = Imu()
+    message.header.frame_id = "imu"
+    message.header.stamp = to_message(rig.now)
+    o = message.orientation
+    o.x, o.y, o.z, o.w = (float(value) for value in orientation)
+    message.orientation_covariance[0] = -1.0 if unknown else 0.0
+    rig.pipeline.read_orientation(message)
+
+
+def quaternion(rotation: np.ndarray) -> list[float]:
+    return Transform(rotation, np.zeros(3)).quaternion().tolist()
+
+
+def test_rows_are_along_the_axes_of_the_world(rig) -> None:
+    found = []
+    for orientation in ([0, 0, 0, 1], TURNED.quaternion().tolist()):
+        turn(rig, orientation)
+        message = rig.send()
+        assert said(message) == (OK, Reason.NONE)
+        assert message.header.frame_id == "odom"
+        found.append(np.reshape(message.matrix, (12, 12)))
+    R = np.kron(np.eye(4), TURNED.rotation)
+    np.testing.assert_allclose(found[1], R @ found[0] @ R.T, atol=1e-12)
+
+
+def test_an_inertial_sensor_is_turned_into_the_base(rig) -> None:
+    mounting = Transform.from_xyz_rpy((0, 0, 0), MOUNTED)
+    imu(rig, quaternion(TURNED.rotation @ mounting.rotation))
+    rig.orientation = TURNED.quaternion().tolist()
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_none_has_come(rig) -> None:
+    assert said(rig.send()) == (INVALID, Reason.ORIENTATION_MISSING)
+    assert "no orientation of the base has arrived yet" in rig.pipeline.last.text
+    health = rig.pipeline.orientation_health()
+    assert health is not None and not health.received and health.timeout == 0.1
+
+
+BAD = {
+    "zero": ((0, 0, 0, 0), {}, "its quaternion is zero"),
+    "long": ((0, 0, 0, 1.1), {}, "has norm 1.1; expected 1"),
+    "nan": ((0, 0, 0, math.nan), {}, "has norm nan"),
+    "other world": ((0, 0, 0, 1), {"frame": "map"}, "in frame 'map', but the rows are in 'odom'"),
+    "moving frame": ((0, 0, 0, 1), {"child": "LF_FOOT"}, "'LF_FOOT' can move on the root link"),
+    "no frame": ((0, 0, 0, 1), {"child": "bse"}, "unknown frame 'bse'; did you mean 'base'"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_one_that_cannot_be_used(rig, fault) -> None:
+    """The one before is not used any more either."""
+    orientation, options, words = BAD[fault]
+    turn(rig, TURNED.quaternion())
+    assert said(rig.send()) == (OK, Reason.NONE)
+    turn(rig, orientation, **options)
+    assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_INVALID)
+    assert words in rig.pipeline.last.text
+    assert words in rig.pipeline.orientation_health().complaint
+    assert any(kind == "ORIENTATION_INVALID" and words in text for kind, text in rig.warnings)
+    turn(rig, TURNED.quaternion())
+    assert said(rig.send(at=2)) == (OK, Reason.NONE)
+
+
+def test_an_inertial_sensor_without_an_estimate(rig) -> None:
+    imu(rig, (0, 0, 0, 1), unknown=True)
+    assert said(rig.send()) == (INVALID, Reason.ORIENTATION_INVALID)
+    assert "refused: the Imu says that it has none" in rig.pipeline.last.text
+
+
+def test_one_that_is_too_old(rig) -> None:
+    turn(rig, TURNED.quaternion())
+    rig.wait(100)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    assert rig.pipeline.orientation_health().age == pytest.approx(0.1)
+    rig.wait(1)
+    assert said(rig.send()) == (INVALID, Reason.ORIENTATION_STALE)
+    turn(rig, TURNED.quaternion(), at=-150)
+    assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_STALE)
+    assert "0.15 s old, at most 0.1 s are allowed (orientation.timeout)" in rig.pipeline.last.text
+
+
+def test_it_stays_when_the_algorithm_changes_and_goes_when_the_clock_jumps(rig, solver) -> None:
+    turn(rig, TURNED.quaternion())
+    rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.pipeline.clock_jumped()
+    assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_MISSING)
+
+
+def test_reasons_of_both_inputs_add_up(rig) -> None:
+    message = rig.send(LF_HAA=math.nan)
+    assert said(message) == (INVALID, Reason.ORIENTATION_MISSING | Reason.JOINT_NOT_FINITE)
+    assert "'LF_HAA' is nan" in rig.pipeline.last.text
+
+
+def test_it_is_needed(solver) -> None:
+    with pytest.raises(ProblemError, match="needs an orientation"):
+        Rig(solver)

@@ -1,0 +1,195 @@
+"""delassus_node's diagnostics: what an operator sees, active or not."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from node_support import (  # noqa: E402, F401
+    FEET,
+    OK,
+    # Fixtures work by being here.
+    make_graph,
+    make_q,
+    make_robot,
+    make_start,
+    make_urdf,
+    own_surroundings,
+    state_of,
+)
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+GOOD, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
+
+
+class Reports:
+    """What has come on /diagnostics."""
+
+    def __init__(self, graph) -> None:
+        self._graph = graph
+        self.heard: list[DiagnosticArray] = []
+        graph.peer.create_subscription(DiagnosticArray, "/diagnostics", self.heard.append, 10)
+
+    def next(self) -> dict[str, DiagnosticStatus]:
+        """Return the entries of a report that is yet to come, by name."""
+        already = len(self.heard)
+        self._graph.until(lambda: len(self.heard) > already, "diagnostics")
+        return {status.name: status for status in self.heard[-1].status}
+
+    def until(self, entry: str, level: bytes, words: str) -> DiagnosticStatus:
+        """Return an entry once it is so."""
+        found: list[DiagnosticStatus] = []
+
+        def so() -> bool:
+            found.append(self.next()[f"delassus_node: {entry}"])
+            return found[-1].level == level and words in found[-1].message
+
+        self._graph.until(so, f"{words!r} in the entry {entry!r}")
+        return found[-1]
+
+
+@pytest.fixture(name="reports")
+def make_reports(graph) -> Reports:
+    return Reports(graph)
+
+
+def value_of(status: DiagnosticStatus, key: str) -> str:
+    return next(pair.value for pair in status.values if pair.key == key)
+
+
+def test_an_inactive_node_is_visible(graph, start, reports) -> None:
+    node = start(diagnostics_period=0.05)
+    node.trigger_deactivate()
+    status = reports.until("matrix", GOOD, "the node is not active")
+    assert status.hardware_id == "delassus_quadruped"
+    assert reports.next()["delassus_node: algorithm"].message == "pv_osimr"
+    node.trigger_cleanup()
+    assert not [p for p in node.publishers if p.topic_name == "/diagnostics"]
+
+
+def test_a_node_that_works(graph, start, reports, robot, q) -> None:
+    start(diagnostics_period=0.05)
+    reports.until("joint states", STALE, "nothing has come on /joint_states")
+    graph.touch(FEET)
+
+    def moving() -> bool:
+        graph.ask(robot.joint_names, q)
+        return reports.next()["delassus_node: timing"].level == GOOD
+
+    graph.until(moving, "good timing")
+    graph.ask(robot.joint_names, q)
+    entries = reports.next()
+    assert {name.partition(": ")[2] for name in entries} == {
+        "joint states", "active contacts", "matrix", "timing", "algorithm", "robot", "output"
+    }  # fmt: skip
+    assert {entry.level for entry in entries.values()} == {GOOD}
+    joints, matrix = entries["delassus_node: joint states"], entries["delassus_node: matrix"]
+    assert (value_of(joints, "topic"), value_of(joints, "publishers")) == ("/joint_states", "1")
+    assert 0.0 <= float(value_of(joints, "age [s]")) < 30.0
+    assert value_of(matrix, "validity") == "OK"
+    assert value_of(matrix, "rank") == "12 of at most 12"
+    assert float(value_of(matrix, "condition")) > 1.0
+    assert int(value_of(entries["delassus_node: timing"], "ticks")) > 0
+
+
+def test_a_matrix_that_is_refused_is_an_error_with_its_words(
+    graph, start, reports, robot, q
+) -> None:
+    start(diagnostics_period=0.05, rows="all", input_timeout=0.0)
+    graph.ask(robot.joint_names[1:], q[1:])
+    reports.until("matrix", ERROR, "the joint state lacks joint 'LF_HAA'")
+    reports.until("joint states", WARN, "the joint state lacks joint 'LF_HAA'")
+    graph.ask(robot.joint_names, q)
+    # Contacts are unknown, which the other entry says.
+    reports.until("joint states", GOOD, "in time")
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic", "qos", "policy"),
+    [
+        (ActiveContacts, "active_contacts", QoSProfile(depth=1), "DURABILITY"),
+        (
+            ActiveContacts,
+            "active_contacts",
+            QoSProfile(
+                depth=1,
+                reliability=ReliabilityPolicy.BEST_EFFORT,
+                durability=DurabilityPolicy.TRANSIENT_LOCAL,
+            ),
+            "RELIABILITY",
+        ),
+    ],
+)
+def test_an_input_with_incompatible_qos_is_named(
+    graph, start, reports, kind, topic, qos, policy
+) -> None:
+    start(diagnostics_period=0.05)
+    graph.peer.create_publisher(kind, topic, qos)
+    status = reports.until("active contacts", ERROR, f"incompatible QoS ({policy})")
+    assert f"qos_overrides./{topic}.subscription" in status.message
+    graph.wait_for_log(f"no messages on /{topic} with one: a publisher of it offers")
+
+
+def test_a_publisher_below_an_overridden_reliability_is_named(graph, start, reports) -> None:
+    start(
+        diagnostics_period=0.05,
+        **{"qos_overrides__/joint_states__subscription__reliability": "reliable"},
+    )
+    best_effort = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    graph.peer.create_publisher(JointState, "joint_states", best_effort)
+    reports.until("joint states", ERROR, "incompatible QoS (RELIABILITY)")
+
+
+def test_a_subscriber_with_incompatible_qos_is_named(graph, start, reports) -> None:
+    start(diagnostics_period=0.05)
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    graph.peer.create_subscription(
+        DelassusMatrix, "delassus_node/delassus", lambda _: None, latched
+    )
+    status = reports.until("output", WARN, "requests an incompatible QoS (DURABILITY)")
+    assert "qos_overrides./delassus_node/delassus.publisher" in status.message
+
+
+def test_a_deadline_that_the_output_offers_is_watched(graph, start, reports, robot, q) -> None:
+    deadline = {"qos_overrides__/delassus_node/delassus__publisher__deadline": 50_000_000}
+    start(diagnostics_period=0.05, rows="all", **deadline)
+    from rclpy.duration import Duration
+
+    heard: list[DelassusMatrix] = []
+    strict = QoSProfile(depth=10, deadline=Duration(nanoseconds=100_000_000))
+    graph.peer.create_subscription(DelassusMatrix, "delassus_node/delassus", heard.append, strict)
+    graph.ask(robot.joint_names, q)
+    graph.until(
+        lambda: graph.ask(robot.joint_names, q) and heard, "matrix for one who asks for a deadline"
+    )
+    status = reports.until("output", WARN, "times later than the deadline that the QoS offers")
+    assert int(value_of(status, "missed deadlines")) > 0
+
+
+def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tmp_path) -> None:
+    from delassus_ros.algorithms import registry
+    from delassus_ros.algorithms.dense import Dense
+
+    stranger = Dense()
+    stranger.name = "stranger"
+    monkeypatch.setitem(registry._registry, "stranger", stranger)
+    node = start(diagnostics_period=0.02)
+    assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
+    reports.until("algorithm", GOOD, "pv_osimr; stranger is being built")
+    reports.until("algorithm", WARN, "pv_osimr goes on: cannot change to 'stranger'")
+    # A change that succeeds ends it.
+    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    reports.until("algorithm", GOOD, "pv_osimr")
+
+
+def test_what_real_time_use_was_refused_is_said(graph, start, reports) -> None:
+    start(diagnostics_period=0.05, realtime__cpus=[100_000])
+    reports.until("timing", WARN, "there is no processor 100000")
+    graph.wait_for_log("not kept to processors 100000: there is no processor 100000")

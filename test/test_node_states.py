@@ -1,0 +1,209 @@
+"""delassus_node in a process of its own: it ends cleanly in every state; real-time use."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import robots
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
+from node_support import make_graph, own_surroundings  # noqa: E402, F401
+from ros_support import Child, Graph  # noqa: E402
+
+CONFIG = Path(__file__).resolve().parents[1] / "config" / "quadruped.yaml"
+FEET = ["LF", "RF", "LH", "RH"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+ARGUMENTS = ["--params-file", str(CONFIG)]
+
+
+class Manager:
+    """Changes the state of the node in the other process."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._client = graph.peer.create_client(ChangeState, "delassus_node/change_state")
+        self._look = graph.peer.create_client(GetState, "delassus_node/get_state")
+
+    def connect(self) -> None:
+        """Wait until answers arrive: the first may get lost while the two find each other."""
+        self._graph.until(self._client.service_is_ready, "service")
+        self._graph.until(self._look.service_is_ready, "service")
+        future, again = None, 0.0
+
+        def answered() -> bool:
+            nonlocal future, again
+            if time.monotonic() > again:
+                future, again = self._look.call_async(GetState.Request()), time.monotonic() + 1.0
+            return bool(future is not None and future.done())
+
+        self._graph.until(answered, "answer of the service")
+
+    def change(self, transition: int, wait: bool = True) -> None:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        future = self._client.call_async(request)
+        if wait:
+            self._graph.until(future.done, "answer of the service")
+            assert future.result().success
+
+
+CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
+
+
+def unconfigured(graph: Graph, node: Child, manager: Manager) -> None:
+    """Nothing has happened yet."""
+
+
+def configuring(graph: Graph, node: Child, manager: Manager) -> None:
+    """On its way: the kernel is being made, or was just made."""
+    manager.change(CONFIGURE, wait=False)
+    for _ in range(3):
+        graph.executor.spin_once(timeout_sec=0.01)
+
+
+def inactive(graph: Graph, node: Child, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+
+
+def activating(graph: Graph, node: Child, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(ACTIVATE, wait=False)
+
+
+def active(graph: Graph, node: Child, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(ACTIVATE)
+    robot = robots.quadruped()
+    names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
+    graph.touch(FEET)
+    graph.ask(names, [0.1] * 12)
+    assert robot.exists()
+    for _ in range(20):
+        graph.move(names, [0.1] * 12)
+
+
+def deactivating(graph: Graph, node: Child, manager: Manager) -> None:
+    active(graph, node, manager)
+    manager.change(Transition.TRANSITION_DEACTIVATE, wait=False)
+
+
+def cleaned_up(graph: Graph, node: Child, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(Transition.TRANSITION_CLEANUP)
+
+
+def finalized(graph: Graph, node: Child, manager: Manager) -> None:
+    manager.change(CONFIGURE)
+    manager.change(Transition.TRANSITION_INACTIVE_SHUTDOWN)
+
+
+STATES = [
+    unconfigured, configuring, inactive, activating, active, deactivating, cleaned_up, finalized
+]  # fmt: skip
+State = Callable[[Graph, Child, Manager], None]
+
+
+def end_in(graph: Graph, state: State, number: int) -> None:
+    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    with Child([*ARGUMENTS, "-p", "autostart:=false"], graph.domain) as node:
+        manager = Manager(graph)
+        manager.connect()
+        state(graph, node, manager)
+        assert node.stop(number) == 0, node.output
+        assert "Traceback" not in node.output
+        assert "terminate called" not in node.output
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("state", STATES, ids=[state.__name__ for state in STATES])
+def test_signals_end_the_node_cleanly_in_every_state(graph, state, number) -> None:
+    end_in(graph, state, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS, ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("state", STATES, ids=[state.__name__ for state in STATES])
+def test_a_hundred_signals_in_every_state(capfd, state, number) -> None:
+    for _ in range(100):
+        with Graph(capfd) as graph:
+            end_in(graph, state, number)
+
+
+# --- real time --------------------------------------------------------------------------------
+
+
+def threads(pid: int) -> list[int]:
+    return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def may_use_fifo() -> bool:
+    """Whether this user may: tried, and taken back."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except OSError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
+
+
+def test_priority_of_all_threads_while_active(graph) -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", "realtime.priority:=7"]
+    with Child(arguments, graph.domain) as node:
+        manager = Manager(graph)
+        manager.connect()
+        manager.change(CONFIGURE)
+        manager.change(ACTIVATE)
+
+        def policies() -> set[tuple[int, int]]:
+            return {
+                (
+                    os.sched_getscheduler(thread) & ~os.SCHED_RESET_ON_FORK,
+                    os.sched_getparam(thread).sched_priority,
+                )
+                for thread in threads(node.process.pid)
+            }
+
+        assert len(threads(node.process.pid)) > 3
+        assert policies() == {(os.SCHED_FIFO, 7)}
+        assert "real-time priority 7 (SCHED_FIFO)" in node.output
+        manager.change(Transition.TRANSITION_DEACTIVATE)
+        assert policies() == {(os.SCHED_OTHER, 0)}
+        assert node.stop() == 0, node.output
+
+
+def test_processors_and_locked_memory_while_active(graph) -> None:
+    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    first = min(os.sched_getaffinity(0))
+    arguments = [*ARGUMENTS, "-p", f"realtime.cpus:=[{first}]", "-p", "realtime.lock_memory:=true"]
+    with Child(arguments, graph.domain) as node:
+        node.wait_for("active: from ")
+        pid = node.process.pid
+        assert {frozenset(os.sched_getaffinity(t)) for t in threads(pid)} == {frozenset([first])}
+        status = Path(f"/proc/{pid}/status").read_text()
+        locked = int(next(w for w in status.splitlines() if w.startswith("VmLck")).split()[1])
+        assert locked > 1000 or "memory not locked: " in node.output
+        assert node.stop() == 0, node.output
+
+
+def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> None:
+    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    with Child([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
+        node.wait_for("active: from ")
+        lines = [line for line in node.output.splitlines() if "4000" in line]
+        assert len(lines) == 1
+        assert "there is no processor 4000" in lines[0]
+        names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
+        graph.touch(FEET)
+        graph.ask_until(lambda m: m.validity == m.VALIDITY_OK, names, [0.1] * 12)
+        assert node.stop() == 0, node.output

@@ -1,0 +1,126 @@
+"""Algorithms exchanged under load: nothing is missed, mixed or wrong, and nothing grows."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import time
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from node_support import (  # noqa: E402, F401
+    FEET,
+    OK,
+    # Fixtures work by being here.
+    make_graph,
+    make_q,
+    make_robot,
+    make_start,
+    make_urdf,
+    own_surroundings,
+    relative_error,
+    solve,
+)
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import children, stamp_of  # noqa: E402
+
+PERIOD = 0.005  # s between joint states
+
+
+def memory() -> int:
+    """Return the resident memory of this process [bytes]."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def swap(graph, start, urdf, robot, times: int, names=("dense", "pv_osimr")) -> None:
+    """Exchange the algorithm while joint states come; look at every matrix."""
+    node = start(contacts_timeout=0.0)
+    graph.touch(FEET)
+    rng = np.random.default_rng(8)
+    postures = rng.uniform(-1, 1, (20, robot.nq)).tolist()
+    expected = [solve(urdf, q) for q in postures]
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, postures[0])
+    # Both are in the cache and have been loaded, before memory is looked at.
+    for name in names:
+        node.set_parameters([Parameter("algorithm", value=name)])
+        graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, postures[0])
+    already, first = len(graph.matrices), graph.matrices[-1].sequence
+    sent: dict[int, int] = {}
+    swaps, wanted, grown, due = 0, names[-1], 0, time.monotonic()
+    for k in itertools.count():
+        which = k % len(postures)
+        sent[graph.move(robot.joint_names, postures[which])] = which
+        due = max(due + PERIOD, time.monotonic())
+        while time.monotonic() < due:
+            graph.executor.spin_once(timeout_sec=max(due - time.monotonic(), 0.0))
+        if node._configuration.algorithm.building:
+            continue
+        assert node._configuration.computation.pipeline.algorithm == wanted
+        if swaps == times:
+            break
+        if swaps == times // 2:
+            grown = memory()
+        swaps += 1
+        wanted = names[swaps % len(names)] if wanted != names[swaps % len(names)] else names[0]
+        assert node.set_parameters([Parameter("algorithm", value=wanted)])[0].successful
+    last = max(sent)
+    graph.until(lambda: stamp_of(graph.matrices[-1]) >= last, "answer to the last one", 5.0)
+    answers = graph.matrices[already:]
+    assert {m.validity for m in answers} == {OK}
+    assert {m.reasons for m in answers} == {0}
+    assert {m.algorithm for m in answers} == set(names)
+    for message in answers:
+        error = relative_error(matrix_to_numpy(message), expected[sent[stamp_of(message)]])
+        assert error < 1e-10
+    # None missed: each is answered, or counted as superseded by a newer one.
+    numbers = [m.sequence for m in answers]
+    assert numbers[-1] - first == len(sent)
+    assert numbers == sorted(set(numbers))
+    changes = sum(a.algorithm != b.algorithm for a, b in itertools.pairwise(answers))
+    # On a busy machine no joint state may come between two exchanges.
+    assert 0.9 * times <= changes <= times
+    growth = memory() - grown
+    assert growth < 3_000_000 + 20_000 * times, f"{growth} bytes in {times // 2} swaps"
+    assert children() == set()
+
+
+def test_some_hundred_swaps_under_load(graph, start, urdf, robot) -> None:
+    swap(graph, start, urdf, robot, times=300)
+
+
+@pytest.mark.slow
+def test_a_thousand_swaps_under_load(graph, start, urdf, robot) -> None:
+    swap(graph, start, urdf, robot, times=1000)
+
+
+def test_the_old_kernel_is_freed(graph, start, robot, q) -> None:
+    """And not before nobody holds it."""
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    configuration = node._configuration
+    node.set_parameters([Parameter("algorithm", value="dense")])
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    graph.until(lambda: not configuration.algorithm.building, "end of the change")
+    kernel = configuration.algorithm._solver._kernel
+    holder = configuration.algorithm._solver.bind()
+    old = weakref.ref(kernel)
+    del kernel
+    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    graph.ask_until(lambda m: m.algorithm == "pv_osimr", robot.joint_names, q)
+    graph.until(lambda: not configuration.algorithm.building, "end of the change")
+    gc.collect()
+    # Somebody may still be in it: it has to compute as before.
+    holder.inputs["q"][...] = q
+    assert holder.solve().status == 0
+    del holder
+    gc.collect()
+    assert old() is None
