@@ -24,6 +24,8 @@ export ROS_AUTOMATIC_DISCOVERY_RANGE
 # Those of the benchmarks are large and only `make bench` needs them.
 REQUIREMENTS := $(filter-out requirements/bench.txt,$(wildcard requirements/*.txt))
 MESSAGES := $(shell find msg -type f -not -path '*/.*' -not -path 'msg/test/*' -not -name '*.pyc')
+# Files of tests are spread over processes; ARGS=-n0 keeps to one, as debuggers want.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
   $(shell find delassus_ros launch config resource -type f -not -name '*.pyc' 2>/dev/null)
 
@@ -47,11 +49,11 @@ demo: setup
 
 .PHONY: test
 test: setup
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 .PHONY: test-all
 test-all: setup
-	@$(BIN)/pytest -m '' $(ARGS)
+	@$(BIN)/pytest -m '' $(PARALLEL) $(ARGS)
 
 .PHONY: soak
 soak: setup

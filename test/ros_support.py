@@ -35,12 +35,15 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 _LOG_LINE = re.compile(r"\[[A-Z]+\] \[[0-9.]+\] \[[^]]*\]: (.*)")
 _domains = itertools.count(os.getpid())
+_PROCESSES = 4
+"""Most processes that the tests are spread over."""
+_process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def new_domain() -> int:
-    """Return a ROS domain id that no other test of this process has, and others hardly."""
+    """Return a ROS domain id that no other test of this run has, and others hardly."""
     # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
-    return 1 + next(_domains) % 101
+    return 1 + (_PROCESSES * next(_domains) + _process) % 100
 
 
 def overrides(parameters: Mapping[str, Any]) -> list[Parameter]:
