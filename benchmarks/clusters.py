@@ -60,7 +60,7 @@ class ClusterResult:
 
 CHAIN = Series(
     "geared chain", "links of a fixed geared chain (6D at its tip, m=6)",
-    geared_chain, (6, 12, 25, 50, 100, 200), 1.0, ALGORITHMS, closed_configurations,
+    geared_chain, (2, 6, 12, 25, 50, 100, 200), 1.0, ALGORITHMS, closed_configurations,
 )  # fmt: skip
 ROWS = Series(
     "geared chain's contacts", "rows m, 6D contacts at the tip of a geared chain of 6 links",

@@ -222,9 +222,13 @@ def test_growth_is_claimed_of_what_is_linear():
         for name in clusters.ALGORITHMS
     }
     made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)], SAME)
-    assert {claim.where.rpartition(", ")[2] for claim in made} == set(cluster_report.LINEAR)
-    assert {claim.holds for claim in made if "count" in claim.what} == {True}
-    assert {claim.holds for claim in made if "time" in claim.what} == {False}
+    assert {claim.where.rpartition(", ")[2] for claim in made} == set(cluster_report.GROWING)
+    assert {claim.what for claim in made} == {"exponent of the count"}
+    assert {claim.holds for claim in made} == {True}
+    for curve in curves.values():
+        curve.counts[200] *= 2.0
+    made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)], SAME)
+    assert {claim.holds for claim in made} == {False}
 
 
 def test_the_counts_grow_with_clusters_as_they_should():
@@ -254,7 +258,7 @@ def test_the_page_says_how_times_compare_and_what_is_left_out(tmp_path):
     twice = MachineSpeed({name: 2.0 * time for name, time in THERE.items()})
     found = [result_of(), absent], [growth]
     claims = cluster_report.write(*found, twice, False, tmp_path)
-    assert len(claims) == 6 + 2
+    assert len(claims) == 6 + 1
     text = (tmp_path / "clusters.md").read_text()
     assert "- Tello, toe 6D, m=6: no such robot here" in text
     assert "| Panda, hand 6D, m=6 | 0.86 | 1.72 | 2.00 |" in text
