@@ -148,7 +148,7 @@ def _speed(speed: MachineSpeed) -> str:
         for name, time in speed.here.items()
     ]  # fmt: skip
     head = ["Pinocchio C++, best route, minimum", "there [µs]", "here [µs]", "here / there"]
-    return f"{table(head, rows)}\n\nThe paper's times count {factor:.2f} times here, the median."
+    return f"{table(head, rows)}\n\nThe paper's times count {factor:.2f} times here."
 
 
 def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
@@ -215,7 +215,7 @@ The paper's times are medians of its library (generalized_rbda, `-O3 -march=nati
 of another machine, and that library is not run here. Pinocchio's best C++ route for open chains
 was timed on that class of machine, too (clang, `-march=native`, the same robots and contacts),
 and is timed here, before and after everything else. The paper's times are multiplied by how many
-times longer Pinocchio takes here."""
+times longer Pinocchio takes here, by the robot where that is least."""
 _BOTH = "Speed counts by the median, the paper's times taken to this machine."
 _OPERATIONS = """\
 *generic / specialised*: with the robot's constants unknown, and folded as in the kernel. Where

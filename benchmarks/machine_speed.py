@@ -6,7 +6,6 @@ What it takes now, divided by what it took there, turns times of there into time
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +16,9 @@ from benchmarks.pinocchio_model import PinocchioProblem
 THERE = {"panda": 0.86e-6, "solo12": 2.38e-6, "anymal": 2.34e-6, "talos": 3.77e-6,
          "talos24": 5.39e-6}  # fmt: skip
 """Minima of Pinocchio 4.1's best C++ route there (clang, -march=native), by case [s]."""
+_POOL = 4
+"""Configurations. Few, for samples as short as those of our kernels: a long one would hold more of
+what else the machine does."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,12 @@ class MachineSpeed:
 
     @property
     def factor(self) -> float | None:
-        """Return how many times longer the peer takes here, by the median case; None if unknown.
+        """Return how many times longer the peer takes here, None if unknown.
 
-        Times of there times this are those to be expected here.
+        Times of there times this are those to be expected here. It is the least of all cases:
+        a disturbed measurement of the peer must not flatter us.
         """
-        if not self.here:
-            return None
-        return statistics.median(time / THERE[name] for name, time in self.here.items())
+        return min((time / THERE[name] for name, time in self.here.items()), default=None)
 
     def least(self, other: MachineSpeed) -> MachineSpeed:
         """Return the smaller times of two runs: what disturbed one of them is left out."""
@@ -59,7 +60,7 @@ def measured(seconds: float) -> MachineSpeed:
         for case in cases.chosen(",".join(THERE)):
             problem = case.load()
             peer = PinocchioProblem(problem)
-            inputs = peer.configurations(cases.pool(problem))
+            inputs = peer.configurations(cases.pool(problem, _POOL))
             routines = pinocchio_cpp.routines(library, peer, problem.contacts.rows, inputs)
             samplers = {name: timing.warm(routine) for name, routine in routines.items()}
             times = timing.measure(samplers, seconds)
