@@ -161,7 +161,7 @@ def grows_by_the_same_for_every_link(sizes: list[int], branches: int, shape: str
     per_link = np.diff(counts) / np.diff(sizes)
     # The outermost links cost less: fewer rows pass, and their inertia has zeros.
     assert per_link[0] < 1.2 * per_link[-1], counts
-    assert per_link[2:] == pytest.approx(per_link[1], rel=2e-3), counts
+    assert per_link[2:] == pytest.approx(per_link[1], rel=1e-2), counts
 
 
 @pytest.mark.parametrize("branches", [1, 2])
