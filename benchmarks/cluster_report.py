@@ -214,8 +214,9 @@ _PAPER = """\
 The paper's times are medians of its library (generalized_rbda, `-O3 -march=native`) on one core
 of another machine, and that library is not run here. Pinocchio's best C++ route for open chains
 was timed on that class of machine, too (clang, `-march=native`, the same robots and contacts),
-and is timed here, before and after everything else. The paper's times are multiplied by how many
-times longer Pinocchio takes here, by the robot where that is least."""
+and is timed here in the same run as our kernels, before and after them. The paper's times are
+multiplied by how many times longer Pinocchio takes here, by the robot where that is least. What
+else the machine does slows both; so look at ratios, and at times only if the machine was quiet."""
 _BOTH = "Speed counts by the median, the paper's times taken to this machine."
 _OPERATIONS = """\
 *generic / specialised*: with the robot's constants unknown, and folded as in the kernel. Where
