@@ -21,7 +21,7 @@ POOL = 64
 
 @dataclass(frozen=True)
 class Published:
-    """Medians of the paper's C++ library [s], in another run: C-EFPA, and its projection."""
+    """Medians of the paper's C++ library [s] on another machine: C-EFPA, and its projection."""
 
     c_efpa: float
     projection: float

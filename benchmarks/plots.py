@@ -107,7 +107,7 @@ def clusters(results: Sequence[ClusterResult]) -> Figure:
     for name, marker in (("c_efpa", "_"), ("projection", "x")):
         published = [result.case.published for result in results]
         values = [p.timing(name).median * 1e6 if p else np.nan for p in published]
-        label = f"the paper's C++ {name}, another run"
+        label = f"the paper's C++ {name}, its machine"
         axes.plot(at, values, marker, label=label, color="black", markersize=9)
     axes.set_yscale("log")
     axes.set_ylabel("µs per matrix, warm, median")

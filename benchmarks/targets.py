@@ -21,6 +21,8 @@ _START_UP = {"quadruped": 0.15, "humanoid": 0.5, "hands": 3.0, "arm": 0.15}
 _CACHED = 0.02
 _COUNT_SLACK = 0.05
 _TIME_SLACK = 0.15
+COUNT_EXPONENT = "exponent of the count"
+"""What the claim about growing operation counts is called."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def growth_claims(growth: Growth) -> list[Claim]:
             continue
         where = f"{growth.series.name} up to {largest}, {name}"
         for what, points, slack in (
-            ("exponent of the count", curve.counts, _COUNT_SLACK),
+            (COUNT_EXPONENT, curve.counts, _COUNT_SLACK),
             ("exponent of the time", curve.minima, _TIME_SLACK),
         ):
             slope, reached = exponent(points), max(points, default=0)

@@ -19,6 +19,7 @@ from benchmarks import (  # noqa: E402
     clusters,
     compilers,
     contenders,
+    machine_speed,
     mechanisms,
     oracle,
     ours,
@@ -26,12 +27,15 @@ from benchmarks import (  # noqa: E402
 )
 from benchmarks.cases import AbsentError  # noqa: E402
 from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published  # noqa: E402
+from benchmarks.machine_speed import THERE, MachineSpeed  # noqa: E402
 from benchmarks.timing import Timing  # noqa: E402
 from delassus_ros.compiler.trace import trace  # noqa: E402
 from delassus_ros.model.clusters import clusters_of  # noqa: E402
 from delassus_ros.testing.closed import definition  # noqa: E402
 
 BY_NAME = {case.name: case for case in CLUSTER_CASES}
+SAME = MachineSpeed(THERE)
+UNKNOWN = MachineSpeed(reason="no peer here")
 
 
 def loaded(name: str) -> Closed:
@@ -156,8 +160,10 @@ def result_of(**changes) -> clusters.ClusterResult:
     return result
 
 
-def outcome(result: clusters.ClusterResult) -> dict[str, bool | None]:
-    return {claim.what: claim.holds for claim in cluster_report.claims([result], [])}
+def outcome(
+    result: clusters.ClusterResult, speed: MachineSpeed = SAME
+) -> dict[str, bool | None]:
+    return {claim.what: claim.holds for claim in cluster_report.claims([result], [], speed)}
 
 
 def test_claims_hold_at_their_limits_and_not_beyond():
@@ -178,15 +184,52 @@ def test_claims_hold_at_their_limits_and_not_beyond():
     assert not late["the paper's C-EFPA / the best of ours"]
 
 
+@pytest.mark.parametrize(("slower", "holds"), [(0.99, False), (1.0, True), (2.0, True)])
+def test_the_papers_times_are_taken_to_this_machine(slower, holds):
+    speed = MachineSpeed({name: slower * time for name, time in THERE.items()})
+    made = outcome(result_of(warm={"c_efpa": Timing(1e-6, 1.3333e-6)}), speed)
+    assert made["the paper's C-EFPA / c_efpa"] is holds
+
+
+def test_without_the_peer_no_ratio_to_the_paper_is_claimed():
+    made = outcome(result_of(), UNKNOWN)
+    assert {what: holds for what, holds in made.items() if holds is None} == {
+        "the paper's C-EFPA / c_efpa": None, "the paper's C-EFPA / the best of ours": None
+    }  # fmt: skip
+
+
+def test_the_machines_speed_is_the_least_there_is_evidence_of():
+    names = list(THERE)
+    one = MachineSpeed({n: (2.0 if n == names[0] else 1.2) * THERE[n] for n in names})
+    other = MachineSpeed({n: (1.1 if n == names[1] else 3.0) * THERE[n] for n in names})
+    least = one.least(other)
+    assert least.here[names[1]] == pytest.approx(1.1 * THERE[names[1]])
+    assert least.here[names[0]] == pytest.approx(2.0 * THERE[names[0]])
+    assert (one.factor, least.factor) == (pytest.approx(1.2), pytest.approx(1.1))
+    assert one.least(UNKNOWN) is one and UNKNOWN.least(one) is one
+    assert UNKNOWN.least(UNKNOWN).factor is None
+
+
+def test_a_machine_without_clang_is_not_compared(monkeypatch):
+    gcc = compilers.Compiler("gcc", "g++", "g++ 12", is_clang=False)
+    monkeypatch.setattr(compilers, "find", lambda: gcc)
+    speed = machine_speed.measured(1e-3)
+    assert speed.factor is None and "clang" in speed.reason
+
+
 def test_growth_is_claimed_of_what_is_linear():
     curves = {
         name: scaling.Curve({x: float(x) for x in clusters.CHAIN.sizes}, {6: 1e-7})
         for name in clusters.ALGORITHMS
     }
-    made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)])
-    assert {claim.where.rpartition(", ")[2] for claim in made} == set(cluster_report.LINEAR)
-    assert {claim.holds for claim in made if "count" in claim.what} == {True}
-    assert {claim.holds for claim in made if "time" in claim.what} == {False}
+    made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)], SAME)
+    assert {claim.where.rpartition(", ")[2] for claim in made} == set(cluster_report.GROWING)
+    assert {claim.what for claim in made} == {"exponent of the count"}
+    assert {claim.holds for claim in made} == {True}
+    for curve in curves.values():
+        curve.counts[200] *= 2.0
+    made = cluster_report.claims([], [scaling.Growth(clusters.CHAIN, curves)], SAME)
+    assert {claim.holds for claim in made} == {False}
 
 
 def test_the_counts_grow_with_clusters_as_they_should():
@@ -208,19 +251,27 @@ def test_problems_grow_by_their_size(series):
         assert [small.contacts.rows, large.contacts.rows] == list(series.sizes[:2])
 
 
-def test_the_page_says_what_is_between_runs_and_what_is_left_out(tmp_path):
+def test_the_page_says_how_times_compare_and_what_is_left_out(tmp_path):
     pytest.importorskip("matplotlib")
     absent = clusters.ClusterResult(BY_NAME["tello6"], reason="no such robot here")
     curve = scaling.Curve({6: 1.0, 12: 2.0, 25: 4.0}, {6: 1e-7, 12: 2e-7})
     growth = scaling.Growth(clusters.CHAIN, {"c_pv_osimr": curve})
-    claims = cluster_report.write([result_of(), absent], [growth], False, tmp_path)
-    assert len(claims) == 6 + 2
+    twice = MachineSpeed({name: 2.0 * time for name, time in THERE.items()})
+    found = [result_of(), absent], [growth]
+    claims = cluster_report.write(*found, twice, False, tmp_path)
+    assert len(claims) == 6 + 1
     text = (tmp_path / "clusters.md").read_text()
     assert "- Tello, toe 6D, m=6: no such robot here" in text
-    assert re.search(r"C-EFPA / c_efpa .*≥ 30 \| \d+ / \d+, between runs \| yes", text)
-    assert "| 40.0 | 20.0 | 31 | 40 | 20 |" in text
+    assert "| Panda, hand 6D, m=6 | 0.86 | 1.72 | 2.00 |" in text
+    assert "The paper's times count 2.00 times here" in text
+    assert re.search(r"C-EFPA / c_efpa .*≥ 30 \| 62 \(31 as printed\) \| yes", text)
+    assert "| 40.0 | 20.0 | 62 | 80 | 40 |" in text
     for name in ("clusters", "clusters_growth"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    unknown = cluster_report.markdown(*found, UNKNOWN, False)
+    assert "could not be timed: no peer here" in unknown
+    assert re.search(r"C-EFPA / c_efpa .*machines not compared \| not claimed", unknown)
+    assert "| 40.0 | 20.0 | 31 | 40 | 20 |" in unknown
 
 
 def test_unknown_case_is_named_with_the_known_ones(monkeypatch, capsys, tmp_path):

@@ -217,6 +217,20 @@ def test_refuses_a_loop_that_is_not_in_the_plane_of_its_joints() -> None:
         clusters_of(assembled(joints, loops=[loop]))
 
 
+def test_says_which_of_several_loops_cannot_close_and_that_it_would_as_a_point() -> None:
+    """The bar is fine; the second loop welds the rod's end at a right angle to what it meets."""
+    plain = four_bar()
+    upright = Transform(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]))
+    joints = [*plain.joints, hinge("lever", WORLD, 0.9)]
+    wrong = Loop("weld", LoopKind.WELD, 1, 3, at(0.8) @ upright, at(0.5))
+    with pytest.raises(
+        RobotError,
+        match=r"loop 'weld' does not close, not even without the others: a gap of 1\.\d+ .* "
+        r"joints 'crank', 'rod', 'lever'; check .*; as a point it would",
+    ):
+        clusters_of(assembled(joints, loops=[*plain.loops, wrong]))
+
+
 def test_refuses_several_independent_joints_of_a_four_bar() -> None:
     with pytest.raises(RobotError, match="loop 'bar': 2 .*'crank', 'rod'.*3 joints .* need 1"):
         clusters_of(four_bar(independent=("crank", "rod")))

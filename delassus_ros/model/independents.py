@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import Loop, LoopKind
 from delassus_ros.model.loop_closure import LoopClosure, closed_jacobians
 from delassus_ros.model.members import Members
 from delassus_ros.model.spatial import Array
@@ -101,12 +103,38 @@ def _check_consistent(members: Members) -> None:
 
 
 def _not_closed(members: Members, closure: LoopClosure) -> str:
-    name, gap = closure.worst()
+    """Return the message: about a loop that cannot close by itself, if there is one."""
+    (name, gap), joints = closure.worst(), members.joints
+    others = hint = ""
+    for loop in members.loops:
+        alone = LoopClosure(replace(members, couplings=(), loops=(loop,), functions=()))
+        if closed_jacobians(alone):
+            continue
+        (name, gap), joints = alone.worst(), _on_the_way(members, loop)
+        if len(members.loops) + len(members.couplings) + len(members.functions) > 1:
+            others = ", not even without the others"
+        as_point = (replace(loop, kind=LoopKind.POINT),)
+        point = replace(members, couplings=(), loops=as_point, functions=())
+        if loop.kind is not LoopKind.POINT and closed_jacobians(LoopClosure(point)):
+            hint = f"; as a {LoopKind.POINT.label} it would, so it is a matter of directions"
+        break
     return (
-        f"{name} does not close: a gap of {gap:.3g} (m or rad) remains at the best configuration "
-        f"found of joints {members.names(members.joints)}; check its frames, its type and the "
-        "joints"
+        f"{name} does not close{others}: a gap of {gap:.3g} (m or rad) remains at the best "
+        f"configuration found of joints {members.names(joints)}; check its frames, its type and "
+        f"the joints{hint}"
     )
+
+
+def _on_the_way(members: Members, loop: Loop) -> list[int]:
+    """Return the joints of a cluster that move the ends of a loop against each other."""
+    ways = []
+    for body in (loop.predecessor, loop.successor):
+        way = set()
+        while body in members.joints:
+            way.add(body)
+            body = members.robot.joints[body].parent
+        ways.append(way)
+    return sorted(ways[0] ^ ways[1])
 
 
 def _singular_values(jacobian: Array) -> Array:

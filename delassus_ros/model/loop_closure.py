@@ -235,7 +235,7 @@ class LoopClosure:
             arm = at.translation - poses[body].translation
             slides = data.kind is JointKind.PRISMATIC
             twists[:3, self._column[body]] = 0.0 if slides else axis
-            twists[3:, self._column[body]] = axis if slides else np.cross(axis, arm)
+            twists[3:, self._column[body]] = axis if slides else skew(axis) @ arm
             body = data.parent
         return twists
 
