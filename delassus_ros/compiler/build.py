@@ -19,7 +19,7 @@ from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.jit import compile_ir, host_identity
 from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.samples import samples
-from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.schedule import batch_program, program_of
 from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
@@ -87,7 +87,7 @@ def batch_kernel_for(
         except CompilerError as error:
             _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
     traced = trace(problem, algorithm)
-    program = scalar_program(traced, checked_positions(problem), block=1)
+    program = batch_program(traced, checked_positions(problem))
     inputs = sum(port.size for port in problem.inputs)
     module = batch.module(program, inputs, batch.host_width())
     kernel = BatchKernel(
@@ -111,7 +111,7 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
     traced = trace(problem, algorithm)
     program = program_of(problem, traced, checked_positions(problem))
-    code = compile_ir(emit.module(program))
+    code = compile_ir(emit.module(program).ir)
     kernel = CompiledKernel(problem, code, traced.operations)
     _check_against_floats(problem, algorithm, kernel)
     _log.info(

@@ -21,6 +21,8 @@ FLIP = "flip"
 """The operand with the sign of those lanes changed where `lanes` is 1."""
 ANGLES = "angles"
 """Computes the sines and cosines of all operands, in blocks of `lanes[k]` operands each."""
+LOAD = "load"
+"""The value at place `lanes[0]` of the work area."""
 SINES, COSINES = "sines", "cosines"
 """The vector of block `lanes[0]`; as wide as :func:`padded` of the block's size."""
 

@@ -6,6 +6,7 @@ from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import alike_outputs, limb_groups
+from delassus_ros.compiler.outline import Table, table_of
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -29,13 +30,15 @@ _WORTH = 0.9
 """Lanes are used if they need at most this share of the scalar program's instructions."""
 
 
-def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
+def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program | Table:
     """Return the program for one configuration, with limb lanes where they pay.
 
     Parameters
     ----------
     checked : positions in the output block whose sum must be finite.
     """
+    if trace.graph.routines:
+        return table_of(trace, checked, BLOCK)
     scalar = scalar_program(trace, checked)
     groups = limb_groups(problem)
     if not groups:
@@ -44,6 +47,13 @@ def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
     lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
     packed = _Scheduler(trace, lanes, checked).run()
     return packed if _cost(packed) <= _WORTH * _cost(scalar) else scalar
+
+
+def batch_program(trace: Trace, checked: list[int]) -> Program | Table:
+    """Return the program for a vector of configurations: without lanes, every sine a scalar."""
+    if trace.graph.routines:
+        return table_of(trace, checked, 1)
+    return scalar_program(trace, checked, block=1)
 
 
 def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:

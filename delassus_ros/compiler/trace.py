@@ -6,12 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.generic import generic as generic_tree
 from delassus_ros.algorithms.generic import generic_constants
 from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.steps import recorded
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
     ADD,
+    CALL,
     CONSTANT,
     COS,
     DIV,
@@ -19,6 +22,7 @@ from delassus_ros.compiler.graph import (
     MUL,
     NEG,
     PARAMETER,
+    RESULT,
     SELECT,
     SIN,
     SQRT,
@@ -28,6 +32,7 @@ from delassus_ros.compiler.graph import (
     needed,
     operands,
 )
+from delassus_ros.compiler.routines import Routines
 from delassus_ros.errors import CompilerError
 from delassus_ros.problem import Problem
 
@@ -82,16 +87,14 @@ class Trace:
         What depends on the robot's constants alone is folded or, in a generic trace, computed
         once when the robot is loaded.
         """
-        nodes = self.graph.nodes
-        constant: set[int] = set()
-        for i in self.live:
-            kind = nodes[i][0]
-            if kind in (CONSTANT, PARAMETER) or (
-                kind != INPUT and constant.issuperset(operands(nodes[i]))
-            ):
-                constant.add(i)
-        count = Counter(nodes[i][0] for i in self.live if i not in constant)
-        known = {INPUT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS}
+        found = _kinds(self.graph, self.live)
+        count = found.nodes
+        for number, times in found.calls.items():
+            routine = self.graph.routines[number]
+            inside = _kinds(routine.graph, routine.graph.live(routine.outputs))
+            for kind, each in inside.nodes.items():
+                count[kind] += times * each
+        known = {INPUT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS, RESULT}
         if set(count) - known:
             raise CompilerError(f"node kinds without a cost: {sorted(set(count) - known)}")
         return OperationCount(
@@ -101,6 +104,45 @@ class Trace:
             square_roots=count[SQRT],
             sines_cosines=count[SIN] + count[COS],
         )
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """How many nodes there are by kind, and calls by routine."""
+
+    nodes: Counter[str]
+    calls: Counter[int]
+
+
+def _kinds(graph: Graph, live: list[int]) -> _Kinds:
+    """Count the nodes that depend on inputs."""
+    nodes = graph.nodes
+    constant: set[int] = set()
+    found = _Kinds(Counter(), Counter())
+    for i in live:
+        kind = nodes[i][0]
+        if kind in (CONSTANT, PARAMETER) or (
+            kind != INPUT and constant.issuperset(operands(nodes[i]))
+        ):
+            constant.add(i)
+        elif kind == CALL:
+            found.calls[nodes[i][1]] += 1
+        else:
+            found.nodes[kind] += 1
+    return found
+
+
+_LARGE = 60_000
+"""Estimated operations from which a trace has calls of routines; see :func:`is_large`."""
+
+
+def is_large(problem: Problem) -> bool:
+    """Return whether the trace of a problem has calls of routines instead of all nodes.
+
+    By what PV-OSIMr needs, whatever the algorithm, so that counts can be compared.
+    """
+    tree = tree_of(problem)
+    return 350 * len(tree.links) + 6 * tree.rows**2 > _LARGE
 
 
 def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -> Trace:
@@ -128,7 +170,8 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
             with tree.in_place(), generic_constants(graph.parameter):
                 results = evaluate(problem, algorithm, inputs)
         else:
-            results = evaluate(problem, algorithm, inputs)
+            with recorded(Routines(graph) if is_large(problem) else None):
+                results = evaluate(problem, algorithm, inputs)
     except ZeroDivisionError as error:
         raise CompilerError(
             f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"
