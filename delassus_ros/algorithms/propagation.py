@@ -11,8 +11,11 @@ link: what moves to the parent is also transformed to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
+from typing import TypeAlias
 
 from delassus_ros.algorithms.base import Inputs
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
@@ -65,9 +68,11 @@ class Propagator:
     def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:
         """Return rows K P_iᵀ at the parent (line 6), K S and K S D⁻¹; `link` is this one."""
         if self.parent == WORLD:
-            KS = [[row[self.S]] for row in K]
-            return [], KS, [[ks * self.D_inverse] for (ks,) in KS]
-        moved, KS, KSD = [], [], []
+            own = [[row[self.S]] for row in K]
+            return [], own, [[ks * self.D_inverse] for (ks,) in own]
+        moved: Matrix = []
+        KS: Matrix = []
+        KSD: Matrix = []
         for block in blocks(len(K)):
             parts = _rows_to_parent(
                 self._transform, K[block], self.HSD, self.D_inverse, self.S, self._armature
@@ -176,7 +181,8 @@ class FreeBody:
     def halves(self, K: Matrix) -> tuple[Matrix, Matrix]:
         """Return Z, Y with Z_i Y_jᵀ = K_i H⁻¹ K_jᵀ."""
         L, D_inverse = self._factors
-        Z, Y = [], []
+        Z: Matrix = []
+        Y: Matrix = []
         for block in blocks(len(K)):
             ordered = [[row[k] for k in self._order] for row in K[block]]
             for whole, part in zip((Z, Y), _halves(L, D_inverse, ordered), strict=True):
@@ -201,6 +207,10 @@ _solution = step(ldl_solve)
 _sum = step(SpatialInertia.__add__)
 
 
+Sweeps: TypeAlias = "dict[Hashable, list[Propagator | ClusterPropagator | FreeBody]]"
+_known: ContextVar[Sweeps | None] = ContextVar("backward sweeps", default=None)
+
+
 def articulated_joints(
     tree: Tree, x: Inputs
 ) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
@@ -209,6 +219,29 @@ def articulated_joints(
     Yields every joint's propagator, children before parents, before its inertia moves on to
     the parent.
     """
+    known = _known.get()
+    if known is None:
+        yield from _articulated_joints(tree, x)
+        return
+    key = tree.links, tree.clusters
+    if key not in known:
+        known[key] = list(_articulated_joints(tree, x))
+    yield from known[key]
+
+
+@contextmanager
+def sweeps_kept(known: Sweeps) -> Iterator[None]:
+    """Take the backward sweeps of trees that come again from `known`, for one set of inputs."""
+    token = _known.set(known)
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+def _articulated_joints(
+    tree: Tree, x: Inputs
+) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
     H = [SpatialInertia.of(link) for link in tree.links]
     for joint in reversed(tree.joints):
         if isinstance(joint, int):

@@ -101,14 +101,14 @@ class Graph:
 
     def live(self, roots: list[int]) -> list[int]:
         """Return the indices of all nodes that `roots` depend on, operands first."""
-        needed = [False] * len(self.nodes)
-        stack = list(roots)
+        nodes, seen = self.nodes, set(roots)
+        stack = list(seen)
         while stack:
-            i = stack.pop()
-            if not needed[i]:
-                needed[i] = True
-                stack += operands(self.nodes[i])
-        return [i for i, used in enumerate(needed) if used]
+            for n in operands(nodes[stack.pop()]):
+                if n not in seen:
+                    seen.add(n)
+                    stack.append(n)
+        return sorted(seen)
 
 
 def needed(graph: Graph, outputs: list[int]) -> tuple[list[int], list[Guard]]:

@@ -9,7 +9,7 @@ and constants are not stored: each part loads them itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from delassus_ros.compiler.graph import CONSTANT, INPUT
 from delassus_ros.compiler.program import (
@@ -176,7 +176,7 @@ class _Positions:
         instruction = self._cutter.instruction(i)
         operands = tuple(self.of(part, k) for k in instruction.operands)
         if operands:
-            instruction = replace(instruction, operands=operands)
+            instruction = instruction._replace(operands=operands)
         self._append(part, i, instruction)
 
     def of(self, part: Part, k: int) -> int:

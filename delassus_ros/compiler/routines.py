@@ -115,7 +115,8 @@ class _Leaves:
 
     def add(self, value: Any) -> None:
         """Take an argument apart."""
-        kind, key = type(value), self.key
+        kind: Any = type(value)
+        key = self.key
         if kind is Symbol:
             key.append(self.scalars.setdefault(value.index, len(self.scalars)))
         elif isinstance(value, float):

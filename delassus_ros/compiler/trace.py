@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, TracedAlgorithm
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.generic import generic as generic_tree
 from delassus_ros.algorithms.generic import generic_constants
 from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.propagation import Sweeps, sweeps_kept
+from delassus_ros.algorithms.scalars import Matrix
+from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.steps import recorded
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
@@ -29,6 +34,7 @@ from delassus_ros.compiler.graph import (
     SUB,
     Graph,
     Guard,
+    Symbol,
     needed,
     operands,
 )
@@ -132,7 +138,7 @@ def _kinds(graph: Graph, live: list[int]) -> _Kinds:
     return found
 
 
-_LARGE = 60_000
+_LARGE = 45_000
 """Estimated operations from which a trace has calls of routines; see :func:`is_large`."""
 
 
@@ -160,10 +166,7 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     """
     # Other outputs repeat much of what the matrix takes.
     graph = Graph(repeats=len(problem.outputs) > 1)
-    inputs, position = {}, 0
-    for port in problem.inputs:
-        inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
-        position += port.size
+    inputs = _inputs(graph, problem)
     try:
         if generic:
             tree = generic_tree(Tree.of(problem), graph.parameter)
@@ -191,3 +194,47 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
         outputs += [graph.index_of(value) for row in rows for value in row]
     live, guards = needed(graph, outputs)
     return Trace(graph, live, outputs, guards)
+
+
+def _inputs(graph: Graph, problem: Problem) -> dict[str, list[Symbol]]:
+    """Return the symbols of the input block, by port."""
+    inputs, position = {}, 0
+    for port in problem.inputs:
+        inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
+        position += port.size
+    return inputs
+
+
+class OperationCounter:
+    """Counts what several ways to the matrix of one tree need; what they share is traced once.
+
+    Parameters
+    ----------
+    generic : see :func:`trace`.
+    """
+
+    def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:
+        self._graph = graph = Graph()
+        self._inputs = _inputs(graph, problem)
+        self._generic = generic
+        self._tree = generic_tree(tree, graph.parameter) if generic else tree
+        outlined = not generic and is_large(problem)
+        self._recorder = Routines(graph) if outlined else None
+        self._sweeps: Sweeps = {}
+        with self._context():
+            self._rows = contact_rows(problem, self._inputs)
+
+    @contextmanager
+    def _context(self) -> Iterator[None]:
+        constants = generic_constants(self._graph.parameter) if self._generic else nullcontext()
+        with self._tree.in_place(), recorded(self._recorder), constants:
+            with sweeps_kept(self._sweeps):
+                yield
+
+    def __call__(self, function: Callable[[Tree, dict[int, Matrix], Inputs], Matrix]) -> int:
+        """Return the operations that a function of tree, contact rows and inputs needs for G."""
+        with self._context():
+            G = function(self._tree, self._rows, self._inputs)
+        outputs = [self._graph.index_of(value) for row in G for value in row]
+        live, guards = needed(self._graph, outputs)
+        return Trace(self._graph, live, outputs, guards).operations.total
