@@ -70,7 +70,10 @@ def build(problem: Problem, name: str, inputs: Array, use_cache: bool = True) ->
     if not isinstance(kernel, CompiledKernel):
         raise CompilerError(f"the kernel of {name!r} is not machine code")
     code = LoadedCode(kernel.code)
-    routine = Routine(code.address(KERNEL), inputs, problem.contacts.rows, keep=code)
+    work = aligned_zeros(kernel.work_size)
+    routine = Routine(
+        code.address(KERNEL), inputs, problem.contacts.rows, work.ctypes.data, keep=(code, work)
+    )
     return Ours(kernel, routine, seconds)
 
 

@@ -84,7 +84,7 @@ def stages(problem: Problem, name: str) -> dict[str, float]:
     done("trace")
     program = program_of(problem, traced, checked_positions(problem))
     done("schedule")
-    ir = emit.module(program)
+    ir = emit.module(program).ir
     done("emit")
     compile_ir(ir)
     done("compile")

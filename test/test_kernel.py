@@ -79,7 +79,8 @@ def test_a_kernel_writes_its_output_block_and_nothing_beyond() -> None:
     signature = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
     call = signature(kernel._loaded.address("delassus_kernel"))
     # Eight bytes off the cache line: the C ABI asks for no more than a double's alignment.
-    assert call(address + 8 * 8, address + 8 * start, None) == 0
+    work = np.zeros(kernel.work_size)
+    assert call(address + 8 * 8, address + 8 * start, work.ctypes.data) == 0
     assert np.array_equal(block[:start], before[:start])
     assert np.array_equal(block[start + outputs :], before[start + outputs :])
     bound = filled(kernel)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, Outputs
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.kjr import kjr
@@ -33,7 +33,7 @@ from delassus_ros.algorithms.scalars import Matrix, zeros
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import cheaper_at_carriers
 from delassus_ros.algorithms.tree import Tree, rows_of
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.trace import OperationCounter, is_large
 from delassus_ros.problem import Problem
 
 Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
@@ -42,11 +42,8 @@ WHOLE: dict[str, Whole] = {"ltl": projection, "efpa": efpa, "kjr": kjr}
 
 _BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
-_FAR = 4
-"""Algorithms estimated at this many times the best count are not counted: the estimates are
-rough, within a factor of two."""
-_SMALL = 10_000
-"""Operations up to which they are counted in any case."""
+_FAR = 1.15
+"""Algorithms estimated at this many times the best count are not counted."""
 _DEEPEST = 60
 """Nodes up to which spreading through all of them, a recursion, is considered."""
 
@@ -78,15 +75,24 @@ class Route:
             self.decision.opens, self.decision.couples, self.decision.spreads,
         )  # fmt: skip
         for i in sorted(meetings):
-            yield Route(decision=Decision(opens ^ {i}, couples, spreads - {i}))
+            yield _propagation(opens ^ {i}, couples, spreads)
         for i in sorted(opens):
-            yield Route(decision=Decision(opens, couples, spreads ^ {i}))
+            yield _propagation(opens, couples, spreads ^ {i})
         if couples is None:
-            yield Route(decision=Decision(opens, frozenset(), spreads))
-            yield Route(decision=Decision(opens, opens, spreads))
+            yield _propagation(opens, frozenset(), spreads)
+            yield _propagation(opens, opens, spreads)
         else:
             for i in sorted(opens):
-                yield Route(decision=Decision(opens, couples ^ {i}, spreads))
+                yield _propagation(opens, couples ^ {i}, spreads)
+
+
+def _propagation(
+    opens: frozenset[int], couples: frozenset[int] | None, spreads: frozenset[int]
+) -> Route:
+    """Return a propagation; what is decided for links that are not nodes is left out."""
+    if couples is not None:
+        couples = (couples & opens) if opens else None
+    return Route(decision=Decision(opens, couples, spreads & opens))
 
 
 @register("auto")
@@ -136,7 +142,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     spreading = Route(decision=Decision(nodes, nodes, nodes))
     starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
     best = min(starts, key=counter)
-    limit = max(_FAR * counter(best), _SMALL)
+    limit = _FAR * counter(best)
     sizes = estimates(tree)
     if sizes["pv_osim"] < limit:
         best = min((best, Route()), key=counter)
@@ -145,6 +151,9 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
         for name in WHOLE
         if sizes[name] < limit and (tree.is_ordinary or name != "kjr")
     ]
+    if is_large(problem):
+        # Its neighbours are too many, and steps at the carriers are not shared.
+        return min((best, *wholes), key=counter)
     improved = True
     while improved:
         improved = False
@@ -154,7 +163,9 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
             if counter(route) < counter(best):
                 best, improved = route, True
                 break
-    carried = (tree.single, cheaper_at_carriers(problem, tree))
+    carried = [cheaper_at_carriers(problem, tree)]
+    if 2 * len(carried[0]) > len(tree.single):
+        carried.append(tree.single)
     return min((best, *(replace(best, carried=links) for links in carried), *wholes), key=counter)
 
 
@@ -169,14 +180,16 @@ def estimates(tree: Tree) -> dict[str, float]:
         sizes.append((int(k), depth[i]))
         for j in tree.path(i):
             rows[j] += int(k)
+    free = any(link.motion == "free" for link in tree.links)
     m, links = sum(k for k, _ in sizes), len(tree.supporting)
     return {
         "pv_osim": sum(r * r + 30.0 * r for r in rows) + 6.0 * m * m,
         "efpa": sum(60.0 * r for r in rows) + 6.0 * m * m,
-        "kjr": 15.0 * m * (links - max(depth)) + 6.0 * m * m,
-        "ltl": sum(d * d + 20.0 * d for d in depth)
+        "kjr": 350.0 * links + 15.0 * m * (links - max(depth)) + 6.0 * m * m,
+        "ltl": sum(d * d + 20.0 * d + 40.0 for d in depth)
         + sum(k * d * (d + 20.0) for k, d in sizes)
-        + 0.5 * m * m * min(d for _, d in sizes),
+        + sum(k * k * (d + 5.0 * free) for k, d in sizes)
+        + (m * m - sum(k * k for k, _ in sizes)) * 6.0 * free,
     }
 
 
@@ -209,25 +222,12 @@ class _Counter:
     """Counts the operations of routes for one tree, each once."""
 
     def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:
-        self._problem, self._tree, self._generic = problem, tree, generic
+        self._count = OperationCounter(problem, tree, generic)
         self._known: dict[Route, int] = {}
         self.spent = 0
 
     def __call__(self, route: Route) -> int:
         if route not in self._known:
-            with self._tree.in_place():
-                count = trace(self._problem, _Candidate(route), self._generic).operations.total
-            self._known[route] = count
-            self.spent += count
+            self._known[route] = self._count(route)
+            self.spent += self._known[route]
         return self._known[route]
-
-
-class _Candidate(TracedAlgorithm):
-    """An algorithm that follows a route."""
-
-    def __init__(self, route: Route) -> None:
-        self._route = route
-
-    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
-        return {"G": self._route(Tree.of(problem), contact_rows(problem, x), x)}

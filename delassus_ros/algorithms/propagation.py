@@ -11,8 +11,11 @@ link: what moves to the parent is also transformed to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
+from typing import TypeAlias
 
 from delassus_ros.algorithms.base import Inputs
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
@@ -27,6 +30,7 @@ from delassus_ros.algorithms.scalars import (
     positive,
 )
 from delassus_ros.algorithms.spatial import JointTransform, SpatialInertia
+from delassus_ros.algorithms.steps import blocks, step
 from delassus_ros.algorithms.tree import Link, Tree
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
@@ -51,45 +55,105 @@ class Propagator:
         self.i, self.links, self.parent, self.S = i, (i,), link.parent, link.freedom
         self._armature = link.armature
         self._HS = H.column(self.S)
-        D = self._HS[self.S] + link.armature
-        self.D_inverse: Scalar = 1.0 / positive(D, f"the inertia seen by joint {link.name!r}")
-        self.HSD: Vector = [h * self.D_inverse for h in self._HS]
+        D, self.D_inverse, self.HSD = _eliminated(self._HS, self.S, link.armature)
+        positive(D, f"the inertia seen by joint {link.name!r}")
         self._transform = JointTransform(link, x)
 
     def inertia_to_parent(self, H: SpatialInertia) -> SpatialInertia:
         """Return P_i H_i at the parent (line 5)."""
-        # Direction S keeps armature · D⁻¹ of itself, 1 − HS D⁻¹ without the cancellation.
-        kept = [self._armature * h for h in self.HSD]
-        return self._transform.inertia_to_parent(H.minus_outer(self._HS, self.HSD, self.S, kept))
+        return _inertia_to_parent(
+            self._transform, H, self._HS, self.HSD, self.S, self._armature
+        )
 
     def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:
         """Return rows K P_iᵀ at the parent (line 6), K S and K S D⁻¹; `link` is this one."""
-        KS = [[row[self.S]] for row in K]
-        KSD = [[ks * self.D_inverse] for (ks,) in KS]
         if self.parent == WORLD:
-            return [], KS, KSD
-        moved = []
-        for row, (ks,), (ksd,) in zip(K, KS, KSD, strict=True):
-            through = [row[k] - ks * h for k, h in enumerate(self.HSD)]
-            through[self.S] = self._armature * ksd
-            moved.append(self._transform.force_to_parent(through))
+            own = [[row[self.S]] for row in K]
+            return [], own, [[ks * self.D_inverse] for (ks,) in own]
+        moved: Matrix = []
+        KS: Matrix = []
+        KSD: Matrix = []
+        for block in blocks(len(K)):
+            parts = _rows_to_parent(
+                self._transform, K[block], self.HSD, self.D_inverse, self.S, self._armature
+            )
+            for whole, part in zip((moved, KS, KSD), parts, strict=True):
+                whole += part
         return moved, KS, KSD
 
     def to_child(self, a: Vector) -> Vector:
         """Return P_iᵀ a in this link for an acceleration `a` of the parent."""
-        moved = self._transform.motion_to_child(a)
-        total = self._armature * self.D_inverse * moved[self.S]
-        for k, h in enumerate(self.HSD):
-            if k != self.S:
-                total = total - h * moved[k]
-        moved[self.S] = total
-        return moved
+        return _to_child(
+            self._transform, a, self.HSD, self.D_inverse, self.S, self._armature
+        )
 
     def accelerations(self, a: Vector, KSD: Vector) -> dict[int, Vector]:
         """Return P_iᵀ a + S D⁻¹ Sᵀ K_jᵀ, the acceleration due to a row of K, by link."""
         b = self.to_child(a)
         b[self.S] = b[self.S] + KSD[0]
         return {self.i: b}
+
+
+@step
+def _eliminated(HS: Vector, S: int, armature: Scalar) -> tuple[Scalar, Scalar, Vector]:
+    """Return D_i, its inverse and H_i S_i D_i⁻¹."""
+    D = HS[S] + armature
+    D_inverse = 1.0 / D
+    return D, D_inverse, [h * D_inverse for h in HS]
+
+
+@step
+def _inertia_to_parent(
+    transform: JointTransform,
+    H: SpatialInertia,
+    HS: Vector,
+    HSD: Vector,
+    S: int,
+    armature: Scalar,
+) -> SpatialInertia:
+    """Return P_i H_i at the parent."""
+    # Direction S keeps armature · D⁻¹ of itself, 1 − HS D⁻¹ without the cancellation.
+    kept = [armature * h for h in HSD]
+    return transform.inertia_to_parent(H.minus_outer(HS, HSD, S, kept))
+
+
+@step
+def _rows_to_parent(
+    transform: JointTransform,
+    K: Matrix,
+    HSD: Vector,
+    D_inverse: Scalar,
+    S: int,
+    armature: Scalar,
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Return K P_iᵀ at the parent, K S and K S D⁻¹."""
+    KS = [[row[S]] for row in K]
+    KSD = [[ks * D_inverse] for (ks,) in KS]
+    moved = []
+    for row, (ks,), (ksd,) in zip(K, KS, KSD, strict=True):
+        through = [row[k] - ks * h for k, h in enumerate(HSD)]
+        through[S] = armature * ksd
+        moved.append(transform.force_to_parent(through))
+    return moved, KS, KSD
+
+
+@step
+def _to_child(
+    transform: JointTransform,
+    a: Vector,
+    HSD: Vector,
+    D_inverse: Scalar,
+    S: int,
+    armature: Scalar,
+) -> Vector:
+    """Return P_iᵀ a."""
+    moved = transform.motion_to_child(a)
+    total = armature * D_inverse * moved[S]
+    for k, h in enumerate(HSD):
+        if k != S:
+            total = total - h * moved[k]
+    moved[S] = total
+    return moved
 
 
 class FreeBody:
@@ -117,14 +181,34 @@ class FreeBody:
     def halves(self, K: Matrix) -> tuple[Matrix, Matrix]:
         """Return Z, Y with Z_i Y_jᵀ = K_i H⁻¹ K_jᵀ."""
         L, D_inverse = self._factors
-        Y = [forward_substitute(L, [row[k] for k in self._order]) for row in K]
-        return [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y], Y
+        Z: Matrix = []
+        Y: Matrix = []
+        for block in blocks(len(K)):
+            ordered = [[row[k] for k in self._order] for row in K[block]]
+            for whole, part in zip((Z, Y), _halves(L, D_inverse, ordered), strict=True):
+                whole += part
+        return Z, Y
 
     def solve(self, f: Vector) -> Vector:
         """Return the acceleration H⁻¹ f."""
         L, D_inverse = self._factors
-        ordered = ldl_solve(L, D_inverse, [f[k] for k in self._order])
+        ordered = _solution(L, D_inverse, [f[k] for k in self._order])
         return [ordered[self._order.index(k)] for k in range(6)]
+
+
+@step
+def _halves(L: Matrix, D_inverse: Vector, K: Matrix) -> tuple[Matrix, Matrix]:
+    """Return Z, Y with Z_i Y_jᵀ = K_i (L D Lᵀ)⁻¹ K_jᵀ."""
+    Y = [forward_substitute(L, row) for row in K]
+    return [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y], Y
+
+
+_solution = step(ldl_solve)
+_sum = step(SpatialInertia.__add__)
+
+
+Sweeps: TypeAlias = "dict[Hashable, list[Propagator | ClusterPropagator | FreeBody]]"
+_known: ContextVar[Sweeps | None] = ContextVar("backward sweeps", default=None)
 
 
 def articulated_joints(
@@ -135,6 +219,29 @@ def articulated_joints(
     Yields every joint's propagator, children before parents, before its inertia moves on to
     the parent.
     """
+    known = _known.get()
+    if known is None:
+        yield from _articulated_joints(tree, x)
+        return
+    key = tree.links, tree.clusters
+    if key not in known:
+        known[key] = list(_articulated_joints(tree, x))
+    yield from known[key]
+
+
+@contextmanager
+def sweeps_kept(known: Sweeps) -> Iterator[None]:
+    """Take the backward sweeps of trees that come again from `known`, for one set of inputs."""
+    token = _known.set(known)
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+def _articulated_joints(
+    tree: Tree, x: Inputs
+) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
     H = [SpatialInertia.of(link) for link in tree.links]
     for joint in reversed(tree.joints):
         if isinstance(joint, int):
@@ -151,7 +258,7 @@ def articulated_joints(
             yield several
             moved = several.inertia_to_parent()
         if link.parent != WORLD:
-            H[link.parent] = H[link.parent] + moved
+            H[link.parent] = _sum(H[link.parent], moved)
 
 
 def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:
@@ -165,9 +272,40 @@ def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]
 
 def add_products(a: Matrix, Z: Matrix, Y: Matrix) -> None:
     """Add Z Yᵀ, which is symmetric, to the symmetric matrix `a` in place."""
+    cuts = blocks(len(a))
+    for number, rows in enumerate(cuts):
+        columns = slice(rows.start, rows.stop)
+        block = _with_products([row[columns] for row in a[rows]], Z[rows], Y[columns])
+        _write(a, rows.start, columns.start, block)
+        for columns in cuts[number + 1 :]:
+            block = _with_all_products([row[columns] for row in a[rows]], Z[rows], Y[columns])
+            _write(a, rows.start, columns.start, block)
+
+
+@step
+def _with_products(a: Matrix, Z: Matrix, Y: Matrix) -> Matrix:
+    """Return a + Z Yᵀ, both symmetric."""
+    total = [list(row) for row in a]
     for i, z in enumerate(Z):
         for j in range(i, len(a)):
-            a[i][j] = a[j][i] = a[i][j] + dot(z, Y[j])
+            total[i][j] = total[j][i] = a[i][j] + dot(z, Y[j])
+    return total
+
+
+@step
+def _with_all_products(a: Matrix, Z: Matrix, Y: Matrix) -> Matrix:
+    """Return a + Z Yᵀ."""
+    return [
+        [value + dot(z, y) for value, y in zip(row, Y, strict=True)]
+        for row, z in zip(a, Z, strict=True)
+    ]
+
+
+def _write(a: Matrix, row: int, column: int, block: Matrix) -> None:
+    """Write a block of the symmetric matrix `a`, and its mirror image."""
+    for i, values in enumerate(block, start=row):
+        for j, value in enumerate(values, start=column):
+            a[i][j] = a[j][i] = value
 
 
 def block_diagonal(blocks: list[Matrix]) -> Matrix:

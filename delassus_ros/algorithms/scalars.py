@@ -16,6 +16,7 @@ import math
 from functools import singledispatch
 from typing import Any, TypeAlias
 
+from delassus_ros.algorithms.steps import blocks, step
 from delassus_ros.errors import NumericalError
 
 Scalar: TypeAlias = Any
@@ -126,7 +127,17 @@ def dot(u: Vector, v: Vector) -> Scalar:
 def matmul(a: Matrix, b: Matrix) -> Matrix:
     """Return the product of two matrices."""
     columns = [list(column) for column in zip(*b, strict=True)]
-    return [[dot(row, column) for column in columns] for row in a]
+    result: Matrix = []
+    for rows in blocks(len(a)):
+        parts = [_row_products(a[rows], columns[across]) for across in blocks(len(columns))]
+        result += [[value for row in band for value in row] for band in zip(*parts, strict=True)]
+    return result
+
+
+@step
+def _row_products(a: Matrix, b: Matrix) -> Matrix:
+    """Return a bᵀ."""
+    return [[dot(row, column) for column in b] for row in a]
 
 
 def transpose(a: Matrix) -> Matrix:
@@ -144,6 +155,7 @@ def identity(n: int) -> Matrix:
     return [[float(i == j) for j in range(n)] for i in range(n)]
 
 
+@step
 def ldl(a: Matrix, what: str) -> tuple[Matrix, Vector]:
     """Factorise a symmetric positive definite matrix as L D Lᵀ.
 

@@ -10,8 +10,9 @@ joint from the leaves, in O(n).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.generic import specific_constants
@@ -19,7 +20,8 @@ from delassus_ros.algorithms.propagation import Propagator
 from delassus_ros.algorithms.pv_osimr import paper_nodes
 from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
 from delassus_ros.algorithms.spatial import SpatialInertia, contact_rows
-from delassus_ros.algorithms.tree import LinkCluster, Tree
+from delassus_ros.algorithms.steps import recorded
+from delassus_ros.algorithms.tree import Link, LinkCluster, Tree
 from delassus_ros.compiler.graph import Graph, Symbol, needed
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.model.robot import WORLD
@@ -83,12 +85,13 @@ def cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
 
     The rows that pass are those of PV-OSIMr with the paper's nodes.
     """
-    with specific_constants():
+    with specific_constants(), recorded(None):
         return _cheaper_at_carriers(problem, tree)
 
 
 def _cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
     opens, found = paper_nodes(tree), []
+    known: dict[Hashable, tuple[_Step, bool]] = {}
     between = _Fresh(problem)
     with tree.in_place():
         K = contact_rows(problem, between.inputs)
@@ -100,17 +103,40 @@ def _cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
             continue
         for i in opens.intersection(links):
             arriving[i] = identity(6)
-        step = _step(problem, tree, joint, H, arriving)
         if isinstance(joint, int):
-            other = _step(problem, tree, tree.carried_step(joint), H, arriving)
-            if other.operations < step.operations:
+            # Limbs of one build are counted once.
+            shape = _shape([_felt(tree.links[joint]), H[joint].matrix(), arriving[joint]])
+            if shape not in known:
+                own = _step(problem, tree, joint, H, arriving)
+                other = _step(problem, tree, tree.carried_step(joint), H, arriving)
+                known[shape] = min((own, False), (other, True), key=lambda x: x[0].operations)
+            step, carried = known[shape]
+            if carried:
                 found.append(joint)
-                step = other
+        else:
+            step = _step(problem, tree, joint, H, arriving)
         parent = tree.links[joint].parent if isinstance(joint, int) else joint.parent
         if parent != WORLD:
             H[parent] = H[parent] + between.inertia(step.inertia)
             arriving[parent] = arriving[parent] + between.matrix(step.rows)
     return frozenset(found)
+
+
+def _felt(link: Link) -> list[Any]:
+    """Return what of a link a step depends on, besides its inertia."""
+    return [
+        str(link.motion), str(link.axis), str(link.parent == WORLD), link.sign, link.angle,
+        link.offset, link.turns, link.armature, link.couple,
+    ]  # fmt: skip
+
+
+def _shape(value: Any) -> Hashable:
+    """Return where values have zeros and ones, and how they are nested."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_shape(entry) for entry in value)
+    if isinstance(value, float):
+        return float(value) if value in (0.0, 1.0, -1.0) else None
+    return value if isinstance(value, (int, str)) else ()
 
 
 def _step(

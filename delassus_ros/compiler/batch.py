@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from delassus_ros.compiler.emit import KernelWriter, declarations
+from delassus_ros.compiler.emit import functions
 from delassus_ros.compiler.ir import Writer, pointer, vector_type
 from delassus_ros.compiler.jit import host_features
+from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.program import Program
+from delassus_ros.compiler.writer import declarations
 
 ROWS = "delassus_batch_rows"
 """in: (n, inputs), out: (n, picked); strides are row lengths."""
@@ -52,7 +54,7 @@ def host_width() -> int:
     return 4 if "+avx" in features else 2
 
 
-def module(program: Program, inputs: int, width: int) -> BatchModule:
+def module(program: Program | Table, inputs: int, width: int) -> BatchModule:
     """Return the batch module of a scalar program.
 
     Parameters
@@ -62,16 +64,16 @@ def module(program: Program, inputs: int, width: int) -> BatchModule:
     """
     values = list(dict.fromkeys(program.outputs))
     number = {value: k for k, value in enumerate(values)}
-    block = KernelWriter(replace(program, outputs=values), width)
+    texts, between = functions(replace(program, outputs=values), _BLOCK, width)
     text = [
-        block.text(_BLOCK),
+        *texts,
         _loop(ROWS, inputs, len(values), width, rows=True),
         _loop(COLUMNS, inputs, len(values), width, rows=False),
         declarations(),
         "",
     ]
     # Status lanes are 32-bit integers behind the scratch of inputs and outputs.
-    work = (inputs + len(values) + 1) * width
+    work = (inputs + len(values) + 1 + between) * width
     return BatchModule("\n".join(text), width, tuple(number[v] for v in program.outputs), work)
 
 
@@ -108,6 +110,7 @@ def _loop(name: str, inputs: int, values: int, width: int, rows: bool) -> str:
     status_at = (inputs + values) * width
     w.do(f"%status_slot = getelementptr inbounds double, {p} %work, i64 {status_at}")
     lanes = w.let(f"bitcast {p} %status_slot to {p32}")
+    w.do(f"%between = getelementptr inbounds double, {p} %work, i64 {status_at + width}")
     w.do(f"%last_row = sub i64 %n, {width}")
     w.do(f"%last_group = sub i64 %picked, {width}")
     w.do(f"%few = icmp slt i64 %picked, {width}")
@@ -117,7 +120,7 @@ def _loop(name: str, inputs: int, values: int, width: int, rows: bool) -> str:
     w.do("%over = icmp sgt i64 %wanted, %last_row")
     w.do("%row = select i1 %over, i64 %last_row, i64 %wanted")
     _load_block(w, inputs, width, rows)
-    w.do(f"call void @{_BLOCK}({p} %work, {p} %scratch_out, {p32} {lanes})")
+    w.do(f"call void @{_BLOCK}({p} %work, {p} %scratch_out, {p} %between, {p32} {lanes})")
     w.do("br i1 %few, label %single, label %group")
     _store_groups(w, width, rows)
     _store_singles(w, width, rows)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import inspect
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.jit import compile_ir, host_identity
 from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.samples import samples
-from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.schedule import batch_program, program_of
 from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
@@ -86,10 +89,11 @@ def batch_kernel_for(
             return batch_kernel_from(problem, payload)
         except CompilerError as error:
             _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
-    traced = trace(problem, algorithm)
-    program = scalar_program(traced, checked_positions(problem), block=1)
-    inputs = sum(port.size for port in problem.inputs)
-    module = batch.module(program, inputs, batch.host_width())
+    with _without_collection():
+        traced = trace(problem, algorithm)
+        program = batch_program(traced, checked_positions(problem))
+        inputs = sum(port.size for port in problem.inputs)
+        module = batch.module(program, inputs, batch.host_width())
     kernel = BatchKernel(
         compile_ir(module.ir), module.width, np.array(module.unique, np.int64), module.work_size
     )
@@ -109,9 +113,10 @@ def serialized_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes:
 
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
-    traced = trace(problem, algorithm)
-    program = program_of(problem, traced, checked_positions(problem))
-    code = compile_ir(emit.module(program))
+    with _without_collection():
+        traced = trace(problem, algorithm)
+        program = program_of(problem, traced, checked_positions(problem))
+        code = compile_ir(emit.module(program).ir)
     kernel = CompiledKernel(problem, code, traced.operations)
     _check_against_floats(problem, algorithm, kernel)
     _log.info(
@@ -174,6 +179,18 @@ def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
     ):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the collector of reference cycles: of the many objects of a trace none is one."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @lru_cache(maxsize=1)

@@ -96,16 +96,12 @@ def export(
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
     resolved = (target or Target()).resolved()
     program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
-    code = compile_for(
-        emit.module(program, f"{name}_kernel", f"{name}_slice"),
-        resolved.triple,
-        resolved.cpu,
-        resolved.features,
-    )
-    return Export(code, _header(problem, algorithm.name, name, resolved))
+    module = emit.module(program, f"{name}_kernel", f"{name}_slice")
+    code = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
+    return Export(code, _header(problem, algorithm.name, name, resolved, module.work_size))
 
 
-def _header(problem: Problem, algorithm: str, name: str, target: Target) -> str:
+def _header(problem: Problem, algorithm: str, name: str, target: Target, work_size: int) -> str:
     upper = name.upper()
     contacts, robot = problem.contacts, problem.robot
     joints = [
@@ -133,7 +129,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target) -> str:
         "enum {",
         *_ports(upper, "IN", problem.inputs),
         *_ports(upper, "OUT", problem.outputs),
-        f"  {upper}_WORK_SIZE = 0, /* doubles of scratch */",
+        f"  {upper}_WORK_SIZE = {work_size}, /* doubles of scratch */",
         f"  {upper}_ROWS = {contacts.rows}, /* of G with all contacts */",
         f"  {upper}_CONTACTS = {len(contacts)}",
         "};",

@@ -25,6 +25,9 @@ INPUT, CONSTANT, NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT = (
 PARAMETER = "parameter"
 """A constant of the robot that is kept unknown; only in graphs that are counted, not compiled."""
 
+CALL, RESULT = "call", "result"
+"""A call: number of the routine, its operands, its constants; and the k-th result of a call."""
+
 Node: TypeAlias = tuple[Any, ...]
 
 
@@ -55,12 +58,14 @@ class Graph:
         written as it was before, even where its opposite exists by now.
     nodes : the nodes, operands before users.
     guards : values that must be positive for the result to be valid.
+    routines : what its calls call, see :mod:`delassus_ros.compiler.routines`.
     """
 
     def __init__(self, repeats: bool = False) -> None:
         self.repeats = repeats
         self.nodes: list[Node] = []
         self.guards: list[Guard] = []
+        self.routines: list[Any] = []
         self._index: dict[Node, int] = {}
 
     def node(self, *key: object) -> int:
@@ -96,14 +101,14 @@ class Graph:
 
     def live(self, roots: list[int]) -> list[int]:
         """Return the indices of all nodes that `roots` depend on, operands first."""
-        needed = [False] * len(self.nodes)
-        stack = list(roots)
+        nodes, seen = self.nodes, set(roots)
+        stack = list(seen)
         while stack:
-            i = stack.pop()
-            if not needed[i]:
-                needed[i] = True
-                stack += operands(self.nodes[i])
-        return [i for i, used in enumerate(needed) if used]
+            for n in operands(nodes[stack.pop()]):
+                if n not in seen:
+                    seen.add(n)
+                    stack.append(n)
+        return sorted(seen)
 
 
 def needed(graph: Graph, outputs: list[int]) -> tuple[list[int], list[Guard]]:
@@ -115,7 +120,16 @@ def needed(graph: Graph, outputs: list[int]) -> tuple[list[int], list[Guard]]:
 
 def operands(node: Node) -> tuple[int, ...]:
     """Return the operands of a node."""
-    return () if node[0] in (INPUT, CONSTANT, PARAMETER) else node[1:]
+    kind = node[0]
+    if kind in _LEAVES:
+        return ()
+    if kind == CALL:
+        called: tuple[int, ...] = node[2]
+        return called
+    return node[1:2] if kind == RESULT else node[1:]
+
+
+_LEAVES = frozenset((INPUT, CONSTANT, PARAMETER))
 
 
 class Symbol:
@@ -283,7 +297,10 @@ def _(x: Symbol, positive: object, otherwise: object) -> Symbol:
 
 @scalars.positive.register
 def _(x: Symbol, what: str) -> Symbol:
-    x.graph.guards.append(Guard(x.index, what, x.index))
+    # The result of a call may be needed by nothing but its guard: the call is what matters.
+    node = x.graph.nodes[x.index]
+    owner = node[1] if node[0] == RESULT else x.index
+    x.graph.guards.append(Guard(x.index, what, owner))
     return x
 
 

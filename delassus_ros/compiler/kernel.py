@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from abc import ABC, abstractmethod
 from array import array
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
+from delassus_ros.compiler.emit import WORK_SIZE
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls
 from delassus_ros.compiler.trace import OperationCount
@@ -79,7 +81,12 @@ class Kernel(ABC):
 
 
 class CompiledKernel(Kernel):
-    """Machine code of a traced algorithm."""
+    """Machine code of a traced algorithm.
+
+    Attributes
+    ----------
+    work_size : doubles of scratch that a call needs.
+    """
 
     operations: OperationCount
 
@@ -89,6 +96,7 @@ class CompiledKernel(Kernel):
         self.code = code
         link()
         self._loaded = LoadedCode(code)
+        self.work_size = ctypes.CFUNCTYPE(ctypes.c_int64)(self._loaded.address(WORK_SIZE))()
 
     def bind(self) -> BoundKernel:
         """Return a binding with fresh buffers.
@@ -107,18 +115,18 @@ class _CompiledBinding(BoundKernel):
         G = outputs["G"]
         m = G.shape[0]
         self._rows = array("q", range(m))
-        # The work area is part of the C ABI; straight-line kernels need none.
+        work = aligned_zeros(kernel.work_size)
         self._binding = array(
             "q",
             [
-                block_in.ctypes.data, block_out.ctypes.data, 0, G.ctypes.data, m,
+                block_in.ctypes.data, block_out.ctypes.data, work.ctypes.data, G.ctypes.data, m,
                 self._rows.buffer_info()[0], m, self._active.ctypes.data,
             ],
         )  # fmt: skip
         q = inputs["q"]
         calls = python_calls(
             kernel._loaded, self._binding.buffer_info()[0], q.ctypes.data, q.size,
-            owner=(kernel, self._binding, self._rows, self._active, block_in, block_out),
+            owner=(kernel, self._binding, self._rows, self._active, block_in, block_out, work),
         )  # fmt: skip
         self.run, self.run_at = calls.run, calls.run_at
 

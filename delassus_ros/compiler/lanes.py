@@ -16,6 +16,7 @@ from delassus_ros.compiler.graph import (
     ADD,
     CONSTANT,
     COS,
+    DIV,
     INPUT,
     MUL,
     NEG,
@@ -177,16 +178,17 @@ def _shapes(graph: Graph, live: list[int]) -> tuple[dict[int, int], dict[int, in
         if kind == NEG:
             shape[i], level[i] = shape[node[1]], level[node[1]]
             continue
-        below = [shape[n] for n in operands(node)]
+        below = operands(node)
         key: object
-        if kind in (ADD, SUB):
-            key = (ADD, *sorted(below))
-        elif kind == MUL:
-            key = (MUL, *sorted(below))
+        if len(below) == 2:
+            a, b = shape[below[0]], shape[below[1]]
+            commutes = kind != DIV
+            key = (ADD if kind == SUB else kind, *((b, a) if commutes and b < a else (a, b)))
+            level[i] = 1 + max(level[below[0]], level[below[1]])
         else:
-            key = (kind, *below)
+            key = (kind, *(shape[n] for n in below))
+            level[i] = 1 + max((level[n] for n in below), default=-1)
         shape[i] = numbers.setdefault(key, len(numbers))
-        level[i] = 1 + max((level[n] for n in operands(node)), default=-1)
     return shape, level
 
 
@@ -222,14 +224,17 @@ def _support(trace: Trace) -> dict[int, int]:
     support: dict[int, int] = {}
     for i in trace.live:
         node = trace.graph.nodes[i]
-        if node[0] == INPUT:
-            support[i] = 1 << node[1]
-        else:
-            bits = 0
-            for n in operands(node):
-                bits |= support[n]
-            support[i] = bits
+        bits = 1 << node[1] if node[0] == INPUT else 0
+        for n in operands(node):
+            bits |= support[n]
+        support[i] = bits
     return support
+
+
+def _limb_of(bits: int, masks: list[int]) -> int | None:
+    """Return the limb that has all of some inputs, if any; limbs share none."""
+    found = (limb for limb, mask in enumerate(masks) if bits and not bits & ~mask)
+    return next(found, None)
 
 
 def _leaving(
@@ -238,12 +243,12 @@ def _leaving(
     """Return tuples of corresponding nodes that depend on one limb and are used outside it."""
     masks = [sum(1 << position for position in inputs) for inputs in group.inputs]
     leaving: list[dict[int, None]] = [{} for _ in masks]
+    inside = {bits: _limb_of(bits, masks) for bits in set(support.values())}
     for i in trace.live:
         for n in operands(trace.graph.nodes[i]):
-            for limb, mask in enumerate(masks):
-                inside = support[n] and not support[n] & ~mask
-                if inside and support[i] & ~mask:
-                    leaving[limb][n] = None
+            limb = inside[support[n]]
+            if limb is not None and support[i] & ~masks[limb]:
+                leaving[limb][n] = None
     by_shape: dict[int, list[list[int]]] = defaultdict(lambda: [[] for _ in masks])
     for limb, found in enumerate(leaving):
         for n in sorted(found):

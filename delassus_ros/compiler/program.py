@@ -7,6 +7,7 @@ program holds the result. Instructions are in an order in which operands come fi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # Instruction kinds beyond the arithmetic ones of the graph.
 SPLAT = "splat"
@@ -21,12 +22,13 @@ FLIP = "flip"
 """The operand with the sign of those lanes changed where `lanes` is 1."""
 ANGLES = "angles"
 """Computes the sines and cosines of all operands, in blocks of `lanes[k]` operands each."""
+LOAD = "load"
+"""The value at place `lanes[0]` of the work area."""
 SINES, COSINES = "sines", "cosines"
 """The vector of block `lanes[0]`; as wide as :func:`padded` of the block's size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One instruction; its result is known by its position in the program.
 
     Attributes

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import alike_outputs, limb_groups
+from delassus_ros.compiler.outline import Table, table_of
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -29,21 +32,30 @@ _WORTH = 0.9
 """Lanes are used if they need at most this share of the scalar program's instructions."""
 
 
-def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
+def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program | Table:
     """Return the program for one configuration, with limb lanes where they pay.
 
     Parameters
     ----------
     checked : positions in the output block whose sum must be finite.
     """
-    scalar = scalar_program(trace, checked)
+    if trace.graph.routines:
+        return table_of(trace, checked, BLOCK)
     groups = limb_groups(problem)
-    if not groups:
-        return scalar
-    _, early = _early_angles(trace)
-    lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
-    packed = _Scheduler(trace, lanes, checked).run()
-    return packed if _cost(packed) <= _WORTH * _cost(scalar) else scalar
+    if groups:
+        _, early = _early_angles(trace)
+        lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
+        packed = _Scheduler(trace, lanes, checked).run()
+        if _cost(packed) <= _WORTH * _scalar_cost(trace):
+            return packed
+    return scalar_program(trace, checked)
+
+
+def batch_program(trace: Trace, checked: list[int]) -> Program | Table:
+    """Return the program for a vector of configurations: without lanes, every sine a scalar."""
+    if trace.graph.routines:
+        return table_of(trace, checked, 1)
+    return scalar_program(trace, checked, block=1)
 
 
 def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:
@@ -67,17 +79,23 @@ def _cost(program: Program) -> int:
     return cost
 
 
+def _scalar_cost(trace: Trace) -> int:
+    """Return the same of the program without lanes."""
+    return sum(trace.graph.nodes[i][0] not in _FREE for i in trace.live)
+
+
 def _early_angles(trace: Trace) -> tuple[list[int], list[int]]:
     """Return the angles that depend on no other sine or cosine, and the nodes they need."""
     nodes = trace.graph.nodes
     turned: set[int] = set()
     angles: dict[int, None] = {}
     for i in trace.live:
-        if nodes[i][0] in (SIN, COS):
-            if nodes[i][1] not in turned:
-                angles[nodes[i][1]] = None
+        node = nodes[i]
+        if node[0] in (SIN, COS):
+            if node[1] not in turned:
+                angles[node[1]] = None
             turned.add(i)
-        elif any(operand in turned for operand in operands(nodes[i])):
+        elif not turned.isdisjoint(operands(node)):
             turned.add(i)
     return list(angles), trace.graph.live(list(angles))
 
@@ -85,7 +103,7 @@ def _early_angles(trace: Trace) -> tuple[list[int], list[int]]:
 class _Scheduler:
     """Puts scalars and packs in an order in which operands come first.
 
-    Values are keyed by (False, node) for scalars and (True, pack) for vectors.
+    Values are keyed by the node for scalars and by ~pack, which is negative, for vectors.
     """
 
     def __init__(
@@ -97,7 +115,7 @@ class _Scheduler:
         self._checked = checked
         self._block_size = block
         self._program = Program()
-        self._position: dict[tuple[bool, int], int] = {}
+        self._position: dict[int, int] = {}
         self._extracted: dict[tuple[int, int], int] = {}
         # Per angle: block and lane of its sine and cosine.
         self._place: dict[int, tuple[int, int]] = {}
@@ -109,14 +127,14 @@ class _Scheduler:
         trace, program = self._trace, self._program
         home = self._lanes.home if self._lanes is not None else {}
         for i in trace.live:
-            self._require((True, home[i][0]) if i in home else (False, i))
+            self._require(~home[i][0] if i in home else i)
         for i in [*trace.outputs, *(guard.index for guard in trace.guards)]:
-            self._require((False, i))
-        program.outputs = [self._position[False, n] for n in trace.outputs]
+            self._require(i)
+        program.outputs = [self._position[n] for n in trace.outputs]
         for guard in trace.guards:
             singular = guard.status is Status.SINGULAR_LOOP
             positions = program.regular if singular else program.guards
-            positions.append(self._position[False, guard.index])
+            positions.append(self._position[guard.index])
         program.checked = [program.outputs[position] for position in self._checked]
         return program
 
@@ -130,7 +148,7 @@ class _Scheduler:
         if not angles:
             return
         for i in early:
-            self._require((False, i))
+            self._require(i)
         blocks: list[list[int]] = [[]]
         wanted = list(self._lanes.angles) if self._lanes is not None else []
         for group in [*wanted, *((angle,) for angle in angles)]:
@@ -145,43 +163,41 @@ class _Scheduler:
             Instruction(
                 ANGLES,
                 1,
-                tuple(self._position[False, angle] for block in blocks for angle in block),
+                tuple(self._position[angle] for block in blocks for angle in block),
                 lanes=tuple(self._sizes),
             )
         )
 
-    def _require(self, root: tuple[bool, int]) -> None:
+    def _require(self, root: int) -> None:
         """Emit a value after everything it needs; iterative, since graphs are deep."""
+        position = self._position
         stack = [root]
         while stack:
             value = stack[-1]
-            if value in self._position:
+            if value in position:
                 stack.pop()
                 continue
-            missing = [need for need in self._needs(value) if need not in self._position]
+            missing = [need for need in self._needs(value) if need not in position]
             if missing:
                 stack += reversed(missing)
                 continue
             stack.pop()
-            vector, index = value
-            self._position[value] = self._vector(index) if vector else self._scalar(index)
+            position[value] = self._vector(~value) if value < 0 else self._scalar(value)
 
-    def _needs(self, value: tuple[bool, int]) -> list[tuple[bool, int]]:
-        vector, index = value
-        if not vector:
-            if self._lanes is not None and index in self._lanes.home:
-                return [(True, self._lanes.home[index][0])]
-            if self._is_turned(index):
-                return []
-            return [(False, n) for n in operands(self._nodes[index])]
-        if self._lanes is None:
-            return []
-        pack = self._lanes.packs[index]
+    def _needs(self, value: int) -> Sequence[int]:
+        lanes = self._lanes
+        if value >= 0:
+            if lanes is not None and value in lanes.home:
+                return (~lanes.home[value][0],)
+            return () if self._is_turned(value) else operands(self._nodes[value])
+        if lanes is None:
+            return ()
+        pack = lanes.packs[~value]
         if pack.kind == SPLAT:
-            return [(False, pack.lanes[0])]
+            return pack.lanes[:1]
         if pack.kind == GATHER or (pack.kind in (SIN, COS) and not self._side_by_side(pack.lanes)):
-            return [(False, n) for n in dict.fromkeys(pack.lanes)]
-        return [(True, source) for source in pack.sources]
+            return list(dict.fromkeys(pack.lanes))
+        return [~source for source in pack.sources]
 
     def _is_turned(self, node: int) -> bool:
         """Return True for a sine or cosine of an early angle."""
@@ -203,7 +219,7 @@ class _Scheduler:
         kind = self._nodes[node][0]
         if self._lanes is not None and node in self._lanes.home:
             pack, lane = self._lanes.home[node]
-            return self._lane(self._position[True, pack], lane)
+            return self._lane(self._position[~pack], lane)
         if self._is_turned(node):
             block, lane = self._place[self._nodes[node][1]]
             return self._lane(self._block(kind, block), lane)
@@ -211,7 +227,7 @@ class _Scheduler:
             return self._emit(Instruction(INPUT, 1, lanes=(self._nodes[node][1],)))
         if kind == CONSTANT:
             return self._emit(Instruction(CONSTANT, 1, constant=(self._nodes[node][1],)))
-        arguments = tuple(self._position[False, n] for n in operands(self._nodes[node]))
+        arguments = tuple(self._position[n] for n in operands(self._nodes[node]))
         return self._emit(Instruction(kind, 1, arguments))
 
     def _lane(self, vector: int, lane: int) -> int:
@@ -231,15 +247,15 @@ class _Scheduler:
             values = tuple(self._nodes[n][1] for n in pack.lanes)
             return self._emit(Instruction(CONSTANT, width, constant=values))
         if pack.kind == SPLAT:
-            return self._emit(Instruction(SPLAT, width, (self._position[False, pack.lanes[0]],)))
+            return self._emit(Instruction(SPLAT, width, (self._position[pack.lanes[0]],)))
         if pack.kind in (SIN, COS) and self._side_by_side(pack.lanes):
             places = [self._place[self._nodes[n][1]] for n in pack.lanes]
             block = self._block(pack.kind, places[0][0])
             return self._shuffled(block, width, tuple(lane for _, lane in places))
         if pack.kind in (GATHER, SIN, COS):
-            scalars = tuple(self._position[False, n] for n in pack.lanes)
+            scalars = tuple(self._position[n] for n in pack.lanes)
             return self._emit(Instruction(GATHER, width, scalars))
-        sources = tuple(self._position[True, source] for source in pack.sources)
+        sources = tuple(self._position[~source] for source in pack.sources)
         if pack.kind == SHUFFLE:
             return self._shuffled(sources[0], width, pack.where)
         return self._emit(Instruction(pack.kind, width, sources, lanes=pack.where))

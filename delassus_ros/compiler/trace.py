@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.base import Inputs, TracedAlgorithm
+from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.generic import generic as generic_tree
 from delassus_ros.algorithms.generic import generic_constants
 from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.propagation import Sweeps, sweeps_kept
+from delassus_ros.algorithms.scalars import Matrix
+from delassus_ros.algorithms.spatial import contact_rows
+from delassus_ros.algorithms.steps import recorded
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.compiler.graph import (
     ADD,
+    CALL,
     CONSTANT,
     COS,
     DIV,
@@ -19,15 +27,18 @@ from delassus_ros.compiler.graph import (
     MUL,
     NEG,
     PARAMETER,
+    RESULT,
     SELECT,
     SIN,
     SQRT,
     SUB,
     Graph,
     Guard,
+    Symbol,
     needed,
     operands,
 )
+from delassus_ros.compiler.routines import Routines
 from delassus_ros.errors import CompilerError
 from delassus_ros.problem import Problem
 
@@ -82,16 +93,14 @@ class Trace:
         What depends on the robot's constants alone is folded or, in a generic trace, computed
         once when the robot is loaded.
         """
-        nodes = self.graph.nodes
-        constant: set[int] = set()
-        for i in self.live:
-            kind = nodes[i][0]
-            if kind in (CONSTANT, PARAMETER) or (
-                kind != INPUT and constant.issuperset(operands(nodes[i]))
-            ):
-                constant.add(i)
-        count = Counter(nodes[i][0] for i in self.live if i not in constant)
-        known = {INPUT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS}
+        found = _kinds(self.graph, self.live)
+        count = found.nodes
+        for number, times in found.calls.items():
+            routine = self.graph.routines[number]
+            inside = _kinds(routine.graph, routine.graph.live(routine.outputs))
+            for kind, each in inside.nodes.items():
+                count[kind] += times * each
+        known = {INPUT, NEG, SELECT, ADD, SUB, MUL, DIV, SQRT, SIN, COS, RESULT}
         if set(count) - known:
             raise CompilerError(f"node kinds without a cost: {sorted(set(count) - known)}")
         return OperationCount(
@@ -101,6 +110,45 @@ class Trace:
             square_roots=count[SQRT],
             sines_cosines=count[SIN] + count[COS],
         )
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """How many nodes there are by kind, and calls by routine."""
+
+    nodes: Counter[str]
+    calls: Counter[int]
+
+
+def _kinds(graph: Graph, live: list[int]) -> _Kinds:
+    """Count the nodes that depend on inputs."""
+    nodes = graph.nodes
+    constant: set[int] = set()
+    found = _Kinds(Counter(), Counter())
+    for i in live:
+        kind = nodes[i][0]
+        if kind in (CONSTANT, PARAMETER) or (
+            kind != INPUT and constant.issuperset(operands(nodes[i]))
+        ):
+            constant.add(i)
+        elif kind == CALL:
+            found.calls[nodes[i][1]] += 1
+        else:
+            found.nodes[kind] += 1
+    return found
+
+
+_LARGE = 45_000
+"""Estimated operations from which a trace has calls of routines; see :func:`is_large`."""
+
+
+def is_large(problem: Problem) -> bool:
+    """Return whether the trace of a problem has calls of routines instead of all nodes.
+
+    By what PV-OSIMr needs, whatever the algorithm, so that counts can be compared.
+    """
+    tree = tree_of(problem)
+    return 350 * len(tree.links) + 6 * tree.rows**2 > _LARGE
 
 
 def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -> Trace:
@@ -118,17 +166,15 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     """
     # Other outputs repeat much of what the matrix takes.
     graph = Graph(repeats=len(problem.outputs) > 1)
-    inputs, position = {}, 0
-    for port in problem.inputs:
-        inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
-        position += port.size
+    inputs = _inputs(graph, problem)
     try:
         if generic:
             tree = generic_tree(Tree.of(problem), graph.parameter)
             with tree.in_place(), generic_constants(graph.parameter):
                 results = evaluate(problem, algorithm, inputs)
         else:
-            results = evaluate(problem, algorithm, inputs)
+            with recorded(Routines(graph) if is_large(problem) else None):
+                results = evaluate(problem, algorithm, inputs)
     except ZeroDivisionError as error:
         raise CompilerError(
             f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"
@@ -148,3 +194,47 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
         outputs += [graph.index_of(value) for row in rows for value in row]
     live, guards = needed(graph, outputs)
     return Trace(graph, live, outputs, guards)
+
+
+def _inputs(graph: Graph, problem: Problem) -> dict[str, list[Symbol]]:
+    """Return the symbols of the input block, by port."""
+    inputs, position = {}, 0
+    for port in problem.inputs:
+        inputs[port.name] = [graph.input(position + k) for k in range(port.size)]
+        position += port.size
+    return inputs
+
+
+class OperationCounter:
+    """Counts what several ways to the matrix of one tree need; what they share is traced once.
+
+    Parameters
+    ----------
+    generic : see :func:`trace`.
+    """
+
+    def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:
+        self._graph = graph = Graph()
+        self._inputs = _inputs(graph, problem)
+        self._generic = generic
+        self._tree = generic_tree(tree, graph.parameter) if generic else tree
+        outlined = not generic and is_large(problem)
+        self._recorder = Routines(graph) if outlined else None
+        self._sweeps: Sweeps = {}
+        with self._context():
+            self._rows = contact_rows(problem, self._inputs)
+
+    @contextmanager
+    def _context(self) -> Iterator[None]:
+        constants = generic_constants(self._graph.parameter) if self._generic else nullcontext()
+        with self._tree.in_place(), recorded(self._recorder), constants:
+            with sweeps_kept(self._sweeps):
+                yield
+
+    def __call__(self, function: Callable[[Tree, dict[int, Matrix], Inputs], Matrix]) -> int:
+        """Return the operations that a function of tree, contact rows and inputs needs for G."""
+        with self._context():
+            G = function(self._tree, self._rows, self._inputs)
+        outputs = [self._graph.index_of(value) for row in G for value in row]
+        live, guards = needed(self._graph, outputs)
+        return Trace(self._graph, live, outputs, guards).operations.total

@@ -1,0 +1,312 @@
+"""Straight-line code of LLVM IR: one function per part of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from delassus_ros.algorithms.base import Status
+from delassus_ros.compiler import sincos
+from delassus_ros.compiler.graph import (
+    ADD,
+    CONSTANT,
+    COS,
+    DIV,
+    INPUT,
+    MUL,
+    NEG,
+    SELECT,
+    SIN,
+    SQRT,
+    SUB,
+)
+from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
+from delassus_ros.compiler.parts import Part, split
+from delassus_ros.compiler.program import (
+    ANGLES,
+    COSINES,
+    EXTRACT,
+    FLIP,
+    GATHER,
+    LOAD,
+    SHUFFLE,
+    SINES,
+    SPLAT,
+    Instruction,
+    Program,
+    padded,
+)
+
+# Contraction to fused multiply-add is allowed, reassociation never.
+_BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}
+
+
+def declarations() -> str:
+    """Return what every module needs besides its own functions."""
+    lines = [sincos.declarations()]
+    for width in sincos.WIDTHS:
+        v = vector_type(width)
+        lines.append(f"declare {v} @llvm.sqrt.{sincos.suffix(width)}({v})")
+    return "\n".join(lines)
+
+
+class KernelWriter:
+    """Writes the function of a part.
+
+    Parameters
+    ----------
+    part : what to compute; a program is taken whole.
+    configurations : 1, or the number W of configurations that every value is a vector of. The
+        program must then be without lanes, and the function is
+        ``void block(const double *in, double *out, double *work, int32 *status)`` with inputs
+        and outputs as vectors of W.
+    """
+
+    def __init__(self, part: Part | Program, configurations: int = 1) -> None:
+        self._part = part if isinstance(part, Part) else split(part, len(part.instructions))[0]
+        self._program = self._part.program
+        self._configurations = configurations
+        self._w = Writer()
+        self._names: list[str] = []
+        self._turned: list[tuple[str, str]] = []
+        self._writers: dict[str, Callable[[Instruction, list[str]], str]] = {
+            INPUT: self._input,
+            CONSTANT: self._constant,
+            LOAD: self._load,
+            NEG: self._neg,
+            SQRT: self._sqrt,
+            SIN: self._library,
+            COS: self._library,
+            SELECT: self._select,
+            SPLAT: self._splat,
+            GATHER: self._gather,
+            EXTRACT: self._extract,
+            SHUFFLE: self._shuffle,
+            FLIP: self._flip,
+            ANGLES: self._angles,
+            SINES: lambda i, _: self._turned[i.lanes[0]][0],
+            COSINES: lambda i, _: self._turned[i.lanes[0]][1],
+        }
+
+    def text(self, name: str, last: bool | None = None) -> str:
+        """Return the function, under this name.
+
+        Parameters
+        ----------
+        last : whether a part is the last one, which gives the status; None for a whole program.
+        """
+        self._write()
+        width = self._configurations
+        returns = last is not False
+        end = "ret void"
+        if returns:
+            status = self._status()
+            if width == 1:
+                end = f"ret i32 {status}"
+            else:
+                vi, p32 = vector_type(width, "i32"), pointer("i32")
+                self._w.store_bits(f"{vi} {status}", f"{p32} %status", pointer(vi))
+        self._w.do(end)
+        begin = head(name, width, returns, public=last is None and width == 1)
+        return "\n".join([begin, "entry:", *self._w.lines, "}"])
+
+    def _write(self) -> None:
+        """Write the instructions, and store what they leave behind."""
+        for instruction in self._program.instructions:
+            arguments = [self._names[k] for k in instruction.operands]
+            self._names.append(self._instruction(instruction, arguments))
+        width = self._configurations
+        for k, entry in self._part.outputs:
+            self._w.store(self._names[k], "%out", entry * width, width)
+        for k, place in self._part.stores:
+            lanes = self._width(self._program.instructions[k])
+            self._w.store(self._names[k], "%work", place * width, lanes)
+
+    def _width(self, instruction: Instruction) -> int:
+        return instruction.width * self._configurations
+
+    def _instruction(self, instruction: Instruction, arguments: list[str]) -> str:
+        """Emit one instruction and return the name of its result."""
+        operation = _BINARY.get(instruction.kind)
+        if operation is not None:
+            v = vector_type(self._width(instruction))
+            return self._w.let(f"{operation} {v} {arguments[0]}, {arguments[1]}")
+        return self._writers[instruction.kind](instruction, arguments)
+
+    def _input(self, instruction: Instruction, _: list[str]) -> str:
+        width = self._configurations
+        return self._w.load("%in", instruction.lanes[0] * width, width)
+
+    def _load(self, instruction: Instruction, _: list[str]) -> str:
+        width = self._configurations
+        return self._w.load("%work", instruction.lanes[0] * width, self._width(instruction))
+
+    def _constant(self, instruction: Instruction, _: list[str]) -> str:
+        if instruction.width == 1:
+            return splat(literal(instruction.constant[0]), self._configurations)
+        values = _filled(instruction.constant, instruction.width)
+        return "<" + ", ".join(f"double {literal(value)}" for value in values) + ">"
+
+    def _neg(self, instruction: Instruction, arguments: list[str]) -> str:
+        return self._w.let(f"fneg {vector_type(self._width(instruction))} {arguments[0]}")
+
+    def _sqrt(self, instruction: Instruction, arguments: list[str]) -> str:
+        width = self._width(instruction)
+        v = vector_type(width)
+        return self._w.let(f"call {v} @llvm.sqrt.{sincos.suffix(width)}({v} {arguments[0]})")
+
+    def _library(self, instruction: Instruction, arguments: list[str]) -> str:
+        # Sines of expressions that contain sines are rare: straight to libm.
+        width = self._width(instruction)
+        results = [
+            self._w.let(
+                f"call double @{instruction.kind}"
+                f"(double {self._w.lane(arguments[0], lane, width)})"
+            )
+            for lane in range(width)
+        ]
+        return self._w.pack(results, width)
+
+    def _select(self, instruction: Instruction, arguments: list[str]) -> str:
+        width = self._width(instruction)
+        v, i1 = vector_type(width), vector_type(width, "i1")
+        condition = self._w.let(f"fcmp ogt {v} {arguments[0]}, {splat(literal(0.0), width)}")
+        return self._w.let(f"select {i1} {condition}, {v} {arguments[1]}, {v} {arguments[2]}")
+
+    def _splat(self, instruction: Instruction, arguments: list[str]) -> str:
+        width = instruction.width
+        v = vector_type(width)
+        first = self._w.let(f"insertelement {v} undef, double {arguments[0]}, i32 0")
+        return self._w.let(
+            f"shufflevector {v} {first}, {v} undef, {vector_type(width, 'i32')} zeroinitializer"
+        )
+
+    def _gather(self, instruction: Instruction, arguments: list[str]) -> str:
+        return self._w.pack(arguments, instruction.width)
+
+    def _extract(self, instruction: Instruction, arguments: list[str]) -> str:
+        source = self._program.instructions[instruction.operands[0]]
+        return self._w.lane(arguments[0], instruction.lanes[0], source.width)
+
+    def _shuffle(self, instruction: Instruction, arguments: list[str]) -> str:
+        source = vector_type(self._program.instructions[instruction.operands[0]].width)
+        lanes = ", ".join(f"i32 {k}" for k in _filled(instruction.lanes, instruction.width))
+        return self._w.let(
+            f"shufflevector {source} {arguments[0]}, {source} undef, "
+            f"{vector_type(instruction.width, 'i32')} <{lanes}>"
+        )
+
+    def _flip(self, instruction: Instruction, arguments: list[str]) -> str:
+        """Change signs by flipping sign bits: exact, and no constant is multiplied."""
+        width = instruction.width
+        v, iv = vector_type(width), vector_type(width, "i64")
+        mask = ", ".join(
+            f"i64 {-(1 << 63) if flipped else 0}" for flipped in _filled(instruction.lanes, width)
+        )
+        bits = self._w.let(f"bitcast {v} {arguments[0]} to {iv}")
+        bits = self._w.let(f"xor {iv} {bits}, <{mask}>")
+        return self._w.let(f"bitcast {iv} {bits} to {v}")
+
+    def _angles(self, instruction: Instruction, arguments: list[str]) -> str:
+        vectors, start = [], 0
+        for size in instruction.lanes:
+            width = padded(size)
+            packed = self._w.pack(arguments[start : start + size], width)
+            vectors.append((packed, width * self._configurations))
+            start += size
+        self._turned = sincos.sincos_of_vectors(self._w, vectors)
+        return ""
+
+    def _status(self) -> str:
+        """Return a status, one per configuration; a singular loop comes before its effects."""
+        width = self._configurations
+        v, i1, i32 = (vector_type(width, element) for element in ("double", "i1", "i32"))
+
+        def code(status: Status) -> str:
+            return splat(str(int(status)), width, "i32")
+
+        def minimum(a: str, b: str) -> str:
+            smaller = self._w.let(f"fcmp olt {v} {a}, {b}")
+            return self._w.let(f"select {i1} {smaller}, {v} {a}, {v} {b}")
+
+        def add(a: str, b: str) -> str:
+            return self._w.let(f"fadd {v} {a}, {b}")
+
+        status = code(Status.OK)
+        if self._program.checked:
+            total = self._reduce(self._program.checked, add)
+            # x − x is 0 for finite x and NaN otherwise.
+            zero = self._w.let(f"fsub {v} {total}, {total}")
+            finite = self._w.let(f"fcmp oeq {v} {zero}, {splat(literal(0.0), width)}")
+            status = self._w.let(
+                f"select {i1} {finite}, {i32} {status}, {i32} {code(Status.NOT_FINITE)}"
+            )
+        for values, failure in (
+            (self._program.guards, Status.NOT_POSITIVE_DEFINITE),
+            (self._program.regular, Status.SINGULAR_LOOP),
+        ):
+            if values:
+                smallest = self._reduce(values, minimum)
+                failed = self._w.let(f"fcmp ole {v} {smallest}, {splat(literal(0.0), width)}")
+                status = self._w.let(
+                    f"select {i1} {failed}, {i32} {code(failure)}, {i32} {status}"
+                )
+        return status
+
+    def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:
+        """Combine values pairwise, in a shallow tree."""
+        names = [self._names[k] for k in values]
+        while len(names) > 1:
+            pairs = zip(names[::2], names[1::2], strict=False)
+            names = [combine(a, b) for a, b in pairs] + names[len(names) & ~1 :]
+        return names[0]
+
+
+def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
+    """Return `values` with the last one repeated up to `width`."""
+    return values + values[-1:] * (width - len(values))
+
+
+def part_functions(parts: list[Part], name: str, configurations: int = 1) -> list[str]:
+    """Return the functions of a program's parts, the whole one under this name.
+
+    Parameters
+    ----------
+    configurations : see :class:`KernelWriter`.
+    """
+    if len(parts) == 1:
+        return [KernelWriter(parts[0], configurations).text(name)]
+    texts = [
+        KernelWriter(part, configurations).text(f"{name}_part{k}", part is parts[-1])
+        for k, part in enumerate(parts)
+    ]
+    p = pointer()
+    calls = [
+        f"  call void @{name}_part{k}({p} %in, {p} %out, {p} %work)"
+        for k in range(len(parts) - 1)
+    ]
+    last = f"{name}_part{len(parts) - 1}"
+    if configurations == 1:
+        calls += [
+            f"  %status = call i32 @{last}({p} %in, {p} %out, {p} %work)",
+            "  ret i32 %status",
+        ]
+    else:
+        status = f"{pointer('i32')} %status"
+        calls += [f"  call void @{last}({p} %in, {p} %out, {p} %work, {status})", "  ret void"]
+    begin = head(name, configurations, returns=True, public=configurations == 1)
+    return [*texts, "\n".join([begin, "entry:", *calls, "}"])]
+
+
+def head(name: str, configurations: int, returns: bool, public: bool) -> str:
+    """Return how a kernel, or a part of one, begins."""
+    p = pointer()
+    ports = [
+        f"{p} noalias nocapture readonly %in",
+        f"{p} noalias nocapture %out",
+        f"{p} noalias nocapture %work",
+    ]
+    if returns and configurations > 1:
+        ports.append(f"{pointer('i32')} noalias nocapture %status")
+    kind = "i32" if returns and configurations == 1 else "void"
+    linkage, attribute = ("", "") if public else ("internal ", " noinline")
+    return f"define {linkage}{kind} @{name}({', '.join(ports)}){attribute} {{"
