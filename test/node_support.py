@@ -74,9 +74,12 @@ def make_start(graph: Graph, urdf: str) -> Start:
 
 
 def solve(
-    urdf: str, q: list[float], active: tuple[str, ...] = FEET, algorithm: str = "pv_osimr"
+    urdf: str, q: list[float], active: tuple[str, ...] = FEET, algorithm: str = "dense"
 ) -> np.ndarray:
-    """Return the matrix of the quadruped's feet, computed without the node."""
+    """Return the matrix of the quadruped's feet, computed without the node.
+
+    By default from its definition, with a factorised mass matrix, which the node does not have.
+    """
     contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
     problem = Problem(Robot.from_urdf(urdf), contacts)
     return DelassusSolver(problem, algorithm).solve(q, active=active).matrix

@@ -81,7 +81,8 @@ class AlgorithmChange:
         try:
             self._offered = False
             self._exchange = Exchange(self._problem, wanted)
-        except (DelassusError, OSError) as error:
+        except Exception as error:
+            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
             self._revert(wanted, error)
             return
         self._timer = self._node.create_timer(_POLL, self._poll)
@@ -132,7 +133,7 @@ class AlgorithmChange:
             solver = exchange.solver()
             self._pipeline.set_solver(solver)
         except Exception as error:
-            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
+            # As above.
             self.close()
             self._revert(exchange.algorithm, error)
             return
