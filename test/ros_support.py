@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -195,12 +196,12 @@ def stamp_of(message: Any) -> int:
 
 def children() -> set[int]:
     """Return the ids of the child processes of this process (Linux)."""
-    tasks = Path("/proc/self/task")
-    return {
-        int(child)
-        for task in tasks.iterdir()
-        for child in (task / "children").read_text().split()
-    }
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        # A thread that has ended meanwhile has none.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 class Child:

@@ -143,8 +143,8 @@ def test_several_nodes_in_one_process(graph, urdf, robot, q) -> None:
         )
         parameters = {
             "autostart": True, "robot_description": urdf, "contacts_timeout": 0.0,
-            "contacts.names": names, **{f"contacts.{name}.frame": f"{name}_FOOT" for name in names},
-            "algorithm": "pv_osimr" if space == "one" else "efpa",
+            "contacts.names": names, "algorithm": "pv_osimr" if space == "one" else "efpa",
+            **{f"contacts.{name}.frame": f"{name}_FOOT" for name in names},
         }  # fmt: skip
         nodes[space] = DelassusNode(
             context=graph.context, namespace=space, parameter_overrides=overrides(parameters)

@@ -8,7 +8,6 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.errors import DelassusError
 from delassus_ros.node.exchange import Exchange
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Reason
@@ -110,12 +109,7 @@ class AlgorithmChange:
         exchange = self._exchange
         if exchange is None:
             return
-        try:
-            if not exchange.ready():
-                return
-        except (DelassusError, OSError) as error:
-            self.close()
-            self._revert(exchange.algorithm, error)
+        if not exchange.ready():
             return
         if self._offered:
             # No matrix has come since the last look.
