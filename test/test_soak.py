@@ -300,7 +300,8 @@ def answers(stamps: list[int], delay: int = MS // 10) -> Arrivals:
 
 def test_the_longest_gap_while_algorithms_change() -> None:
     sent = MS * np.arange(1000, 1020, dtype=np.int64)
-    swaps = Swaps.of(3, sent, answers([s for s in range(1000, 1020) if s not in (1007, 1008)]), 0.3)
+    answered = [stamp for stamp in range(1000, 1020) if stamp not in (1007, 1008)]
+    swaps = Swaps.of(3, sent, answers(answered), 0.3)
     assert (swaps.count, swaps.periods) == (3, 3)
     assert swaps.gap == pytest.approx(0.003)
     assert swaps.sent_gap == pytest.approx(0.001)
