@@ -283,7 +283,7 @@ def test_the_demo_file_explains_every_parameter() -> None:
     text = (CONFIG / "quadruped.yaml").read_text(encoding="utf-8")
     for name in (*DEFAULTS, *operation.SETTINGS, "autostart"):
         first, *rest = name.split(".")
-        assert re.search(rf"\b{first}: ", text), name
-        assert not rest or re.search(rf"\b{rest[-1]}: ", text), name
+        assert re.search(rf"\b{first}:\s", text), name
+        assert not rest or re.search(rf"\b{rest[-1]}:\s", text), name
     for name in CONTACT_DEFAULTS:
         assert re.search(rf"\b{name}\b", text), name
