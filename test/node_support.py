@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -74,12 +75,19 @@ def make_start(graph: Graph, urdf: str) -> Start:
 
 
 def solve(
-    urdf: str, q: list[float], active: tuple[str, ...] = FEET, algorithm: str = "pv_osimr"
+    urdf: str, q: list[float], active: tuple[str, ...] = FEET, algorithm: str = "dense"
 ) -> np.ndarray:
-    """Return the matrix of the quadruped's feet, computed without the node."""
+    """Return the matrix of the quadruped's feet, computed without the node.
+
+    By default from its definition, with a factorised mass matrix, which the node does not have.
+    """
+    return _solver(urdf, algorithm).solve(q, active=active).matrix
+
+
+@functools.lru_cache(maxsize=16)
+def _solver(urdf: str, algorithm: str) -> DelassusSolver:
     contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
-    problem = Problem(Robot.from_urdf(urdf), contacts)
-    return DelassusSolver(problem, algorithm).solve(q, active=active).matrix
+    return DelassusSolver(Problem(Robot.from_urdf(urdf), contacts), algorithm)
 
 
 def relative_error(matrix: np.ndarray, expected: np.ndarray) -> float:

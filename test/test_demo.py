@@ -166,7 +166,7 @@ def test_demo_fails_on_any_disagreement(
     start: Callable[..., Program], fault: str, words: str
 ) -> None:
     """A run that began well, then was wrong by 1e-8, of the wrong contacts, or had holes."""
-    program = start(fake_demo(2.0, "--fault", fault, "--after", "500"))
+    program = start(fake_demo(2.0, "--fault", fault, "--after", "60"))
     assert program.finish() == 1, program.text
     assert re.search(words, program.text)
     assert ("fault: first: stamp " in program.text) == (fault != "lossy")
@@ -221,7 +221,8 @@ def test_demo_interrupted_before_the_first_matrix_fails(start: Callable[..., Pro
     program.process.send_signal(signal.SIGINT)
     assert program.finish() == 1
     assert "fault: no matrix arrived" in program.lines
-    assert "1 on /delassus_node/delassus" in program.text
+    # Whether they have found each other by then or not.
+    assert re.search(r"publishers: .*\b[01] on /delassus_node/delassus", program.text)
     assert "Traceback" not in program.text
 
 

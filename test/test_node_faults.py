@@ -35,6 +35,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import stamp_of  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.base import NumericAlgorithm, Status  # noqa: E402
@@ -203,6 +204,64 @@ def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moo
     assert state_of(node) == "active"
 
 
+# --- this program -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["answer", "set_contacts", "watch"])
+def test_a_fault_of_the_program_ends_nothing(
+    graph, start, urdf, robot, q, monkeypatch, where
+) -> None:
+    node = start(input_timeout=0.2)
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    pipeline = node._configuration.computation.pipeline
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, where, lambda *_: 1 / 0)
+        already = len(graph.matrices)
+
+        def said() -> bool:
+            if where == "set_contacts":
+                graph.touch(FEET)
+            elif where == "answer":
+                graph.move(robot.joint_names, q)
+            return any(m.reasons == FAILED for m in graph.matrices[already:])
+
+        graph.until(said, "INVALID")
+    line = graph.wait_for_log("a fault of this program; inputs are forgotten")
+    assert line
+    graph.wait_for_log("ZeroDivisionError")
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    assert state_of(node) == "active"
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_message_that_cannot_be_published_ends_nothing(
+    graph, start, robot, q, monkeypatch
+) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    publisher = node._configuration._outputs._matrices
+
+    def refuse(_: bytes) -> None:
+        raise RuntimeError("out of resources")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "publish", refuse)
+        graph.move(robot.joint_names, q)
+        graph.wait_for_log("a message on /delassus_node/delassus is lost: out of resources")
+    assert graph.ask(robot.joint_names, q).validity == DEGRADED
+
+
+def test_a_description_by_a_volatile_publisher_is_said(graph, start, urdf) -> None:
+    """Nothing comes from it, and the log says why."""
+    publisher = graph.peer.create_publisher(String, "robot_description", 1)
+    start(robot_description="")
+    line = graph.wait_for_log("offering incompatible QoS")
+    assert "'robot_description'" in line and "DURABILITY" in line
+    assert publisher.topic_name == "/robot_description"
+
+
 # --- inputs -----------------------------------------------------------------------------------
 
 
@@ -276,14 +335,26 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
     graph.until(run(100.0), "matrix in simulated time")
     assert node.get_clock().now().nanoseconds < 1000e9
     # What is under way from before is answered before the clock jumps.
-    for _ in range(50):
-        graph.executor.spin_once(timeout_sec=0.01)
-    already = len(graph.matrices)
+    quiet = time.monotonic() + 1.0
+    while time.monotonic() < quiet:
+        if graph.executor.spin_once(timeout_sec=0.1) or len(graph.matrices) != already:
+            already, quiet = len(graph.matrices), time.monotonic() + 1.0
     graph.until(run(1.0), "matrix after the reset")
     line = graph.wait_for_log("the clock jumped by -")
     assert "inputs from before are forgotten" in line
     assert all(stamp_of(m) < 100e9 for m in graph.matrices[already:] if m.validity == OK)
     check(graph.matrices, solve(urdf, q))
+    # Silence is noticed in the new time, too.
+    already = len(graph.matrices)
+    seconds = [2.0 + node.get_clock().now().nanoseconds * 1e-9]
+
+    def said() -> bool:
+        seconds[0] += 0.05
+        clock.publish(Clock(clock=time_of(seconds[0])))
+        return any(m.reasons & DelassusMatrix.REASON_INPUT_STALE for m in graph.matrices[already:])
+
+    graph.until(said, "word about silence after the reset")
+    assert graph.matrices[-1].validity == INVALID
 
 
 def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot, q) -> None:

@@ -151,7 +151,7 @@ def test_no_stamp(source, stamp) -> None:
     verdict = source.gate.read(source.joints, stamp, np.zeros(12), START, source.q)
     assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
     assert verdict.stamp == 0 and math.isnan(verdict.age)
-    assert "have no stamp" in verdict.text
+    assert "have no valid stamp" in verdict.text
 
 
 def test_stamp_that_jumps_back_is_said_once(source) -> None:

@@ -225,7 +225,7 @@ def test_lifecycle_walk_leaves_nothing_behind(
             # Deactivated while a kernel is being built.
             monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("empty")))
             node.set_parameters([Parameter("algorithm", value="dense")])
-            assert children() != set()
+            graph.until(children, "process that builds")
             assert manager.change(Transition.TRANSITION_DEACTIVATE)
             assert children() == set()
             assert entities(node) == inactive

@@ -169,6 +169,13 @@ def test_own_timeout(robot) -> None:
         OrientationInput(robot, timeout=0.0)
 
 
+def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
+    """A source whose clock is an hour ahead dies: its last orientation is no younger for that."""
+    source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, source.target)
+    assert source.at(99) is None
+    assert source.at(101).reason is Reason.ORIENTATION_STALE
+
+
 def test_without_a_stamp_the_arrival_counts(source) -> None:
     source.input.read((0, 0, 0, 1), 0, START, source.target)
     assert source.at(99) is None

@@ -14,6 +14,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 import robots  # noqa: E402
 import small  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from flat_foot import flat_foot  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import settings as examples  # noqa: E402
@@ -163,7 +164,7 @@ FAULTS = {
         INVALID, Reason.JOINT_DUPLICATED, "has joint 'LF_HAA' more than once",
     ),
     "unstamped": (
-        lambda rig: rig.send(stamp=0), DEGRADED, Reason.STAMP_INVALID, "have no stamp",
+        lambda rig: rig.send(stamp=0), DEGRADED, Reason.STAMP_INVALID, "have no valid stamp",
     ),
     "back": (
         lambda rig: rig.send(at=-20), DEGRADED, Reason.STAMP_JUMPED_BACK, "jumped back by 0.02 s",
@@ -207,6 +208,33 @@ def test_sizes_differ(rig) -> None:
 def test_bytes_that_are_no_joint_state(rig) -> None:
     with pytest.raises(RuntimeError):
         rig.pipeline.answer(b"\x00\x01\x00\x00\xff")
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+@pytest.mark.parametrize(
+    ("sec", "nanosec"),
+    [(2**31 - 1, 2**32 - 1), (2**31 - 1, 10**9), (5, 10**9), (-(2**31), 0), (-1, 2**32 - 1)],
+)
+def test_stamps_that_no_clock_gives(rig, sec, nanosec) -> None:
+    message = JointState(name=rig.joints, position=list(rig.truth(0).values()))
+    message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
+    answer = deserialize_message(rig.pipeline.answer(serialize_message(message)), DelassusMatrix)
+    assert said(answer) == (DEGRADED, Reason.STAMP_INVALID)
+    expected = rig.matrix(0, answer.contacts)
+    assert np.linalg.norm(matrix_to_numpy(answer) - expected) < 1e-10 * np.linalg.norm(expected)
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_a_stamp_at_the_end_of_time(rig) -> None:
+    end = (2**31 - 1) * 10**9 + 999_999_999
+    assert said(rig.send(stamp=end)) == (DEGRADED, Reason.STAMP_IN_FUTURE)
+    assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+
+
+def test_a_fault_of_the_program_itself(rig) -> None:
+    message = deserialize_message(rig.pipeline.fault("it broke"), DelassusMatrix)
+    assert said(message) == (INVALID, Reason.SOLVER_FAILED)
+    assert not message.matrix and rig.pipeline.last.text == "it broke"
     assert said(rig.send()) == (OK, Reason.NONE)
 
 

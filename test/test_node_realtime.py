@@ -343,3 +343,32 @@ def test_mode_without_wishes_changes_no_scheduling() -> None:
     finally:
         mode.leave()
     assert (os.sched_getscheduler(0), os.sched_getaffinity(0)) == before
+
+
+@pytest.mark.parametrize("leaving", ["first", "second"])
+def test_two_nodes_in_one_process(leaving) -> None:
+    """Whichever leaves first, the other keeps what it asked for, and at last nothing is left."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        pytest.skip("needs two processors")
+    a, b = allowed[:2]
+    fifo = int(may_use_fifo())
+    output = in_child(
+        f"""
+        def now():
+            return sorted(os.sched_getaffinity(0)), os.sched_getparam(0).sched_priority
+        Settings = realtime.RealtimeSettings
+        before = now()
+        first, second = realtime.RealtimeMode(), realtime.RealtimeMode()
+        first.enter(Settings(processors=({a},), priority={3 * fifo}))
+        second.enter(Settings(processors=({b},), priority={5 * fifo}))
+        print(now())
+        one, other = (first, second) if {leaving!r} == "first" else (second, first)
+        one.leave()
+        print(now(), gc.isenabled())
+        other.leave()
+        print(now() == before, gc.isenabled())
+        """
+    )
+    stays = ([b], 5 * fifo) if leaving == "first" else ([a], 3 * fifo)
+    assert output.splitlines() == [f"{([b], 5 * fifo)}", f"{stays} False", "True True"]

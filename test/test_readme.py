@@ -57,7 +57,24 @@ def test_the_loops_file_says_what_its_comments_say():
 
 def test_the_parameters_are_those_of_the_node():
     settings = pytest.importorskip("delassus_ros.settings")
+    live = pytest.importorskip("delassus_ros.node.operation").SETTINGS
     text = (ROOT / "README.md").read_text()
     table = text[text.index("### Parameters") : text.index("## As a library")]
-    for name in (*settings.DEFAULTS, *settings.CONTACT_DEFAULTS):
-        assert f"{name.split('.')[-1]}`" in table, name
+    rows: dict[str, str] = {}
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            named, default = line.split("|")[1:3]
+            full, *others = re.findall(r"`([^`]+)`", named)
+            for name in (full, *(full.rpartition(".")[0] + other for other in others)):
+                rows[name] = default + ("*" if "*" in named else "")
+    contacts = {f"contacts.<name>.{key}" for key in settings.CONTACT_DEFAULTS}
+    assert set(rows) == {"autostart", *settings.DEFAULTS, *live, *contacts}
+    for name, setting in live.items():
+        assert rows[name].endswith("*") is setting.live, name
+    for name, default in (
+        ("max_skew", 0.005), ("input_timeout", 0.5), ("contacts_timeout", 0.5),
+        ("orientation.timeout", 0.1), ("conditioning.characteristic_length", 0.1),
+        ("damping.ratio", 1e-4), ("conditioning.hysteresis", 2.0),
+    ):  # fmt: skip
+        present = {**settings.DEFAULTS, **{key: each.default for key, each in live.items()}}
+        assert float(rows[name].strip(" *`")) == default == present[name]

@@ -34,6 +34,57 @@ def test_the_reasons_exist() -> None:
     assert named <= known
 
 
+def constants(file: Path) -> str:
+    """Return the texts in a module, with a NUL where a value is put in."""
+    found = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = (p.value if isinstance(p, ast.Constant) else "\0" for p in node.values)
+            found.append("".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return "\n".join(found)
+
+
+def words() -> list[str]:
+    """Return what the tables say that the user sees."""
+    found = []
+    for line in TEXT.splitlines():
+        cells = line.split(" | ")
+        if line.startswith("| ") and len(cells) == 4:
+            found += re.findall(r"`([^`]+)`", cells[1])
+    return found
+
+
+def test_the_words_are_those_of_the_code() -> None:
+    """Each text, as far as it holds no names and numbers, is in the package."""
+    corpus = "\n".join(constants(file) for file in (ROOT / "delassus_ros").rglob("*.py"))
+    pieces = []
+    for word in words():
+        # Names, numbers and topics are put in.
+        for piece in re.split(r"(?:joints? )?'[^']*'|-?\d[\d.]*|…|/\w[\w/]*|\b[A-Z]{4,}\b|\bnan\b|; ", word):
+            piece = piece.strip(" ,;:()")
+            if len(piece) >= 10:
+                pieces.append(piece)
+    assert len(pieces) > 60
+    missing = [piece for piece in pieces if piece not in corpus]
+    assert not missing, missing
+
+
+def test_the_commands_at_length_find_tests() -> None:
+    names = [
+        node.name
+        for file in (ROOT / "test").glob("test_node*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        and any("slow" in ast.unparse(decorator) for decorator in node.decorator_list)
+    ]
+    commands = re.findall(r"`make test-all ARGS=\"-k (\w+)\"`", TEXT)
+    assert len(commands) >= 5
+    for command in commands:
+        assert [name for name in names if command in name], command
+
+
 def test_the_limits_of_the_soak_run_are_the_defaults() -> None:
     options = vars(_parser().parse_args([]))
     for name, default in vars(Limits()).items():

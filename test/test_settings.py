@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import robots
 import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, InputError, ProblemError, RobotError
-from delassus_ros.settings import Settings
+from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
@@ -274,3 +275,15 @@ def test_parameters_that_do_not_fit_the_robot(changes, words) -> None:
 def test_a_description_that_is_no_xml_is_not_taken_for_a_path() -> None:
     with pytest.raises(RobotError, match="XML"):
         Settings.from_parameters(feet()).problem(str(robots.quadruped()))
+
+
+def test_the_demo_file_explains_every_parameter() -> None:
+    """By its last part: what is not set there is in a comment."""
+    operation = pytest.importorskip("delassus_ros.node.operation")
+    text = (CONFIG / "quadruped.yaml").read_text(encoding="utf-8")
+    for name in (*DEFAULTS, *operation.SETTINGS, "autostart"):
+        first, *rest = name.split(".")
+        assert re.search(rf"\b{first}:\s", text), name
+        assert not rest or re.search(rf"\b{rest[-1]}:\s", text), name
+    for name in CONTACT_DEFAULTS:
+        assert re.search(rf"\b{name}\b", text), name

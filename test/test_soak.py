@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,9 +18,18 @@ import pytest
 from delassus_ros import DelassusSolver
 from delassus_ros.sim import soak
 from delassus_ros.sim.humanoid import CONTACTS, Motion
-from delassus_ros.sim.soak_books import Account, Arrivals, Limits, NodeCounts, Result, Timing
+from delassus_ros.sim.soak_books import (
+    Account,
+    Arrivals,
+    Limits,
+    NodeCounts,
+    Result,
+    Swaps,
+    Timing,
+)
 from delassus_ros.sim.soak_books import account as account_for
 from delassus_ros.sim.soak_control import Command, Control, Target
+from delassus_ros.sim.soak_swaps import Swapper
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 120.0  # s for a short run, on a busy machine
@@ -215,11 +226,11 @@ def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
 def test_echo_node_has_the_queues_of_the_node() -> None:
     pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
     pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
-    from delassus_ros.node import delassus_node
+    from delassus_ros.node import qos
     from delassus_ros.sim import echo_node
 
-    assert echo_node.JOINT_STATES == delassus_node._JOINT_STATES
-    assert echo_node.MATRICES == delassus_node._MATRICES
+    assert echo_node.JOINT_STATES == qos.JOINT_STATES
+    assert echo_node.MATRICES == qos.OUTPUTS
 
 
 def test_a_short_run_accounts_for_every_joint_state() -> None:
@@ -272,3 +283,84 @@ def test_node_arguments_describe_the_contacts() -> None:
         assert f"contacts.{name}.frame:={frame}" in arguments
         assert f"contacts.{name}.kind:=surface" in arguments
     assert arguments.endswith("-p algorithm:=efpa")
+
+
+# --- changes of the algorithm -----------------------------------------------------------------
+
+MS = 1_000_000
+
+
+def answers(stamps: list[int], delay: int = MS // 10) -> Arrivals:
+    """Return arrivals of good answers to these stamps [ms]."""
+    arrivals = Arrivals(100)
+    for number, stamp in enumerate(stamps):
+        arrivals.note(MS * stamp, MS * stamp + delay, number + 1, True)
+    return arrivals
+
+
+def test_the_longest_gap_while_algorithms_change() -> None:
+    sent = MS * np.arange(1000, 1020, dtype=np.int64)
+    answered = [stamp for stamp in range(1000, 1020) if stamp not in (1007, 1008)]
+    swaps = Swaps.of(3, sent, answers(answered), 0.3)
+    assert (swaps.count, swaps.periods) == (3, 3)
+    assert swaps.gap == pytest.approx(0.003)
+    assert swaps.sent_gap == pytest.approx(0.001)
+    assert "at most 3 periods by stamp, 3.0 by arrival (3.00 ms)" in swaps.words(1000.0)
+
+
+def test_a_pause_of_the_publisher_is_no_gap() -> None:
+    stamps = [*range(1000, 1010), *range(4000, 4010)]
+    sent = MS * np.array(stamps, dtype=np.int64)
+    swaps = Swaps.of(1, sent, answers(stamps), 0.3)
+    assert (swaps.periods, swaps.gap) == (1, pytest.approx(0.001))
+    # What is not answered around it is not counted either: nothing came after it.
+    swaps = Swaps.of(1, sent, answers([s for s in stamps if s not in (1009, 4000)]), 0.3)
+    assert swaps.periods == 1
+
+
+def test_nothing_answered_is_no_gap() -> None:
+    swaps = Swaps.of(0, MS * np.arange(5, dtype=np.int64), Arrivals(10), 0.3)
+    assert swaps.periods == 0 and np.isnan(swaps.gap)
+
+
+def test_a_gap_beyond_the_limit_is_a_fault() -> None:
+    result = replace(GOOD, swaps=Swaps(1000, 3, 0.003, 0.001))
+    assert any("periods between two matrices 3.000, limit 2" in f for f in result.faults(Limits()))
+    result = replace(GOOD, swaps=Swaps(1000, 2, 0.002, 0.001))
+    assert result.faults(Limits()) == GOOD.faults(Limits())
+    assert any("1000 changes of the algorithm" in line for line in result.report())
+
+
+class FakeConsumer:
+    """Changes its algorithm when it is asked, one look later."""
+
+    def __init__(self) -> None:
+        self.algorithm = ""
+        self.asked: list[str] = []
+
+    def set_algorithm(self, name: str) -> SimpleNamespace:
+        self.asked.append(name)
+        result = SimpleNamespace(successful=True, reason="")
+        return SimpleNamespace(
+            done=lambda: True, result=lambda: SimpleNamespace(results=[result])
+        )
+
+
+def test_the_swapper_waits_for_each_change() -> None:
+    consumer = FakeConsumer()
+    swapper = Swapper(consumer, "efpa")
+    swapper.look()
+    assert consumer.asked == []
+    consumer.algorithm = "pv_osimr"
+    for _ in range(3):
+        swapper.look()
+    assert consumer.asked == ["efpa"] and swapper.count == 0
+    for k in range(1, 6):
+        consumer.algorithm = consumer.asked[-1]
+        swapper.look()
+        swapper.look()
+        assert swapper.count == k
+    assert consumer.asked == ["efpa", "pv_osimr"] * 3
+    same = Swapper(consumer, consumer.algorithm)
+    same.look()
+    assert "already" in same.refusal

@@ -8,7 +8,6 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.errors import DelassusError
 from delassus_ros.node.exchange import Exchange
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Reason
@@ -81,7 +80,8 @@ class AlgorithmChange:
         try:
             self._offered = False
             self._exchange = Exchange(self._problem, wanted)
-        except (DelassusError, OSError) as error:
+        except Exception as error:
+            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
             self._revert(wanted, error)
             return
         self._timer = self._node.create_timer(_POLL, self._poll)
@@ -109,12 +109,7 @@ class AlgorithmChange:
         exchange = self._exchange
         if exchange is None:
             return
-        try:
-            if not exchange.ready():
-                return
-        except (DelassusError, OSError) as error:
-            self.close()
-            self._revert(exchange.algorithm, error)
+        if not exchange.ready():
             return
         if self._offered:
             # No matrix has come since the last look.
@@ -132,7 +127,7 @@ class AlgorithmChange:
             solver = exchange.solver()
             self._pipeline.set_solver(solver)
         except Exception as error:
-            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
+            # As above.
             self.close()
             self._revert(exchange.algorithm, error)
             return

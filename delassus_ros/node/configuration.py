@@ -61,7 +61,7 @@ class Configuration:
         # All or nothing: nobody else would end what was begun.
         with ExitStack() as undo:
             length = operation.limits.condition.characteristic_length
-            self._outputs = Outputs(node, topics, computation.layout, length)
+            self._outputs = Outputs(node, topics, warn, computation.layout, length)
             undo.callback(self._outputs.close)
             self.stream = Stream(
                 node,

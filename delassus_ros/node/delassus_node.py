@@ -75,10 +75,17 @@ class DelassusNode(LifecycleNode):
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
-        parameters.declare(self)
-        self._autostart: bool = self.get_parameter("autostart").value
-        self._description = DescriptionTopic(self, self._on_description, lambda: self.stopping())
-        self._list = ListService(self, self._computation)
+        try:
+            parameters.declare(self)
+            self._autostart: bool = self.get_parameter("autostart").value
+            self._description = DescriptionTopic(
+                self, self._on_description, lambda: self.stopping()
+            )
+            self._list = ListService(self, self._computation)
+        except BaseException:
+            # Nobody gets a node to destroy.
+            self.destroy_node()
+            raise
         self.add_on_set_parameters_callback(self._check_parameters)
         self.add_post_set_parameters_callback(self._follow_parameters)
 

@@ -94,11 +94,7 @@ class DescriptionChange:
 
     def _poll(self) -> None:
         exchanges = self._exchanges
-        try:
-            if not all(exchange.ready() for exchange in exchanges):
-                return
-        except (DelassusError, OSError) as error:
-            self._fail(error)
+        if not all(exchange.ready() for exchange in exchanges):
             return
         if self._offered:
             # No matrix has come since the last look.

@@ -22,6 +22,7 @@ from delassus_ros.node.reasons import OF_JOINTS, Complaint, Reason
 from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.problem import Problem
 
+_SECOND = 1_000_000_000  # ns
 _WAITING = Gate.WAITING
 """Looking up a member of an enumeration takes as long as a few additions."""
 
@@ -140,9 +141,9 @@ class Inputs:
             If the bytes are no joint state.
         """
         state = self._reader.read(joint_state)
-        verdict = self._gate.read(
-            state.names, state.sec * 1_000_000_000 + state.nanosec, state.values, now, q
-        )
+        # One that no clock gives, as of a message that was not filled in, is none.
+        stamp = state.sec * _SECOND + state.nanosec if state.nanosec < _SECOND else 0
+        verdict = self._gate.read(state.names, stamp, state.values, now, q)
         if verdict.text:
             self._say(verdict)
         if verdict.gate is _WAITING:

@@ -290,7 +290,7 @@ class JointGate:
         if stamp <= 0:
             return self._say(
                 Gate.READY, 0, now, reasons | Reason.STAMP_INVALID,
-                "joint states have no stamp: age and order cannot be told",
+                "joint states have no valid stamp: age and order cannot be told",
             )  # fmt: skip
         self.last_stamp = stamp
         age = now - stamp

@@ -9,28 +9,37 @@ from typing import Any
 class LogBridge(logging.Handler):
     """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
 
+    Several may be installed at a time, by several nodes; each gets all records.
+
     Parameters
     ----------
     logger : the node's logger.
     """
 
     _SOURCE = logging.getLogger("delassus_ros")
+    _installed = 0
+    _level_before = logging.NOTSET
 
     def __init__(self, logger: Any) -> None:
         super().__init__()
         self._logger = logger
-        self._level_before = self._SOURCE.level
 
     def install(self) -> None:
         """Begin to pass records on."""
-        self._level_before = self._SOURCE.level
-        self._SOURCE.setLevel(logging.INFO)
+        if not LogBridge._installed:
+            LogBridge._level_before = self._SOURCE.level
+            self._SOURCE.setLevel(logging.INFO)
+        LogBridge._installed += 1
         self._SOURCE.addHandler(self)
 
     def remove(self) -> None:
         """Stop passing records on."""
+        if self not in self._SOURCE.handlers:
+            return
         self._SOURCE.removeHandler(self)
-        self._SOURCE.setLevel(self._level_before)
+        LogBridge._installed -= 1
+        if not LogBridge._installed:
+            self._SOURCE.setLevel(LogBridge._level_before)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record; rclpy wants one place in the code for each severity."""

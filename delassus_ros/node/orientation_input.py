@@ -118,8 +118,8 @@ class OrientationInput:
         """Return why there is no orientation to compute with, or None if there is one."""
         if self._complaint is not None:
             return self._complaint
-        # Without a stamp the time of arrival has to do.
-        age = now - (self.stamp or self._arrived)
+        # Without a stamp, or with one that is ahead of the clock, the time of arrival has to do.
+        age = now - min(self.stamp or self._arrived, self._arrived)
         if now > 0 and age > self._timeout:
             return Complaint(
                 Reason.ORIENTATION_STALE,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from delassus_msgs.msg import DelassusMatrix, Layout, Summary
-from rclpy.lifecycle import LifecycleNode
+from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.qos import LATCHED, OUTPUTS, Topics
@@ -19,6 +20,7 @@ class Outputs:
     ----------
     node : the node that publishes.
     topics : makes the publishers.
+    warn : takes the kind of a warning and its text.
     layout : what the rows mean.
     characteristic_length : as in the conditioning [m].
 
@@ -29,10 +31,16 @@ class Outputs:
     """
 
     def __init__(
-        self, node: LifecycleNode, topics: Topics, layout: Layout, characteristic_length: float
+        self,
+        node: LifecycleNode,
+        topics: Topics,
+        warn: Callable[[str, str], object],
+        layout: Layout,
+        characteristic_length: float,
     ) -> None:
         self.summarized = False
         self._node = node
+        self._warn = warn
         self._layout = layout
         self._summary = SummaryOutput(layout, characteristic_length)
         # All or none: nobody else would destroy them.
@@ -63,12 +71,7 @@ class Outputs:
 
     def publish(self, matrix: bytes) -> None:
         """Publish a serialized DelassusMatrix."""
-        try:
-            self._matrices.publish(matrix)
-        except RuntimeError:
-            # A signal may shut ROS down at any time; then nobody misses this message.
-            if self._node.context.ok():
-                raise
+        self._send(self._matrices, matrix)
 
     def look(self) -> None:
         """See whether anybody subscribes to the summaries: too long a question for each."""
@@ -89,8 +92,12 @@ class Outputs:
             last.rows, last.examination, (last.compute_time, last.age, latency),
             (pipeline.published, pipeline.refused, pipeline.superseded, overruns),
         )  # fmt: skip
+        self._send(self._summaries, summary)
+
+    def _send(self, publisher: LifecyclePublisher, message: bytes) -> None:
         try:
-            self._summaries.publish(summary)
-        except RuntimeError:
+            publisher.publish(message)
+        except RuntimeError as error:
+            # A signal may shut ROS down at any time; then nobody misses this message.
             if self._node.context.ok():
-                raise
+                self._warn("publish", f"a message on {publisher.topic_name} is lost: {error}")

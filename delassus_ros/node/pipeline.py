@@ -263,6 +263,11 @@ class Pipeline:
         verdict = self._inputs.watch(now)
         return None if verdict is None else self._message(verdict, now)
 
+    def fault(self, text: str) -> bytes:
+        """Return the message that says that this program has failed, with the reason in words."""
+        verdict = Verdict(Gate.REFUSED, 0, math.nan, Reason.NONE, text)
+        return self._invalid(verdict, Reason.SOLVER_FAILED, text)
+
     def after_publishing(self) -> None:
         """Prepare for the next matrix, while the last one is on its way."""
         self._monitor.refresh()

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _CAP_IPC_LOCK = 14
@@ -233,10 +234,17 @@ class RealtimeSettings:
 
 
 class RealtimeMode:
-    """Takes the process into real-time mode and back."""
+    """Takes the process into real-time mode and back.
+
+    All of it is the process's: where several nodes of one process ask for the same thing, the
+    latest counts, and what the first found is restored when the last one leaves.
+    """
+
+    _entered: ClassVar[list[RealtimeMode]] = []
+    """Those in real-time mode, in the order in which they entered."""
 
     def __init__(self) -> None:
-        self._undo: list[Callable[[], Outcome]] = []
+        self._undo: dict[str, Callable[[], Outcome]] = {}
         self._garbage = GarbageKeeper()
         self.idle = self._garbage.idle
         """To be called after each tick, when the answer is on its way."""
@@ -247,37 +255,66 @@ class RealtimeMode:
         Memory is locked and garbage collected before the priority is raised, as both take long.
         """
         self.leave()
-        before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-        steps: list[tuple[bool, Callable[[], Outcome], Callable[[], Outcome] | None]] = [
-            (True, limit_blas_threads, None),
-            (settings.hold_garbage, self._garbage.hold, self._garbage.release),
-            (settings.lock_memory, lock_memory, unlock_memory),
+        processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        priority = _priority()
+        locked = any("memory" in other._undo for other in self._entered)
+        steps: list[tuple[str, bool, Callable[[], Outcome], Callable[[], Outcome] | None]] = [
+            ("algebra", True, limit_blas_threads, None),
+            ("garbage", settings.hold_garbage, self._garbage.hold, self._garbage.release),
             (
-                bool(settings.processors),
-                lambda: set_processors(settings.processors),
-                lambda: set_processors(before),
+                "memory",
+                settings.lock_memory,
+                lock_memory,
+                (lambda: Outcome(True, "memory stays locked")) if locked else unlock_memory,
             ),
             (
+                "processors",
+                bool(settings.processors),
+                lambda: set_processors(settings.processors),
+                lambda: set_processors(processors),
+            ),
+            (
+                "priority",
                 settings.priority != 0,
                 lambda: set_priority(settings.priority),
-                lambda: set_priority(0),
+                lambda: set_priority(priority),
             ),
         ]
         outcomes = []
-        for wanted, do, undo in steps:
+        for name, wanted, do, undo in steps:
             if wanted:
                 outcome = do()
                 outcomes.append(outcome)
                 if outcome.done and undo is not None:
-                    self._undo.append(undo)
+                    self._undo[name] = undo
+        RealtimeMode._entered.append(self)
         return outcomes
 
     def leave(self) -> list[Outcome]:
         """Undo what :meth:`enter` did, last things first."""
+        if self not in RealtimeMode._entered:
+            return []
+        place = RealtimeMode._entered.index(self)
+        later = RealtimeMode._entered[place + 1 :]
+        del RealtimeMode._entered[place]
         outcomes = []
         while self._undo:
-            outcomes.append(self._undo.pop()())
+            name, undo = self._undo.popitem()
+            heir = next((mode for mode in later if name in mode._undo and name != "garbage"), None)
+            if heir is None:
+                outcomes.append(undo())
+            else:
+                # What it would go back to is gone by then: it goes back to what was before both.
+                heir._undo[name] = undo
         return outcomes
+
+
+def _priority() -> int:
+    """Return the SCHED_FIFO priority of the calling thread; 0 for normal scheduling."""
+    if not hasattr(os, "sched_getscheduler"):
+        return 0
+    policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+    return os.sched_getparam(0).sched_priority if policy == os.SCHED_FIFO else 0
 
 
 def _each_thread(change: Callable[[int], object]) -> None:

@@ -86,7 +86,8 @@ class ComputeService:
     def set_solver(self, solver: DelassusSolver) -> None:
         """Compute with this solver from now on."""
         self._solver = solver
-        self._on_demand = OnDemand(solver, self._computation.pipeline.structural, self._condition)
+        # Made when somebody asks: the change of an algorithm has no time for it.
+        self._on_demand: OnDemand | None = None
 
     def _answer(self, request: Any, response: Any) -> Any:
         try:
@@ -94,7 +95,7 @@ class ComputeService:
             o = request.base_orientation
             needed = any(port.name == _BASE for port in self._computation.problem.inputs)
             orientation = (o.x, o.y, o.z, o.w) if needed else None
-            solution, seen = self._on_demand.compute(
+            solution, seen = self._answering().compute(
                 request.joints, request.positions, contacts, orientation
             )
         except DelassusError as error:
@@ -106,6 +107,12 @@ class ComputeService:
         response.largest_eigenvalue = seen.largest
         response.smallest_eigenvalue = seen.smallest
         return response
+
+    def _answering(self) -> OnDemand:
+        if self._on_demand is None:
+            structural = self._computation.pipeline.structural
+            self._on_demand = OnDemand(self._solver, structural, self._condition)
+        return self._on_demand
 
     def _contacts(self, request: Any) -> tuple[str, ...]:
         if request.which_contacts == Compute.Request.CONTACTS_ALL:

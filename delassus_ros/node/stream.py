@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -115,11 +116,11 @@ class Stream:
         if self._orientation is not None:
             kind, topic = self._orientation
             self.orientations = self._topics.subscribe(
-                kind, topic, self._on_orientation, ORIENTATIONS
+                kind, topic, self._surviving(self._on_orientation), ORIENTATIONS
             )
         on_joint_state = self._keep if self._operation.rate else self._on_joint_state
         self.joint_states = self._topics.subscribe(
-            JointState, "joint_states", on_joint_state, JOINT_STATES, raw=True
+            JointState, "joint_states", self._surviving(on_joint_state), JOINT_STATES, raw=True
         )
         self._set_timers()
         # Last: the threads of the middleware that there are by now are meant as well.
@@ -168,7 +169,7 @@ class Stream:
 
     def _subscribe_to_contacts(self) -> None:
         self.contacts = self._topics.subscribe(
-            ActiveContacts, "active_contacts", self._on_contacts, LATCHED
+            ActiveContacts, "active_contacts", self._surviving(self._on_contacts), LATCHED
         )
 
     def _set_timers(self) -> None:
@@ -177,10 +178,11 @@ class Stream:
         if timeout < math.inf:
             period = max(timeout / _WATCHES_PER_TIMEOUT, _SHORTEST_WATCH)
             # On the node's clock: simulated time that stands still makes nothing old.
-            self._timers.append(self._node.create_timer(period, self._watch))
+            self._timers.append(self._node.create_timer(period, self._surviving(self._watch)))
         if self._operation.rate:
             period = 1.0 / self._operation.rate
-            self._timers.append(self._node.create_timer(period, self._on_instant, clock=_STEADY))
+            on_instant = self._surviving(self._on_instant)
+            self._timers.append(self._node.create_timer(period, on_instant, clock=_STEADY))
 
     def _do_pending(self) -> None:
         pending, self._pending = self._pending, []
@@ -190,6 +192,25 @@ class Stream:
     def _end_timers(self) -> None:
         while self._timers:
             self._node.destroy_timer(self._timers.pop())
+
+    def _surviving(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """Return a callback in which a fault of this program does not end the node.
+
+        What it was to take in is forgotten and the next answers are INVALID, rather than right
+        by chance.
+        """
+
+        def survive(*arguments: Any) -> None:
+            try:
+                callback(*arguments)
+            except Exception:
+                text = f"a fault of this program; inputs are forgotten:\n{traceback.format_exc()}"
+                self._warn("fault", text)
+                self._pipeline.forget_contacts()
+                self._pipeline.clock_jumped()
+                self._outputs.publish(self._pipeline.fault(text))
+
+        return survive
 
     # What comes.
 

@@ -30,7 +30,7 @@ from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
 from delassus_ros.stopping import StopRequest
 
 _STEPS_PER_SECOND = round(1.0 / PERIOD)
-_CONTACTS_PERIOD = 0.1  # s; the set is repeated at least this often
+_CONTACTS_PERIOD = 100_000_000  # ns; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
 _CATCH_UP = 0.01  # s of delay that is made good
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
@@ -128,7 +128,7 @@ class SimulatorNode(Node):
         self._contacts = ActiveContacts(names=list(self._simulation.contact_names))
         self._contacts_stamp = (0, 0)
         self._states: tuple[int, ...] = ()
-        self._contacts_due = 0.0
+        self._contacts_due = 0  # ns; on the clock of the stamps, also where the simulation lags
         self._contacts_publisher = self.create_publisher(
             ActiveContacts,
             "active_contacts",
@@ -182,9 +182,9 @@ class SimulatorNode(Node):
         stamp = divmod(self._stamp, 10**9)
         # The set goes first, so that it is there when the joint state it belongs to comes.
         states = simulation.contact_states
-        if states != self._states or simulation.time >= self._contacts_due:
+        if states != self._states or self._stamp >= self._contacts_due:
             self._states = states
-            self._contacts_due = simulation.time + _CONTACTS_PERIOD
+            self._contacts_due = self._stamp + _CONTACTS_PERIOD
             self._contacts_stamp = stamp
             self._contacts.header.stamp = Time(sec=stamp[0], nanosec=stamp[1])
             self._contacts.status = [int(state) for state in states]

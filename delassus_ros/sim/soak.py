@@ -23,9 +23,10 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.humanoid import CONTACTS, Motion, humanoid_urdf
 from delassus_ros.sim.processes import Children, Command
-from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Timing, account
+from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Swaps, Timing, account
 from delassus_ros.sim.soak_control import Command as Order
 from delassus_ros.sim.soak_control import Control, Target
+from delassus_ros.sim.soak_swaps import Swapper
 from delassus_ros.stopping import StopRequest
 
 _NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "lifecycle_msgs")
@@ -98,7 +99,9 @@ class _Run:
         node: Any,
         spin: Callable[[], None],
         proceed: Callable[[], bool],
+        swapper: Swapper,
     ) -> None:
+        self._swapper = swapper
         self._children = children
         self._control = control
         self._node = node
@@ -136,6 +139,8 @@ class _Run:
         self._control.order(Order.SEND, target)
         while time.monotonic() < begin + seconds and self._proceed():
             self._spin()
+            if target is Target.NODE:
+                self._swapper.look()
             self._check()
         self._wall[target] += time.monotonic() - begin
         self.drain()
@@ -157,7 +162,8 @@ class _Run:
             self._spin()
 
     def forget(self) -> None:
-        """End the warm-up: processor time and memory count from here on."""
+        """End the warm-up: processor time, memory and swaps count from here on."""
+        self._swapper.count = 0
         self._memory = self._memory[-1:]
         for target in Target:
             self._busy[target] = self._wall[target] = 0.0
@@ -175,10 +181,12 @@ class _Run:
         arrivals = self._node.arrivals
         load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Target}
         checked, wrong = _recompute(*self._node.kept())
-        sent = int((self._control.sent(Target.NODE) >= begin).sum())
+        stamps = self._control.sent(Target.NODE)
+        stamps = stamps[stamps >= begin]
+        swaps = Swaps.of(self._swapper.count, stamps, arrivals[Target.NODE], _QUIET)
         return Result(
             rate=rate,
-            sent_rate=sent / max(self._wall[Target.NODE], 1e-9),
+            sent_rate=len(stamps) / max(self._wall[Target.NODE], 1e-9),
             account=account(self._control.sent(Target.NODE), arrivals[Target.NODE], counts),
             node=Timing.of(arrivals[Target.NODE].latency(begin)),
             echo=Timing.of(arrivals[Target.ECHO].latency(begin)),
@@ -187,6 +195,7 @@ class _Run:
             memory=(self._memory[0], self._memory[-1]),
             checked=checked,
             wrong=wrong,
+            swaps=swaps if self._swapper.count else None,
         )
 
     def progress(self, begin: int) -> str:
@@ -201,6 +210,8 @@ class _Run:
         if gone:
             names = ", ".join(f"{child.name} (status {child.status})" for child in gone)
             raise SoakError(f"ended by itself: {names}\n{self._children.report()}")
+        if self._swapper.refusal:
+            raise SoakError(f"the node refuses a change: {self._swapper.refusal}")
 
 
 def _recompute(stamps: Any, matrices: Any) -> tuple[int, int]:
@@ -215,7 +226,9 @@ def _recompute(stamps: Any, matrices: Any) -> tuple[int, int]:
     return len(stamps), int((~right).sum())
 
 
-def run(seconds: float, rate: float, limits: Limits, more: Sequence[str] = ()) -> int:
+def run(
+    seconds: float, rate: float, limits: Limits, more: Sequence[str] = (), swap: str = ""
+) -> int:
     """Make a run and print what it shows.
 
     Parameters
@@ -228,6 +241,8 @@ def run(seconds: float, rate: float, limits: Limits, more: Sequence[str] = ()) -
         What to keep.
     more
         Further ROS arguments of delassus_node.
+    swap
+        Algorithm to exchange with the node's, all the time; empty to leave it alone.
 
     Returns
     -------
@@ -235,7 +250,7 @@ def run(seconds: float, rate: float, limits: Limits, more: Sequence[str] = ()) -
         0 if all is within the limits, else 1.
     """
     with StopRequest() as stop, tempfile.TemporaryDirectory(prefix="delassus_soak_") as folder:
-        result = _measure(Path(folder), seconds, rate, lambda: not stop.requested, more)
+        result = _measure(Path(folder), seconds, rate, lambda: not stop.requested, more, swap)
     faults = result.faults(limits)
     if stop.requested:
         faults.append("interrupted")
@@ -248,7 +263,12 @@ def run(seconds: float, rate: float, limits: Limits, more: Sequence[str] = ()) -
 
 
 def _measure(
-    folder: Path, seconds: float, rate: float, proceed: Callable[[], bool], more: Sequence[str]
+    folder: Path,
+    seconds: float,
+    rate: float,
+    proceed: Callable[[], bool],
+    more: Sequence[str],
+    swap: str,
 ) -> Result:
     # Here, as they need ROS, which the command has looked for by now; and slow, so after the
     # signals were taken care of.
@@ -278,7 +298,12 @@ def _measure(
             executor = make_executor(node)
             executor.add_node(node)
             one = _Run(
-                children, control, node, lambda: executor.spin_once(timeout_sec=0.05), proceed
+                children,
+                control,
+                node,
+                lambda: executor.spin_once(timeout_sec=0.05),
+                proceed,
+                Swapper(node, swap),
             )
             try:
                 one.connect()
@@ -331,6 +356,7 @@ _LIMIT_HELP = {
     "cpu": "processor time of the node [%% of a core at 1 kHz]",
     "superseded": "joint states superseded by newer ones [%%]",
     "growth": "growth of the node's memory after the warm-up [MB]",
+    "gap": "periods from one matrix to the next with --swap",
 }
 
 
@@ -352,6 +378,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--rate", type=_positive, default=1000.0, help="joint states per second (default: 1000)"
+    )
+    parser.add_argument(
+        "--swap",
+        default="",
+        metavar="ALGORITHM",
+        help="exchange the algorithm of the node with this one and back, as fast as it goes",
     )
     limits = parser.add_argument_group("limits")
     for field in dataclasses.fields(Limits):
@@ -377,7 +409,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [field.name for field in dataclasses.fields(Limits)]
     limits = Limits(**{name: getattr(options, name) for name in names})
     try:
-        return run(options.seconds, options.rate, limits, options.node)
+        return run(options.seconds, options.rate, limits, options.node, options.swap)
     except (SoakError, ProcessLookupError) as error:
         print(f"delassus_soak: {error}", file=sys.stderr)
         return 1

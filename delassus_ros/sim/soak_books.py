@@ -69,6 +69,12 @@ class Arrivals:
         """Whether a message says OK."""
         return bool(self.good.any())
 
+    def answers(self) -> IntArray:
+        """Return stamp and arrival [ns] (n, 2) of the good messages, by stamp."""
+        table = self._table[: self.count]
+        table = table[table[:, 3] == 1][:, :2]
+        return np.asarray(table[np.argsort(table[:, 0], kind="stable")])
+
     def latency(self, begin: int = 0) -> FloatArray:
         """Return the time from stamp to arrival [s] of the good messages from a stamp on."""
         table = self._table[: self.count]
@@ -166,15 +172,80 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
     # A node may speak without being asked, to say that its input has fallen silent.
     notices = int((~asked & ~good).sum())
     seen = node.seen - (int(arrivals.sequences[begin]) - 1) - notices
+    # What is more than was seen from then on was superseded before.
+    superseded = min(node.superseded, max(seen - int(asked.sum()), 0))
     return Account(
         sent=len(sent),
         answered=int((asked & good).sum()),
         refused=int((asked & ~good).sum()),
-        superseded=node.superseded,
+        superseded=superseded,
         lost_before=len(sent) - seen,
-        lost_after=seen - node.superseded - int(asked.sum()),
+        lost_after=seen - superseded - int(asked.sum()),
         strange=int((~asked & good).sum()) + arrivals.overflow,
     )
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """What changes of the algorithm cost.
+
+    Attributes
+    ----------
+    count
+        How many there were.
+    periods
+        Longest way from one matrix to the next, in joint states sent: 1 if all were answered.
+    gap
+        Longest time between the arrivals of two matrices that follow each other, s.
+    sent_gap
+        Longest time between two joint states, s: the gap is no shorter.
+    """
+
+    count: int
+    periods: int
+    gap: float
+    sent_gap: float
+
+    @classmethod
+    def of(cls, count: int, sent: IntArray, arrivals: Arrivals, pause: float) -> Swaps:
+        """Return the figures of a run.
+
+        Parameters
+        ----------
+        count
+            Number of changes.
+        sent
+            Stamps of the publisher, ns, rising.
+        arrivals
+            What the consumer got.
+        pause
+            Time without joint states after which the publisher had stopped for a while [s].
+        """
+        table = arrivals.answers()
+        answered = np.flatnonzero(np.isin(sent, table[:, 0]))
+        if len(answered) < 2:
+            return cls(count, 0, float("nan"), float("nan"))
+        sent = sent[answered[0] : answered[-1] + 1]
+        sent_gaps = 1e-9 * np.diff(sent)
+        # Pauses end a stretch; what was sent last before one may have been superseded.
+        turns = np.concatenate(([0], np.cumsum(sent_gaps > pause)))
+        places = answered - answered[0]
+        together = np.diff(turns[places]) == 0
+        times = table[np.searchsorted(table[:, 0], sent[places]), 1]
+        return cls(
+            count,
+            int(np.diff(places)[together].max(initial=0)),
+            float(1e-9 * np.diff(times)[together].max(initial=0)),
+            float(sent_gaps[sent_gaps <= pause].max(initial=0.0)),
+        )
+
+    def words(self, rate: float) -> str:
+        """Return them in one line."""
+        return (
+            f"{self.count} changes of the algorithm: from one matrix to the next at most "
+            f"{self.periods} periods by stamp, {rate * self.gap:.1f} by arrival "
+            f"({1e3 * self.gap:.2f} ms); joint states at most {1e3 * self.sent_gap:.2f} ms apart"
+        )
 
 
 @dataclass(frozen=True)
@@ -220,6 +291,8 @@ class Limits:
     """Joint states superseded by newer ones [%]."""
     growth: float = 2.0
     """Growth of the node's memory after the warm-up [MB]."""
+    gap: float = 2.0
+    """Periods from one matrix to the next, while the algorithm changes."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +313,8 @@ class Result:
         Memory of the node after the warm-up and at the end, MB.
     checked, wrong
         Matrices recomputed by another algorithm, and those of them that differ.
+    swaps
+        Changes of the algorithm; None if it was left alone.
     """
 
     rate: float
@@ -252,6 +327,7 @@ class Result:
     memory: tuple[float, float]
     checked: int
     wrong: int
+    swaps: Swaps | None = None
 
     @property
     def growth(self) -> float:
@@ -269,6 +345,7 @@ class Result:
             f"memory of the node {self.memory[0]:.1f} MB after the warm-up, "
             f"{self.memory[1]:.1f} MB at the end",
             f"{self.checked} matrices recomputed, {self.wrong} of them wrong",
+            *([self.swaps.words(self.sent_rate)] if self.swaps else []),
         ]
 
     def faults(self, limits: Limits) -> list[str]:
@@ -299,6 +376,8 @@ class Result:
         over.append(
             ("99th percentile to the echo node's", self.node.p99 / self.echo.p99, limits.ratio)
         )
+        if self.swaps:
+            over.append(("periods between two matrices", self.swaps.periods, limits.gap))
         if self.sent_rate < _KEPT * self.rate:
             faults.append(
                 f"only {self.sent_rate:.0f} joint states per second instead of {self.rate:g}: "

@@ -10,7 +10,9 @@ import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from delassus_ros.sim.samples import nanoseconds
@@ -40,6 +42,8 @@ class SoakNode(Node):
     ----------
     arrivals
         What has come from each.
+    algorithm
+        Algorithm of the latest valid matrix of the node; empty before the first.
     """
 
     def __init__(self, capacity: int, rows: int, **node: Any) -> None:
@@ -49,6 +53,7 @@ class SoakNode(Node):
         self._kept_stamps = np.zeros(len(self._kept), dtype=np.int64)
         self._kept_count = 0
         self._countdown = _EVERY
+        self.algorithm = ""
         callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
         self._inputs = [
             self.create_subscription(
@@ -57,16 +62,23 @@ class SoakNode(Node):
             for target, topic in TOPICS.items()
         ]
         self._change = self.create_client(ChangeState, "delassus_node/change_state")
+        self._set = self.create_client(SetParameters, "delassus_node/set_parameters")
 
     def connected(self) -> bool:
         """Whether the publishers of both, and the life cycle of the node, were found."""
         found = [self.count_publishers(subscription.topic_name) for subscription in self._inputs]
-        return all(found) and bool(self._change.service_is_ready())
+        services = (self._change, self._set)
+        return all(found) and all(client.service_is_ready() for client in services)
 
     def deactivate(self) -> Any:
         """Ask the node to deactivate; return the future of its answer."""
         transition = Transition(id=Transition.TRANSITION_DEACTIVATE)
         return self._change.call_async(ChangeState.Request(transition=transition))
+
+    def set_algorithm(self, name: str) -> Any:
+        """Ask the node to change its algorithm; return the future of its answer."""
+        parameter = Parameter("algorithm", value=name).to_parameter_msg()
+        return self._set.call_async(SetParameters.Request(parameters=[parameter]))
 
     def kept(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return the stamps (n,) and the values (n, m, m) of the matrices kept."""
@@ -76,6 +88,8 @@ class SoakNode(Node):
         arrival = time.time_ns()
         stamp = nanoseconds(message.header.stamp)
         good = message.validity == DelassusMatrix.VALIDITY_OK
+        if good:
+            self.algorithm = message.algorithm
         self.arrivals[Target.NODE].note(stamp, arrival, message.sequence, good)
         self._countdown -= 1
         if self._countdown <= 0 and good and self._kept_count < len(self._kept):

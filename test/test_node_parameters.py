@@ -1,0 +1,144 @@
+"""Every parameter that the node declares changes what it computes or how it behaves."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import robots
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from node_support import (  # noqa: E402, F401
+    # Fixtures work by being here.
+    make_graph,
+    make_start,
+    make_urdf,
+    own_surroundings,
+)
+
+from delassus_ros import DelassusSolver  # noqa: E402
+from delassus_ros.errors import DelassusError  # noqa: E402
+from delassus_ros.settings import Settings  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+COUPLING = "couplings: [{name: gear, joints: {LF_HFE: 1, LF_KFE: 2}}]"
+NOW = 10**18
+S = 10**9
+
+COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
+    "base": ({}, "fixed"),
+    "axes": ({}, "world"),
+    "contacts.names": ({}, ["RH", "LF"]),
+    "contacts.LF.frame": ({}, "LF_SHANK"),
+    "contacts.LF.kind": ({}, "surface"),
+    "contacts.LF.xyz": ({}, [0.0, 0.1, 0.0]),
+    "contacts.LF.rpy": ({}, [0.0, 0.5, 0.0]),
+    "contacts.LF.selection": (
+        {"contacts.LF.kind": "selection", "contacts.LF.selection": [0, 0, 1, 0, 0, 0]},
+        [1, 0, 0, 0, 0, 0],
+    ),
+    "contacts.LF.moving": ({}, "position"),
+    "armature.names": ({"armature.names": ["LF_KFE"], "armature.values": [0.3]}, ["RH_KFE"]),
+    "armature.values": ({"armature.names": ["LF_KFE"], "armature.values": [0.3]}, [0.5]),
+    "loops": ({}, COUPLING),
+    "reference.names": ({"loops": COUPLING}, ["LF_HFE"]),
+    "reference.values": (
+        {"loops": COUPLING, "reference.names": ["LF_HFE"], "reference.values": [0.0]},
+        [0.0, 1.0],
+    ),
+    "orientation.frame": ({"axes": "world"}, "imu_link"),
+    "orientation.world_frame": ({"axes": "world"}, "map"),
+    "orientation.timeout": ({"axes": "world"}, 0.4),
+}
+"""Per parameter the others that it needs, and another value of it."""
+
+SHOWN = {
+    "autostart": "test_node.py::test_description_by_topic_starts_the_node",
+    "robot_description": (
+        "test_node_description_change.py::test_another_robot_by_parameter_and_with_another_algorithm"
+    ),
+    "rows": "test_node.py::test_all_rows_are_of_fixed_size_and_need_no_contacts",
+    "algorithm": "test_node_lifecycle.py::test_algorithm_changes_while_running",
+    "fallback": "test_node_faults.py::test_a_fallback_stands_in",
+    "orientation.source": "test_node_orientation.py::test_imu_at_a_link_of_its_own",
+    "max_skew": "test_node_live.py::test_max_skew",
+    "input_timeout": (
+        "test_node_live.py::test_input_timeout_says_once_that_joint_states_have_stopped"
+    ),
+    "contacts_timeout": "test_node_live.py::test_contacts_timeout",
+    "conditioning.characteristic_length": "test_node_live.py::test_characteristic_length",
+    "conditioning.weak": "test_node_live.py::test_thresholds_and_hysteresis",
+    "conditioning.singular": "test_node_live.py::test_thresholds_and_hysteresis",
+    "conditioning.hysteresis": "test_node_live.py::test_thresholds_and_hysteresis",
+    "damping.mode": "test_node_live.py::test_damping",
+    "damping.ratio": "test_node_live.py::test_damping",
+    "deadline": "test_node_live.py::test_deadline",
+    "diagnostics_period": "test_node_live.py::test_diagnostics_period",
+    "rate": "test_node_live.py::test_rate",
+    "realtime.priority": "test_node_states.py::test_priority_of_all_threads_while_active",
+    "realtime.cpus": "test_node_states.py::test_processors_and_locked_memory_while_active",
+    "realtime.lock_memory": "test_node_states.py::test_processors_and_locked_memory_while_active",
+    "realtime.hold_garbage": "test_node_live.py::test_hold_garbage",
+}
+"""Per parameter the test that shows in a running node what it does."""
+
+
+def outcome(parameters: dict[str, Any]) -> list[Any]:
+    """Return what is computed with these parameters, or the words of the refusal."""
+    given = {
+        "contacts.names": ["LF", "RH"],
+        "contacts.LF.frame": "LF_FOOT",
+        "contacts.RH.frame": "RH_FOOT",
+        **parameters,
+    }
+    try:
+        settings = Settings.from_parameters(given)
+        problem = settings.problem(robots.quadruped().read_text(encoding="utf-8"))
+        closure = settings.closure(problem)
+        orientation = settings.orientation(problem)
+    except DelassusError as error:
+        return [str(error)]
+    q = np.random.default_rng(3).uniform(-1.0, 1.0, problem.robot.nq)
+    found: list[Any] = [problem.contacts.names]
+    if closure is not None:
+        q = closure.solve(dict.fromkeys(closure.independent, 0.3)).q
+    options = {}
+    if orientation is not None:
+        # Turned about x, 0.2 s old, of a frame that is named in the message.
+        base = np.zeros(4)
+        turned = (0.6, 0.0, 0.0, 0.8)
+        for world in ("odom", "map"):
+            complaint = orientation.read(turned, NOW, NOW, base, "base", world)
+            found.append(complaint and complaint.text)
+        orientation.read(turned, NOW, NOW, base, "base", "")
+        late = orientation.complaint(NOW + S // 5)
+        found += [late and late.text, base.tolist()]
+        options["base_orientation"] = base if base.any() else np.array([0.0, 0.0, 0.0, 1.0])
+    algorithm = "projection" if problem.robot.is_closed else "ltl"
+    matrix = DelassusSolver(problem, algorithm).solve(q, **options).matrix
+    return [*found, np.round(matrix, 9).tolist()]
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_it_changes_what_is_computed(name) -> None:
+    others, value = COMPUTED[name]
+    assert outcome(others) != outcome({**others, name: value})
+
+
+def test_all_parameters_are_shown_to_do_something(start) -> None:
+    node = start(autostart=False)
+    rclpys = ("qos_overrides", "use_sim_time", "start_type_description_service")
+    names = {name for name in node.list_parameters([], 0).names if not name.startswith(rclpys)}
+    # Those of the other contacts are as those of the first.
+    names = {name for name in names if not name.startswith(("contacts.R", "contacts.LH"))}
+    assert names == set(COMPUTED) | set(SHOWN)
+    assert not set(COMPUTED) & set(SHOWN)
+    for test in SHOWN.values():
+        file, _, function = test.partition("::")
+        tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
+        assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
