@@ -104,20 +104,25 @@ def _check_consistent(members: Members) -> None:
 
 def _not_closed(members: Members, closure: LoopClosure) -> str:
     """Return the message: about a loop that cannot close by itself, if there is one."""
-    (name, gap), joints = closure.worst(), members.joints
-    others = hint = ""
+    (name, gap), joints, others = closure.worst(), members.joints, ""
+    suspects = members
     for loop in members.loops:
-        alone = LoopClosure(replace(members, couplings=(), loops=(loop,), functions=()))
+        by_itself = replace(members, couplings=(), loops=(loop,), functions=())
+        alone = LoopClosure(by_itself)
         if closed_jacobians(alone):
             continue
-        (name, gap), joints = alone.worst(), _on_the_way(members, loop)
         if len(members.loops) + len(members.couplings) + len(members.functions) > 1:
             others = ", not even without the others"
-        as_point = (replace(loop, kind=LoopKind.POINT),)
-        point = replace(members, couplings=(), loops=as_point, functions=())
-        if loop.kind is not LoopKind.POINT and closed_jacobians(LoopClosure(point)):
-            hint = f"; as a {LoopKind.POINT.label} it would, so it is a matter of directions"
+        (name, gap), joints, suspects = alone.worst(), _on_the_way(members, loop), by_itself
         break
+    points = tuple(replace(loop, kind=LoopKind.POINT) for loop in suspects.loops)
+    hint = ""
+    if any(loop.kind is not LoopKind.POINT for loop in suspects.loops) and closed_jacobians(
+        LoopClosure(replace(suspects, loops=points))
+    ):
+        label = LoopKind.POINT.label
+        loops = f"as a {label} it" if len(points) == 1 else f"with all loops as {label}s it"
+        hint = f"; {loops} would, so it is a matter of directions"
     return (
         f"{name} does not close{others}: a gap of {gap:.3g} (m or rad) remains at the best "
         f"configuration found of joints {members.names(joints)}; check its frames, its type and "
@@ -125,7 +130,7 @@ def _not_closed(members: Members, closure: LoopClosure) -> str:
     )
 
 
-def _on_the_way(members: Members, loop: Loop) -> list[int]:
+def _on_the_way(members: Members, loop: Loop) -> tuple[int, ...]:
     """Return the joints of a cluster that move the ends of a loop against each other."""
     ways = []
     for body in (loop.predecessor, loop.successor):
@@ -134,7 +139,7 @@ def _on_the_way(members: Members, loop: Loop) -> list[int]:
             way.add(body)
             body = members.robot.joints[body].parent
         ways.append(way)
-    return sorted(ways[0] ^ ways[1])
+    return tuple(sorted(ways[0] ^ ways[1]))
 
 
 def _singular_values(jacobian: Array) -> Array:

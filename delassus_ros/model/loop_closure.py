@@ -20,6 +20,8 @@ angles are rounded, as 1.5708, so that hinges in a plane are not quite parallel.
 _EXACT = 1e-10
 """Gap or step at which iterations end."""
 _ITERATIONS = 100
+_PATIENCE = 20
+"""Iterations in which the gap must shrink by a thousandth; else it is a smallest one."""
 _LONGEST_STEP = 0.5
 """Longest step of one iteration [rad, or the cluster's size]."""
 _SCALES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
@@ -113,10 +115,13 @@ class LoopClosure:
         return moved
 
     def _closed(self, q: Array) -> Array | None:
+        sizes: list[float] = []
         for _ in range(_ITERATIONS):
             gap, jacobian = self._rows(q)
             size = float(np.linalg.norm(gap))
-            if size < _EXACT:
+            sizes.append(size)
+            stuck = len(sizes) > _PATIENCE and size > 0.999 * sizes[-1 - _PATIENCE]
+            if size < _EXACT or stuck:
                 break
             # Damping by the squared gap keeps convergence quadratic at redundant rows.
             damped = jacobian.T @ jacobian + min(size * size, 1.0) * np.eye(len(q))
