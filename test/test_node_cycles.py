@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import time
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -96,6 +97,35 @@ def test_many_life_cycles_leave_nothing_behind(graph, start, urdf, robot, q) -> 
     # One kernel, its buffers and its publishers take more than what is allowed here for all.
     assert memory() - then < CYCLES * 40_000
     assert relative_error(matrix_to_numpy(graph.matrices[-1]), solve(urdf, q)) < 1e-10
+
+
+def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
+    graph, start, robot, q
+) -> None:
+    """Timers that were due and messages that had come, of a configuration that is gone."""
+    node = start(diagnostics_period=0.001, rate=1000.0, input_timeout=0.004, autostart=False)
+    for _ in range(10):
+        node.trigger_configure()
+        node.trigger_activate()
+        configuration = node._configuration
+        timers = [timer.callback for timer in node.timers]
+        inputs = [s.callback for s in node.subscriptions if s.topic_name == "/joint_states"]
+        assert len(timers) == 3 and len(inputs) == 1
+        graph.touch(FEET)
+        graph.move(robot.joint_names, q)
+        time.sleep(0.01)
+        node.trigger_deactivate()
+        node.trigger_cleanup()
+        # What the executor would call at worst.
+        for callback in timers:
+            callback()
+        inputs[0](b"")
+        configuration.description._poll()
+        configuration.algorithm._poll()
+        for _ in range(20):
+            graph.executor.spin_once(timeout_sec=0.0)
+    assert state_of(node) == "unconfigured"
+    assert not [line for line in graph.log if "cannot change" in line or "fault of" in line]
 
 
 def test_a_destroyed_node_is_gone(graph, urdf) -> None:

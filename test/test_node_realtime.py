@@ -372,3 +372,31 @@ def test_two_nodes_in_one_process(leaving) -> None:
     )
     stays = ([b], 5 * fifo) if leaving == "first" else ([a], 3 * fifo)
     assert output.splitlines() == [f"{([b], 5 * fifo)}", f"{stays} False", "True True"]
+
+
+def test_a_thread_that_is_waited_for_follows_just_below() -> None:
+    """It does not wait for the rest of the machine; what it starts is normal."""
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    output = in_child(
+        """
+        import subprocess, sys, threading
+        realtime.set_priority(7)
+        present = realtime.thread_priority()
+        seen = []
+        def run():
+            seen.append(realtime.thread_priority())
+            realtime.follow(present)
+            seen.append(realtime.thread_priority())
+            code = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
+            seen.append(subprocess.run([sys.executable, "-c", code], stdout=-1).stdout.strip())
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        print(present, seen)
+        """
+    )
+    assert output == "7 [0, 6, b'True']"
+    before = realtime.thread_priority()
+    realtime.follow(0)
+    assert realtime.thread_priority() == before

@@ -46,6 +46,11 @@ def constants(file: Path) -> str:
     return "\n".join(found)
 
 
+_VALUES = re.compile(
+    r"(?:joints? )?'[^']*'|-?\d[\d.]*|…|/\w[\w/]*|\b[A-Z]{4,}\b|\bnan\b|; "
+)
+
+
 def words() -> list[str]:
     """Return what the tables say that the user sees."""
     found = []
@@ -62,7 +67,7 @@ def test_the_words_are_those_of_the_code() -> None:
     pieces = []
     for word in words():
         # Names, numbers and topics are put in.
-        for piece in re.split(r"(?:joints? )?'[^']*'|-?\d[\d.]*|…|/\w[\w/]*|\b[A-Z]{4,}\b|\bnan\b|; ", word):
+        for piece in _VALUES.split(word):
             piece = piece.strip(" ,;:()")
             if len(piece) >= 10:
                 pieces.append(piece)

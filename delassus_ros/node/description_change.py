@@ -94,7 +94,7 @@ class DescriptionChange:
 
     def _poll(self) -> None:
         exchanges = self._exchanges
-        if not all(exchange.ready() for exchange in exchanges):
+        if not exchanges or not all(exchange.ready() for exchange in exchanges):
             return
         if self._offered:
             # No matrix has come since the last look.

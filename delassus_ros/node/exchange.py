@@ -13,6 +13,7 @@ from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.node.on_demand import reason_against
+from delassus_ros.node.realtime import follow, thread_priority
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
@@ -66,6 +67,7 @@ class Exchange:
         self._solver: DelassusSolver | None = None
         self._error: Exception | None = None
         self._closed = threading.Event()
+        self._priority = thread_priority()
         self._thread = threading.Thread(target=self._run, name=f"making {algorithm}", daemon=True)
         self._thread.start()
 
@@ -97,6 +99,7 @@ class Exchange:
         self._solver = None
 
     def _run(self) -> None:
+        follow(self._priority)
         try:
             self._solver = self._make()
         except Exception as error:

@@ -17,6 +17,7 @@ from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.stopping import StopRequest
 
 RCLError = rclpy_implementation.RCLError
+InvalidHandle = rclpy_implementation.InvalidHandle
 
 _HELP = """\
 usage: delassus_node [--ros-args ...]
@@ -99,7 +100,11 @@ def _run(node: DelassusNode, stop: StopRequest) -> None:
         node.start()
         # Not spin(), which would not look at the request.
         while ok() and not stop.requested:
-            executor.spin_once(timeout_sec=0.25)
+            try:
+                executor.spin_once(timeout_sec=0.25)
+            except InvalidHandle:
+                # A request or timer that was in the queue when a transition destroyed its end.
+                node.get_logger().debug("an event of something destroyed is left out")
     finally:
         # In this order: an events executor that is destroyed with a node still in it aborts.
         executor.shutdown()

@@ -256,7 +256,7 @@ class RealtimeMode:
         """
         self.leave()
         processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-        priority = _priority()
+        priority = thread_priority()
         locked = any("memory" in other._undo for other in self._entered)
         steps: list[tuple[str, bool, Callable[[], Outcome], Callable[[], Outcome] | None]] = [
             ("algebra", True, limit_blas_threads, None),
@@ -309,12 +309,25 @@ class RealtimeMode:
         return outcomes
 
 
-def _priority() -> int:
+def thread_priority() -> int:
     """Return the SCHED_FIFO priority of the calling thread; 0 for normal scheduling."""
     if not hasattr(os, "sched_getscheduler"):
         return 0
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
     return os.sched_getparam(0).sched_priority if policy == os.SCHED_FIFO else 0
+
+
+def follow(priority: int) -> None:
+    """Run the calling thread just below a SCHED_FIFO priority, where that is one.
+
+    Whoever waits for Python's lock waits for its holder, who therefore must not wait for all
+    the others of the machine.
+    """
+    if priority > 1:
+        # Without permission it stays as it is.
+        with contextlib.suppress(OSError):
+            policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, policy, os.sched_param(priority - 1))
 
 
 def _each_thread(change: Callable[[int], object]) -> None:

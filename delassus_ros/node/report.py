@@ -70,6 +70,9 @@ class Report:
             self._timer = None
 
     def _report(self) -> None:
+        if self._timer is None:
+            # The executor had it in its queue when the timer ended.
+            return
         entries, robot = self._entries()
         stamp = self._node.get_clock().now().to_msg()
         message = to_message(entries, stamp, self._node.get_name(), robot)

@@ -201,6 +201,9 @@ class Stream:
         """
 
         def survive(*arguments: Any) -> None:
+            if not self.active:
+                # The executor had it in its queue when the stream stopped.
+                return
             try:
                 callback(*arguments)
             except Exception:
