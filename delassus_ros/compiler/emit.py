@@ -6,7 +6,7 @@ static storage. The return value is a :class:`~delassus_ros.algorithms.base.Stat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call, sincos
@@ -30,6 +30,7 @@ from delassus_ros.compiler.program import (
     EXTRACT,
     FLIP,
     GATHER,
+    JOIN,
     SHUFFLE,
     SINES,
     SPLAT,
@@ -94,6 +95,7 @@ class KernelWriter:
             GATHER: self._gather,
             EXTRACT: self._extract,
             SHUFFLE: self._shuffle,
+            JOIN: self._join,
             FLIP: self._flip,
             ANGLES: self._angles,
             SINES: lambda i, _: self._turned[i.lanes[0]][0],
@@ -185,10 +187,37 @@ class KernelWriter:
 
     def _shuffle(self, instruction: Instruction, arguments: list[str]) -> str:
         source = vector_type(self._program.instructions[instruction.operands[0]].width)
-        lanes = ", ".join(f"i32 {k}" for k in _filled(instruction.lanes, instruction.width))
         return self._w.let(
             f"shufflevector {source} {arguments[0]}, {source} undef, "
-            f"{vector_type(instruction.width, 'i32')} <{lanes}>"
+            f"{vector_type(instruction.width, 'i32')} "
+            f"{_lane_numbers(_filled(instruction.lanes, instruction.width))}"
+        )
+
+    def _join(self, instruction: Instruction, arguments: list[str]) -> str:
+        widths = [self._program.instructions[k].width for k in instruction.operands]
+        common = max(widths)
+        first, second = (
+            self._extended(name, width, common)
+            for name, width in zip(arguments, widths, strict=True)
+        )
+        shift = common - widths[0]
+        lanes = [k + shift if k >= widths[0] else k for k in instruction.lanes]
+        v = vector_type(common)
+        return self._w.let(
+            f"shufflevector {v} {first}, {v} {second}, "
+            f"{vector_type(instruction.width, 'i32')} {_lane_numbers(lanes)}"
+        )
+
+    def _extended(self, name: str, width: int, wanted: int) -> str:
+        """Return a vector with undefined lanes behind those of `name`."""
+        if width == wanted:
+            return name
+        v = vector_type(width if width > 1 else wanted)
+        if width == 1:
+            return self._w.let(f"insertelement {v} undef, double {name}, i32 0")
+        lanes = _lane_numbers([k if k < width else -1 for k in range(wanted)])
+        return self._w.let(
+            f"shufflevector {v} {name}, {v} undef, {vector_type(wanted, 'i32')} {lanes}"
         )
 
     def _flip(self, instruction: Instruction, arguments: list[str]) -> str:
@@ -260,6 +289,11 @@ class KernelWriter:
 def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
     """Return `values` with the last one repeated up to `width`."""
     return values + values[-1:] * (width - len(values))
+
+
+def _lane_numbers(lanes: Sequence[int]) -> str:
+    """Return the mask of a shufflevector; -1 is any lane."""
+    return "<" + ", ".join(f"i32 {k}" if k >= 0 else "i32 undef" for k in lanes) + ">"
 
 
 def _slice(name: str) -> str:

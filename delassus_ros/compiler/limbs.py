@@ -1,4 +1,4 @@
-"""Which parts of a problem are alike: limbs of the same build, and the entries of G they give.
+"""Which parts of a problem are alike: limbs of the same build, entries of G, rows of G.
 
 This only proposes; the lane pass checks on the graph that expressions really have one shape.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from delassus_ros.model.robot import WORLD
@@ -68,8 +69,12 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
                         for k in members[i]
                         for offset in range(robot.joints[k].kind.nq)
                     )
-                    | {position for k in members[i] for c in contacts[k]
-                       for position in placements[c]}
+                    | {
+                        position
+                        for k in members[i]
+                        for c in contacts[k]
+                        for position in placements[c]
+                    }
                     for i in disjoint
                 ),
                 tuple(tuple(c for k in members[i] for c in contacts[k]) for i in disjoint),
@@ -139,3 +144,23 @@ def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list
                             [start + (offsets[i] + r) * m + offsets[k] + s for i, k in contacts]
                         )
     return proposals
+
+
+def matrix_rows(problem: Problem) -> list[list[int]]:
+    """Return the rows of the blocks of G between two contacts, as positions in the output block.
+
+    Entries before the diagonal, which are those behind it, are -1.
+    """
+    offsets = problem.contacts.row_offsets
+    found: list[list[int]] = []
+    start = 0
+    for port in problem.outputs:
+        if port.name == "G":
+            m = port.shape[0]
+            for row in range(m):
+                for first, end in pairwise(offsets):
+                    if end > row:
+                        entries = range(first, end)
+                        found.append([start + row * m + c if c >= row else -1 for c in entries])
+        start += port.size
+    return found

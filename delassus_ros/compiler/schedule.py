@@ -5,7 +5,7 @@ from __future__ import annotations
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
 from delassus_ros.compiler.lanes import Lanes, find_lanes
-from delassus_ros.compiler.limbs import alike_outputs, limb_groups
+from delassus_ros.compiler.limbs import alike_outputs, limb_groups, matrix_rows
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -19,31 +19,31 @@ from delassus_ros.compiler.program import (
     padded,
 )
 from delassus_ros.compiler.trace import Trace
+from delassus_ros.compiler.widen import widened
 from delassus_ros.problem import Problem
 
 BLOCK = 8
 """Most angles whose sines and cosines are computed in one vector."""
 
 _FREE = {INPUT, CONSTANT, "neg"}
-_WORTH = 0.9
-"""Lanes are used if they need at most this share of the scalar program's instructions."""
+_WORTH = 0.95
+"""Vectors are used if they need at most this share of the instructions without them."""
 
 
 def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
-    """Return the program for one configuration, with limb lanes where they pay.
+    """Return the program for one configuration, with limb lanes and wide rows where they pay.
 
     Parameters
     ----------
     checked : positions in the output block whose sum must be finite.
     """
-    scalar = scalar_program(trace, checked)
+    program = scalar_program(trace, checked)
     groups = limb_groups(problem)
-    if not groups:
-        return scalar
-    _, early = _early_angles(trace)
-    lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
-    packed = _Scheduler(trace, lanes, checked).run()
-    return packed if _cost(packed) <= _WORTH * _cost(scalar) else scalar
+    if groups:
+        _, early = _early_angles(trace)
+        lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
+        program = _cheaper(program, _Scheduler(trace, lanes, checked).run())
+    return _cheaper(program, widened(program, matrix_rows(problem)))
 
 
 def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:
@@ -54,6 +54,11 @@ def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Prog
     block : most angles in one vector; 1 leaves every sine and cosine a scalar.
     """
     return _Scheduler(trace, None, checked, block).run()
+
+
+def _cheaper(plain: Program, vectors: Program) -> Program:
+    """Return the program with vectors if it pays."""
+    return vectors if _cost(vectors) <= _WORTH * _cost(plain) else plain
 
 
 def _cost(program: Program) -> int:
