@@ -136,7 +136,13 @@ def articulated_joints(
     the parent.
     """
     H = [SpatialInertia.of(link) for link in tree.links]
+    # What arrives is summed before a link's own inertia is added: of limbs that are alike, all
+    # then end alike.
+    arrived: dict[int, SpatialInertia] = {}
     for joint in reversed(tree.joints):
+        for i in (joint,) if isinstance(joint, int) else joint.links:
+            if i in arrived:
+                H[i] = arrived.pop(i) + H[i]
         if isinstance(joint, int):
             link = tree.links[joint]
             if link.motion == "free":
@@ -151,7 +157,8 @@ def articulated_joints(
             yield several
             moved = several.inertia_to_parent()
         if link.parent != WORLD:
-            H[link.parent] = H[link.parent] + moved
+            known = arrived.get(link.parent)
+            arrived[link.parent] = moved if known is None else known + moved
 
 
 def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:
