@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import robots
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.compiler.limbs import matrix_rows
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.compiler.limbs import limb_groups, matrix_rows, outer_limbs
 from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.trace import trace
@@ -90,7 +90,7 @@ def taken(values: np.ndarray, lanes: list[int], width: int) -> np.ndarray:
 
 def unchanged(problem: Problem, program: Program) -> Program:
     """Return the widened program after a comparison, to the last bit, with the one before."""
-    wide = widened(program, matrix_rows(problem))
+    wide = widened(program, matrix_rows(problem), outer_limbs(limb_groups(problem)))
     inputs = np.random.default_rng(4).uniform(-2, 2, sum(port.size for port in problem.inputs))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(run(wide, inputs), run(program, inputs))
@@ -164,3 +164,23 @@ def test_rows_of_a_matrix_cover_the_upper_triangle_once():
     offsets = problem.contacts.row_offsets
     lengths = {b - a for a, b in pairwise(offsets)}
     assert {len(row) for row in matrix_rows(problem)} == lengths
+
+
+def test_limbs_that_differ_at_their_ends_are_combined():
+    robot = Robot.from_urdf(robots.quadruped())
+    # Feet at different places: one lower leg has a zero more than the other.
+    feet = [
+        Contact("LF", "LF_FOOT", "surface"),
+        Contact("RF", "RF_FOOT", "surface", Transform(np.eye(3), np.array([0.0, 0.1, 0.2]))),
+    ]
+    problem = Problem(robot, feet)
+    before = scalar_program(trace(problem, algorithms.get("pv_osimr")), [])
+    rows_only = widened(before, matrix_rows(problem))
+    assert computing(unchanged(problem, before)) < 0.9 * computing(rows_only)
+
+
+def test_outer_limbs_share_no_inputs():
+    problem = legs(4)
+    (group,) = outer_limbs(limb_groups(problem))
+    assert len(group) == 4
+    assert sum(group) == group[0] | group[1] | group[2] | group[3]

@@ -83,6 +83,19 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
     return sorted(groups, key=lambda group: -len(group.inputs))
 
 
+def outer_limbs(groups: list[LimbGroup]) -> list[list[int]]:
+    """Return groups of limbs none of which is inside another, each as a bit set of its inputs."""
+    taken = 0
+    found = []
+    for group in sorted(groups, key=lambda group: -max(map(len, group.inputs))):
+        masks = [sum(1 << position for position in inputs) for inputs in group.inputs]
+        free = [mask for mask in masks if not mask & taken]
+        if len(free) > 1:
+            found.append(free)
+            taken |= sum(free)
+    return found
+
+
 def _placements(problem: Problem) -> list[list[int]]:
     """Return per contact the positions in the input block of what moves it."""
     found: dict[str, list[int]] = {contact.name: [] for contact in problem.contacts}

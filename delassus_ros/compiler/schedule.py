@@ -5,7 +5,7 @@ from __future__ import annotations
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
 from delassus_ros.compiler.lanes import Lanes, find_lanes
-from delassus_ros.compiler.limbs import alike_outputs, limb_groups, matrix_rows
+from delassus_ros.compiler.limbs import alike_outputs, limb_groups, matrix_rows, outer_limbs
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -43,7 +43,7 @@ def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program:
         _, early = _early_angles(trace)
         lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
         program = _cheaper(program, _Scheduler(trace, lanes, checked).run())
-    return _cheaper(program, widened(program, matrix_rows(problem)))
+    return _cheaper(program, widened(program, matrix_rows(problem), outer_limbs(groups)))
 
 
 def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:

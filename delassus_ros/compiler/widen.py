@@ -11,63 +11,28 @@ each lane computes what its instruction computes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
-from delassus_ros.compiler.graph import ADD, CONSTANT, MUL, SUB
+from delassus_ros.compiler.graph import ADD, CONSTANT, INPUT, MUL, SUB
 from delassus_ros.compiler.program import (
+    ANGLES,
+    COSINES,
     EXTRACT,
     FLIP,
-    GATHER,
-    JOIN,
     SHUFFLE,
-    SPLAT,
-    Instruction,
+    SINES,
     Program,
     padded,
 )
+from delassus_ros.compiler.rebuild import COLLECT, Members, Rebuilder, Wide, at
 
 WIDEST = 8
 _COMBINED = {ADD, SUB, MUL, FLIP}
 _NEAR = 2
 """Operands correspond if what they depend on is alike down to this depth."""
-
-Lane = tuple[int, int] | None
-"""A lane of an instruction's result; None where any value will do."""
-Members = tuple[int | None, ...]
-"""Instructions that become one, None where any value will do."""
-
-
-@dataclass
-class Wide:
-    """Instructions that are one.
-
-    Attributes
-    ----------
-    kind : of the members, or collect.
-    members : their positions in the program.
-    width : of each member.
-    sources : wide values that are operands.
-    mask : of a flip.
-    """
-
-    kind: str
-    members: Members
-    width: int
-    sources: tuple[int, ...] = ()
-    mask: tuple[int, ...] = ()
-
-    @property
-    def lanes(self) -> int:
-        """Number of lanes: those of the first limb for all members, then of the next limb."""
-        return padded(len(self.members)) * self.width
-
-    def lane(self, slot: int, lane: int) -> int:
-        """Return where a lane of the member in a slot is."""
-        return lane * padded(len(self.members)) + slot
-
-
-_COLLECT = "collect"
+_CHAIN = 3
+"""Sums of sums up to this depth are looked at for what limbs add to them."""
 
 
 class Widening:
@@ -79,14 +44,49 @@ class Widening:
     home : per instruction that became part of a wide one, that and its slot.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, limbs: Sequence[int]) -> None:
         self.wides: list[Wide] = []
         self.home: dict[int, tuple[int, int]] = {}
         self._instructions = program.instructions
-        self._height = _heights(program)
+        self._owner = _owners(program, limbs)
+        self._height = _heights(program, self._owner)
         self._shape = _shapes(program, self._height)
         self._memo: dict[Members, int] = {}
         self._open: list[int] = []
+
+    def meeting(self, limbs: Sequence[int]) -> list[Members]:
+        """Return instructions, one of each limb, whose sum is formed outside of them."""
+        found: list[Members] = []
+        for i in range(len(self._instructions)):
+            terms = self._terms(i, min(len(limbs) - 1, _CHAIN))
+            of = {self._owner[term]: term for term in terms}
+            if len(of) == len(terms) and of.keys() == set(limbs):
+                found.append(tuple(of[limb] for limb in limbs))
+        return found
+
+    def _terms(self, i: int, levels: int) -> list[int]:
+        """Return what limbs add to a sum of sums; nothing below `levels` of them."""
+        instruction = self._instructions[i]
+        if self._owner[i] >= 0:
+            return [i]
+        if not levels or instruction.kind not in (ADD, SUB):
+            return []
+        return [term for o in instruction.operands for term in self._terms(o, levels - 1)]
+
+    def leaving(self, limbs: Sequence[int]) -> list[Members]:
+        """Return corresponding instructions that are used outside of the limbs they belong to."""
+        found: dict[int, list[dict[int, None]]] = defaultdict(lambda: [{} for _ in limbs])
+        for i, instruction in enumerate(self._instructions):
+            for operand in instruction.operands:
+                limb = self._owner[operand]
+                if limb in limbs and self._owner[i] != limb:
+                    found[self._shape[operand]][limbs.index(limb)][operand] = None
+        return [
+            members
+            for per_limb in found.values()
+            if len({len(some) for some in per_limb}) == 1
+            for members in zip(*per_limb, strict=True)
+        ]
 
     def combine(self, members: Members) -> None:
         """Combine instructions and, below them, all that corresponds."""
@@ -123,7 +123,7 @@ class Widening:
             and all(self._alike(found[0], m) for m in found)
         )
         if not combined:
-            return self._add(Wide(_COLLECT, members, first.width))
+            return self._add(Wide(COLLECT, members, first.width))
         kinds = {self._instructions[m].kind for m in found}
         index = self._add(Wide(min(kinds), members, first.width))
         for slot, m in enumerate(members):
@@ -153,7 +153,7 @@ class Widening:
                 for lane in range(wide.width)
                 for flipped in _padded_to_power(
                     [
-                        0 if m is None else _at(self._instructions[m].lanes, lane)
+                        0 if m is None else at(self._instructions[m].lanes, lane)
                         for m in wide.members
                     ]
                 )
@@ -195,29 +195,55 @@ class Widening:
                 pair.reverse()
 
 
-def _at(values: Sequence[int], lane: int) -> int:
-    """Return an element of `values`, which the last one goes on."""
-    return values[min(lane, len(values) - 1)]
-
-
 def _padded_to_power(values: list[int]) -> list[int]:
     return values + [0] * (padded(len(values)) - len(values))
 
 
-def _heights(program: Program) -> list[int]:
+def _owners(program: Program, limbs: Sequence[int]) -> list[int]:
+    """Return per instruction the limb that it belongs to, or -1."""
+    instructions = program.instructions
+    support: list[int] = []
+    owners = []
+    turned: list[list[int]] = []
+    for instruction in instructions:
+        bits = 0
+        if instruction.kind == INPUT:
+            bits = 1 << instruction.lanes[0]
+        elif instruction.kind == ANGLES:
+            angles = iter(instruction.operands)
+            turned = [[support[next(angles)] for _ in range(n)] for n in instruction.lanes]
+        elif instruction.kind in (EXTRACT, SHUFFLE) and instructions[
+            instruction.operands[0]
+        ].kind in (SINES, COSINES):
+            # Sines of several limbs stand side by side: what counts is which ones are taken.
+            block = turned[instructions[instruction.operands[0]].lanes[0]]
+            for lane in instruction.lanes:
+                bits |= block[lane]
+        else:
+            for operand in instruction.operands:
+                bits |= support[operand]
+        found = [k for k, mask in enumerate(limbs) if bits and not bits & ~mask]
+        owners.append(found[0] if found else -1)
+        support.append(bits)
+    return owners
+
+
+def _heights(program: Program, owner: list[int]) -> list[tuple[bool, int]]:
     """Return per instruction how many instructions follow it on the longest way to a result.
 
+    Within a limb, the way ends where it leaves the limb: a limb comes before what is outside.
     Instructions of one height do not depend on each other, and combined ones of one height each
     cannot form a cycle.
     """
     height = [0] * len(program.instructions)
     for i in reversed(range(len(height))):
         for operand in program.instructions[i].operands:
-            height[operand] = max(height[operand], height[i] + 1)
-    return height
+            if owner[operand] == owner[i] or owner[operand] < 0:
+                height[operand] = max(height[operand], height[i] + 1)
+    return [(limb >= 0, k) for limb, k in zip(owner, height, strict=True)]
 
 
-def _shapes(program: Program, height: list[int]) -> list[int]:
+def _shapes(program: Program, height: list[tuple[bool, int]]) -> list[int]:
     """Return per instruction a number for its shape and that of the operands near it."""
     numbers: dict[object, int] = {}
     shape = []
@@ -235,18 +261,28 @@ def _shapes(program: Program, height: list[int]) -> list[int]:
     return shape
 
 
-def widened(program: Program, seeds: list[list[int]]) -> Program:
-    """Return a program with instructions over several rows.
+def widened(
+    program: Program, seeds: list[list[int]], limbs: Sequence[Sequence[int]] = ()
+) -> Program:
+    """Return a program with instructions over several rows, and over limbs that are nearly alike.
 
     Parameters
     ----------
     seeds : lists of positions in the output block, each of one row of a matrix.
+    limbs : groups of limbs, each the inputs it depends on as a bit set. Of those that are not
+        vectors yet, since they differ towards their ends, the rest is combined too.
     """
-    widening = Widening(program)
+    widening = Widening(program, [mask for group in limbs for mask in group])
+    start = 0
+    for group in limbs:
+        here = range(start, start + len(group))
+        for members in [*widening.meeting(here), *widening.leaving(here)]:
+            widening.combine(members)
+        start += len(group)
     for positions in seeds:
         for members in _chunks(program, positions):
             widening.combine(members)
-    return _Rebuilder(program, widening).run() if widening.home else program
+    return Rebuilder(program, widening.wides, widening.home).run() if widening.home else program
 
 
 def _chunks(program: Program, positions: list[int]) -> list[Members]:
@@ -271,188 +307,3 @@ def _chunks(program: Program, positions: list[int]) -> list[Members]:
 def _source(program: Program, position: int) -> int:
     instruction = program.instructions[position]
     return instruction.operands[0] if instruction.kind == EXTRACT else position
-
-
-class _Rebuilder:
-    """Puts what remains and what became wide in an order in which operands come first.
-
-    Values are keyed by (False, instruction) and (True, wide).
-    """
-
-    def __init__(self, program: Program, widening: Widening) -> None:
-        self._old = program.instructions
-        self._source = program
-        self._wides, self._home = widening.wides, widening.home
-        self._program = Program()
-        self._position: dict[tuple[bool, int], int] = {}
-        self._made: dict[Instruction, int] = {}
-
-    def run(self) -> Program:
-        """Return the program."""
-        old, new = self._source, self._program
-        kept = [*old.outputs, *old.guards, *old.regular, *old.checked]
-        for i, instruction in enumerate(self._old):
-            if i in self._home:
-                self._require((True, self._home[i][0]))
-            elif instruction.kind not in (EXTRACT, SHUFFLE, SPLAT, CONSTANT):
-                self._require((False, i))
-        for i in kept:
-            self._require((False, i))
-        new.outputs, new.guards, new.regular, new.checked = (
-            [self._position[False, i] for i in positions]
-            for positions in (old.outputs, old.guards, old.regular, old.checked)
-        )
-        return new
-
-    def _emit(self, instruction: Instruction) -> int:
-        position = self._made.get(instruction)
-        if position is None:
-            position = self._made[instruction] = len(self._program.instructions)
-            self._program.instructions.append(instruction)
-        return position
-
-    def _require(self, root: tuple[bool, int]) -> None:
-        """Emit a value after everything it needs; iterative, since programs are deep."""
-        stack = [root]
-        while stack:
-            value = stack[-1]
-            if value in self._position:
-                stack.pop()
-                continue
-            missing = [need for need in self._needs(value) if need not in self._position]
-            if missing:
-                stack += reversed(missing)
-                continue
-            stack.pop()
-            wide, index = value
-            self._position[value] = self._combined(index) if wide else self._single(index)
-
-    def _needs(self, value: tuple[bool, int]) -> list[tuple[bool, int]]:
-        wide, index = value
-        if wide:
-            found = self._wides[index]
-            if found.kind != _COLLECT:
-                return [(True, source) for source in found.sources]
-            return [
-                self._owner(*self._origin(m, lane))
-                for m in found.members
-                if m is not None
-                for lane in range(found.width)
-            ]
-        if index in self._home:
-            return [(True, self._home[index][0])]
-        instruction = self._old[index]
-        if instruction.kind in (EXTRACT, SHUFFLE, SPLAT):
-            return [self._owner(*self._origin(index, lane)) for lane in range(instruction.width)]
-        return [(False, operand) for operand in instruction.operands]
-
-    def _origin(self, index: int, lane: int) -> tuple[int, int]:
-        """Return the instruction, and its lane, that a lane is a copy of."""
-        while True:
-            instruction = self._old[index]
-            if instruction.kind == SPLAT:
-                index, lane = instruction.operands[0], 0
-            elif instruction.kind in (EXTRACT, SHUFFLE):
-                index, lane = instruction.operands[0], _at(instruction.lanes, lane)
-            else:
-                return index, lane
-
-    def _owner(self, index: int, lane: int) -> tuple[bool, int]:
-        home = self._home.get(index)
-        return (False, index) if home is None else (True, home[0])
-
-    def _place(self, index: int, lane: int) -> tuple[int, int]:
-        """Return the position in the new program, and the lane there, of a lane."""
-        index, lane = self._origin(index, lane)
-        home = self._home.get(index)
-        if home is None:
-            return self._position[False, index], lane
-        return self._position[True, home[0]], self._wides[home[0]].lane(home[1], lane)
-
-    def _single(self, index: int) -> int:
-        instruction = self._old[index]
-        if index in self._home or instruction.kind in (EXTRACT, SHUFFLE, SPLAT):
-            return self._collected([self._place(index, lane) for lane in range(instruction.width)])
-        operands = tuple(self._position[False, operand] for operand in instruction.operands)
-        return self._emit(replace(instruction, operands=operands))
-
-    def _combined(self, index: int) -> int:
-        wide = self._wides[index]
-        if wide.kind == _COLLECT:
-            lanes: list[Lane] = [None] * wide.lanes
-            for slot, m in enumerate(wide.members):
-                if m is not None:
-                    for lane in range(wide.width):
-                        lanes[wide.lane(slot, lane)] = self._place(m, lane)
-            return self._collected(lanes)
-        sources = tuple(self._position[True, source] for source in wide.sources)
-        return self._emit(Instruction(wide.kind, wide.lanes, sources, lanes=wide.mask))
-
-    def _collected(self, lanes: Sequence[Lane]) -> int:
-        """Emit a vector, or a scalar, of lanes of what is there already."""
-        width, instructions = len(lanes), self._program.instructions
-        known = [lane for lane in lanes if lane is not None]
-        sources = list(dict.fromkeys(source for source, _ in known))
-        if all(instructions[source].kind == CONSTANT for source in sources):
-            values = tuple(
-                0.0 if lane is None else _value(instructions[lane[0]], lane[1]) for lane in lanes
-            )
-            return self._emit(Instruction(CONSTANT, width, constant=values))
-        if width == 1:
-            source, lane = known[0]
-            if instructions[source].width == 1:
-                return source
-            return self._emit(Instruction(EXTRACT, 1, (source,), lanes=(lane,)))
-        if len(sources) == 1:
-            source = sources[0]
-            if instructions[source].width == 1:
-                return self._emit(Instruction(SPLAT, width, (source,)))
-            if instructions[source].width == width and all(
-                lane is None or lane[1] == k for k, lane in enumerate(lanes)
-            ):
-                return source
-            return self._emit(Instruction(SHUFFLE, width, (source,), lanes=_filled(lanes)))
-        scalars = [source for source in sources if instructions[source].width == 1]
-        if len(scalars) > 1 or (scalars and len(scalars) == len(sources)):
-            # Scalars first, in the lanes where they are wanted.
-            rest = [lane if lane is not None and lane[0] in scalars else None for lane in lanes]
-            gathered = self._gathered(rest)
-            if len(scalars) == len(sources):
-                return gathered
-            lanes = [
-                (gathered, k) if rest[k] is not None else lane for k, lane in enumerate(lanes)
-            ]
-            return self._collected(lanes)
-        joined = sources[:2]
-        if len(sources) > 2:
-            part = self._collected(
-                [lane if lane is not None and lane[0] in joined else None for lane in lanes]
-            )
-            return self._collected(
-                [
-                    (part, k) if lane is not None and lane[0] in joined else lane
-                    for k, lane in enumerate(lanes)
-                ]
-            )
-        first, second = sources
-        offset = instructions[first].width
-        where = tuple(
-            -1 if lane is None else lane[1] + (offset if lane[0] == second else 0)
-            for lane in lanes
-        )
-        return self._emit(Instruction(JOIN, width, (first, second), lanes=where))
-
-    def _gathered(self, lanes: Sequence[Lane]) -> int:
-        """Emit a vector of scalars."""
-        anything = next(lane[0] for lane in lanes if lane is not None)
-        scalars = tuple(anything if lane is None else lane[0] for lane in lanes)
-        return self._emit(Instruction(GATHER, len(lanes), scalars))
-
-
-def _value(constant: Instruction, lane: int) -> float:
-    return constant.constant[min(lane, len(constant.constant) - 1)]
-
-
-def _filled(lanes: Sequence[Lane]) -> tuple[int, ...]:
-    """Return lane numbers, -1 where any will do."""
-    return tuple(-1 if lane is None else lane[1] for lane in lanes)
