@@ -243,7 +243,13 @@ def _articulated_joints(
     tree: Tree, x: Inputs
 ) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
     H = [SpatialInertia.of(link) for link in tree.links]
+    # What arrives is summed before a link's own inertia is added: of limbs that are alike, all
+    # then end alike.
+    arrived: dict[int, SpatialInertia] = {}
     for joint in reversed(tree.joints):
+        for i in (joint,) if isinstance(joint, int) else joint.links:
+            if i in arrived:
+                H[i] = _sum(arrived.pop(i), H[i])
         if isinstance(joint, int):
             link = tree.links[joint]
             if link.motion == "free":
@@ -258,7 +264,8 @@ def _articulated_joints(
             yield several
             moved = several.inertia_to_parent()
         if link.parent != WORLD:
-            H[link.parent] = _sum(H[link.parent], moved)
+            before = arrived.get(link.parent)
+            arrived[link.parent] = moved if before is None else _sum(before, moved)
 
 
 def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:

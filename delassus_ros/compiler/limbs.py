@@ -1,4 +1,4 @@
-"""Which parts of a problem are alike: limbs of the same build, and the entries of G they give.
+"""Which parts of a problem are alike: limbs of the same build, entries of G, rows of G.
 
 This only proposes; the lane pass checks on the graph that expressions really have one shape.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from delassus_ros.model.robot import WORLD
@@ -68,14 +69,31 @@ def limb_groups(problem: Problem) -> list[LimbGroup]:
                         for k in members[i]
                         for offset in range(robot.joints[k].kind.nq)
                     )
-                    | {position for k in members[i] for c in contacts[k]
-                       for position in placements[c]}
+                    | {
+                        position
+                        for k in members[i]
+                        for c in contacts[k]
+                        for position in placements[c]
+                    }
                     for i in disjoint
                 ),
                 tuple(tuple(c for k in members[i] for c in contacts[k]) for i in disjoint),
             )
         )
     return sorted(groups, key=lambda group: -len(group.inputs))
+
+
+def outer_limbs(groups: list[LimbGroup]) -> list[list[int]]:
+    """Return groups of limbs none of which is inside another, each as a bit set of its inputs."""
+    taken = 0
+    found = []
+    for group in sorted(groups, key=lambda group: -max(map(len, group.inputs))):
+        masks = [sum(1 << position for position in inputs) for inputs in group.inputs]
+        free = [mask for mask in masks if not mask & taken]
+        if len(free) > 1:
+            found.append(free)
+            taken |= sum(free)
+    return found
 
 
 def _placements(problem: Problem) -> list[list[int]]:
@@ -139,3 +157,23 @@ def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list
                             [start + (offsets[i] + r) * m + offsets[k] + s for i, k in contacts]
                         )
     return proposals
+
+
+def matrix_rows(problem: Problem) -> list[list[int]]:
+    """Return the rows of the blocks of G between two contacts, as positions in the output block.
+
+    Entries before the diagonal, which are those behind it, are -1.
+    """
+    offsets = problem.contacts.row_offsets
+    found: list[list[int]] = []
+    start = 0
+    for port in problem.outputs:
+        if port.name == "G":
+            m = port.shape[0]
+            for row in range(m):
+                for first, end in pairwise(offsets):
+                    if end > row:
+                        entries = range(first, end)
+                        found.append([start + row * m + c if c >= row else -1 for c in entries])
+        start += port.size
+    return found

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
 from delassus_ros.compiler.lanes import Lanes, find_lanes
-from delassus_ros.compiler.limbs import alike_outputs, limb_groups
+from delassus_ros.compiler.limbs import (
+    LimbGroup,
+    alike_outputs,
+    limb_groups,
+    matrix_rows,
+    outer_limbs,
+)
 from delassus_ros.compiler.outline import Table, table_of
 from delassus_ros.compiler.program import (
     ANGLES,
@@ -22,18 +28,19 @@ from delassus_ros.compiler.program import (
     padded,
 )
 from delassus_ros.compiler.trace import Trace
+from delassus_ros.compiler.widen import widened
 from delassus_ros.problem import Problem
 
 BLOCK = 8
 """Most angles whose sines and cosines are computed in one vector."""
 
 _FREE = {INPUT, CONSTANT, "neg"}
-_WORTH = 0.9
-"""Lanes are used if they need at most this share of the scalar program's instructions."""
+_WORTH = 0.95
+"""Vectors are used if they need at most this share of the instructions without them."""
 
 
 def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program | Table:
-    """Return the program for one configuration, with limb lanes where they pay.
+    """Return the program for one configuration, with limb lanes and wide rows where they pay.
 
     Parameters
     ----------
@@ -42,13 +49,11 @@ def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program | 
     if trace.graph.routines:
         return table_of(trace, checked, BLOCK)
     groups = limb_groups(problem)
-    if groups:
-        _, early = _early_angles(trace)
-        lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
-        packed = _Scheduler(trace, lanes, checked).run()
-        if _cost(packed) <= _WORTH * _scalar_cost(trace):
-            return packed
-    return scalar_program(trace, checked)
+    program = _limbs_packed(problem, trace, checked, groups) if groups else None
+    if program is None:
+        program = scalar_program(trace, checked)
+    wide = widened(program, matrix_rows(problem), outer_limbs(groups))
+    return wide if _cost(wide) <= _WORTH * _cost(program) else program
 
 
 def batch_program(trace: Trace, checked: list[int]) -> Program | Table:
@@ -56,6 +61,16 @@ def batch_program(trace: Trace, checked: list[int]) -> Program | Table:
     if trace.graph.routines:
         return table_of(trace, checked, 1)
     return scalar_program(trace, checked, block=1)
+
+
+def _limbs_packed(
+    problem: Problem, trace: Trace, checked: list[int], groups: list[LimbGroup]
+) -> Program | None:
+    """Return the program with limb lanes, or None if they do not pay."""
+    _, early = _early_angles(trace)
+    lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
+    packed = _Scheduler(trace, lanes, checked).run()
+    return packed if _cost(packed) <= _WORTH * _scalar_cost(trace) else None
 
 
 def scalar_program(trace: Trace, checked: list[int], block: int = BLOCK) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import sincos
@@ -27,6 +27,7 @@ from delassus_ros.compiler.program import (
     EXTRACT,
     FLIP,
     GATHER,
+    JOIN,
     LOAD,
     SHUFFLE,
     SINES,
@@ -81,6 +82,7 @@ class KernelWriter:
             GATHER: self._gather,
             EXTRACT: self._extract,
             SHUFFLE: self._shuffle,
+            JOIN: self._join,
             FLIP: self._flip,
             ANGLES: self._angles,
             SINES: lambda i, _: self._turned[i.lanes[0]][0],
@@ -189,10 +191,37 @@ class KernelWriter:
 
     def _shuffle(self, instruction: Instruction, arguments: list[str]) -> str:
         source = vector_type(self._program.instructions[instruction.operands[0]].width)
-        lanes = ", ".join(f"i32 {k}" for k in _filled(instruction.lanes, instruction.width))
         return self._w.let(
             f"shufflevector {source} {arguments[0]}, {source} undef, "
-            f"{vector_type(instruction.width, 'i32')} <{lanes}>"
+            f"{vector_type(instruction.width, 'i32')} "
+            f"{_lane_numbers(_filled(instruction.lanes, instruction.width))}"
+        )
+
+    def _join(self, instruction: Instruction, arguments: list[str]) -> str:
+        widths = [self._program.instructions[k].width for k in instruction.operands]
+        common = max(widths)
+        first, second = (
+            self._extended(name, width, common)
+            for name, width in zip(arguments, widths, strict=True)
+        )
+        shift = common - widths[0]
+        lanes = [k + shift if k >= widths[0] else k for k in instruction.lanes]
+        v = vector_type(common)
+        return self._w.let(
+            f"shufflevector {v} {first}, {v} {second}, "
+            f"{vector_type(instruction.width, 'i32')} {_lane_numbers(lanes)}"
+        )
+
+    def _extended(self, name: str, width: int, wanted: int) -> str:
+        """Return a vector with undefined lanes behind those of `name`."""
+        if width == wanted:
+            return name
+        v = vector_type(width if width > 1 else wanted)
+        if width == 1:
+            return self._w.let(f"insertelement {v} undef, double {name}, i32 0")
+        lanes = _lane_numbers([k if k < width else -1 for k in range(wanted)])
+        return self._w.let(
+            f"shufflevector {v} {name}, {v} undef, {vector_type(wanted, 'i32')} {lanes}"
         )
 
     def _flip(self, instruction: Instruction, arguments: list[str]) -> str:
@@ -264,6 +293,12 @@ class KernelWriter:
 def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
     """Return `values` with the last one repeated up to `width`."""
     return values + values[-1:] * (width - len(values))
+
+
+def _lane_numbers(lanes: Sequence[int]) -> str:
+    """Return the mask of a shufflevector; -1 is any lane."""
+    return "<" + ", ".join(f"i32 {k}" if k >= 0 else "i32 undef" for k in lanes) + ">"
+
 
 
 def part_functions(parts: list[Part], name: str, configurations: int = 1) -> list[str]:

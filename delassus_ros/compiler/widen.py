@@ -1,0 +1,309 @@
+"""The widening pass: instructions for corresponding rows of a matrix become one wide instruction.
+
+The rows of a contact go through the same recursion, so whatever is done to one of them is done
+to the next, as is done to the columns of G. From the entries of a row of G this pass walks down
+the program and combines instructions, each already a vector where limbs are alike, into
+instructions over several rows (superword-level parallelism with known seeds). Unlike limbs, rows
+differ where they begin, in zeros of their own: corresponding instructions need not be alike in
+all that they depend on, only be as far from the results. Combining never changes a rounding:
+each lane computes what its instruction computes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from delassus_ros.compiler.graph import ADD, CONSTANT, INPUT, MUL, SUB
+from delassus_ros.compiler.program import (
+    ANGLES,
+    COSINES,
+    EXTRACT,
+    FLIP,
+    SHUFFLE,
+    SINES,
+    Program,
+    padded,
+)
+from delassus_ros.compiler.rebuild import COLLECT, Members, Rebuilder, Wide, at
+
+WIDEST = 8
+_COMBINED = {ADD, SUB, MUL, FLIP}
+_NEAR = 2
+"""Operands correspond if what they depend on is alike down to this depth."""
+_CHAIN = 3
+"""Sums of sums up to this depth are looked at for what limbs add to them."""
+
+
+class Widening:
+    """What becomes one in a program.
+
+    Attributes
+    ----------
+    wides : all wide values.
+    home : per instruction that became part of a wide one, that and its slot.
+    """
+
+    def __init__(self, program: Program, limbs: Sequence[int]) -> None:
+        self.wides: list[Wide] = []
+        self.home: dict[int, tuple[int, int]] = {}
+        self._instructions = program.instructions
+        self._owner = _owners(program, limbs)
+        self._height = _heights(program, self._owner)
+        self._shape = _shapes(program, self._height)
+        self._memo: dict[Members, int] = {}
+        self._open: list[int] = []
+
+    def meeting(self, limbs: Sequence[int]) -> list[Members]:
+        """Return instructions, one of each limb, whose sum is formed outside of them."""
+        found: list[Members] = []
+        for i in range(len(self._instructions)):
+            terms = self._terms(i, min(len(limbs) - 1, _CHAIN))
+            of = {self._owner[term]: term for term in terms}
+            if len(of) == len(terms) and of.keys() == set(limbs):
+                found.append(tuple(of[limb] for limb in limbs))
+        return found
+
+    def _terms(self, i: int, levels: int) -> list[int]:
+        """Return what limbs add to a sum of sums; nothing below `levels` of them."""
+        instruction = self._instructions[i]
+        if self._owner[i] >= 0:
+            return [i]
+        if not levels or instruction.kind not in (ADD, SUB):
+            return []
+        return [term for o in instruction.operands for term in self._terms(o, levels - 1)]
+
+    def leaving(self, limbs: Sequence[int]) -> list[Members]:
+        """Return corresponding instructions that are used outside of the limbs they belong to."""
+        found: dict[int, list[dict[int, None]]] = defaultdict(lambda: [{} for _ in limbs])
+        for i, instruction in enumerate(self._instructions):
+            for operand in instruction.operands:
+                limb = self._owner[operand]
+                if limb in limbs and self._owner[i] != limb:
+                    found[self._shape[operand]][limbs.index(limb)][operand] = None
+        return [
+            members
+            for per_limb in found.values()
+            if len({len(some) for some in per_limb}) == 1
+            for members in zip(*per_limb, strict=True)
+        ]
+
+    def combine(self, members: Members) -> None:
+        """Combine instructions and, below them, all that corresponds."""
+        self._reference(members)
+        while self._open:
+            self._fill(self._open.pop())
+
+    def _reference(self, members: Members) -> int:
+        index = self._memo.get(members)
+        if index is None:
+            index = self._memo[members] = self._new(members)
+        return index
+
+    def _add(self, wide: Wide) -> int:
+        self.wides.append(wide)
+        return len(self.wides) - 1
+
+    def _new(self, members: Members) -> int:
+        found = [m for m in members if m is not None]
+        first = self._instructions[found[0]]
+        homes = [None if m is None else self.home.get(m) for m in members]
+        places = {home[0] for home in homes if home is not None}
+        if len(places) == 1 and all(
+            m is None or (home is not None and home[1] == slot)
+            for slot, (m, home) in enumerate(zip(members, homes, strict=True))
+        ):
+            whole = places.pop()
+            if padded(len(self.wides[whole].members)) == padded(len(members)):
+                return whole
+        combined = (
+            not places
+            and len(set(found)) == len(found) > 1
+            and first.kind in _COMBINED
+            and all(self._alike(found[0], m) for m in found)
+        )
+        if not combined:
+            return self._add(Wide(COLLECT, members, first.width))
+        kinds = {self._instructions[m].kind for m in found}
+        index = self._add(Wide(min(kinds), members, first.width))
+        for slot, m in enumerate(members):
+            if m is not None:
+                self.home[m] = index, slot
+        self._open.append(index)
+        return index
+
+    def _alike(self, a: int, b: int) -> bool:
+        one, other = self._instructions[a], self._instructions[b]
+        return (
+            {one.kind, other.kind} in ({one.kind}, {ADD, SUB})
+            and one.width == other.width
+            and self._height[a] == self._height[b]
+        )
+
+    def _fill(self, index: int) -> None:
+        """Find the operands of a wide value."""
+        wide = self.wides[index]
+        kinds = [None if m is None else self._instructions[m].kind for m in wide.members]
+        operands = [
+            None if m is None else list(self._instructions[m].operands) for m in wide.members
+        ]
+        if wide.kind == FLIP:
+            wide.mask = tuple(
+                flipped
+                for lane in range(wide.width)
+                for flipped in _padded_to_power(
+                    [
+                        0 if m is None else at(self._instructions[m].lanes, lane)
+                        for m in wide.members
+                    ]
+                )
+            )
+        else:
+            self._orient(kinds, operands)
+        count = len(self._instructions[next(m for m in wide.members if m is not None)].operands)
+        sources = [
+            self._reference(tuple(None if o is None else o[k] for o in operands))
+            for k in range(count)
+        ]
+        if ADD in kinds and SUB in kinds:
+            # a − b in some lanes: add, with the sign of b changed there.
+            mask = _padded_to_power([int(kind == SUB) for kind in kinds]) * wide.width
+            sources[1] = self._add(
+                Wide(FLIP, wide.members, wide.width, (sources[1],), tuple(mask))
+            )
+        wide.sources = tuple(sources)
+
+    def _orient(self, kinds: list[str | None], operands: list[list[int] | None]) -> None:
+        """Swap operands of commutative instructions so that corresponding ones stand together."""
+        pairs = [
+            (kind, pair) for kind, pair in zip(kinds, operands, strict=True) if pair is not None
+        ]
+        _, wanted = next((pair for pair in pairs if pair[0] == SUB), pairs[0])
+        if pairs[0][0] != SUB and len(pairs) > 1 and pairs[0][1] is wanted:
+            # One operand in common with the next tells which it is.
+            common = set(wanted) & set(pairs[1][1])
+            if len(common) == 1 and wanted[0] not in common:
+                wanted.reverse()
+        shapes = [self._shape[o] for o in wanted]
+        for kind, pair in pairs:
+            if kind == SUB or pair is wanted:
+                continue
+            if pair[0] == wanted[0] or pair[1] == wanted[1]:
+                continue
+            swapped = [self._shape[o] for o in pair] == shapes[::-1] != shapes
+            if pair[0] == wanted[1] or pair[1] == wanted[0] or swapped:
+                pair.reverse()
+
+
+def _padded_to_power(values: list[int]) -> list[int]:
+    return values + [0] * (padded(len(values)) - len(values))
+
+
+def _owners(program: Program, limbs: Sequence[int]) -> list[int]:
+    """Return per instruction the limb that it belongs to, or -1."""
+    instructions = program.instructions
+    support: list[int] = []
+    owners = []
+    turned: list[list[int]] = []
+    for instruction in instructions:
+        bits = 0
+        if instruction.kind == INPUT:
+            bits = 1 << instruction.lanes[0]
+        elif instruction.kind == ANGLES:
+            angles = iter(instruction.operands)
+            turned = [[support[next(angles)] for _ in range(n)] for n in instruction.lanes]
+        elif instruction.kind in (EXTRACT, SHUFFLE) and instructions[
+            instruction.operands[0]
+        ].kind in (SINES, COSINES):
+            # Sines of several limbs stand side by side: what counts is which ones are taken.
+            block = turned[instructions[instruction.operands[0]].lanes[0]]
+            for lane in instruction.lanes:
+                bits |= block[lane]
+        else:
+            for operand in instruction.operands:
+                bits |= support[operand]
+        found = [k for k, mask in enumerate(limbs) if bits and not bits & ~mask]
+        owners.append(found[0] if found else -1)
+        support.append(bits)
+    return owners
+
+
+def _heights(program: Program, owner: list[int]) -> list[tuple[bool, int]]:
+    """Return per instruction how many instructions follow it on the longest way to a result.
+
+    Within a limb, the way ends where it leaves the limb: a limb comes before what is outside.
+    Instructions of one height do not depend on each other, and combined ones of one height each
+    cannot form a cycle.
+    """
+    height = [0] * len(program.instructions)
+    for i in reversed(range(len(height))):
+        for operand in program.instructions[i].operands:
+            if owner[operand] == owner[i] or owner[operand] < 0:
+                height[operand] = max(height[operand], height[i] + 1)
+    return [(limb >= 0, k) for limb, k in zip(owner, height, strict=True)]
+
+
+def _shapes(program: Program, height: list[tuple[bool, int]]) -> list[int]:
+    """Return per instruction a number for its shape and that of the operands near it."""
+    numbers: dict[object, int] = {}
+    shape = []
+    for i, instruction in enumerate(program.instructions):
+        kind = ADD if instruction.kind == SUB else instruction.kind
+        key: object = kind, instruction.width, None if kind == CONSTANT else height[i]
+        shape.append(numbers.setdefault(key, len(numbers)))
+    for _ in range(_NEAR):
+        deeper = []
+        for i, instruction in enumerate(program.instructions):
+            below = [shape[o] for o in instruction.operands]
+            key = (shape[i], *(sorted(below) if instruction.kind in (ADD, SUB, MUL) else below))
+            deeper.append(numbers.setdefault(key, len(numbers)))
+        shape = deeper
+    return shape
+
+
+def widened(
+    program: Program, seeds: list[list[int]], limbs: Sequence[Sequence[int]] = ()
+) -> Program:
+    """Return a program with instructions over several rows, and over limbs that are nearly alike.
+
+    Parameters
+    ----------
+    seeds : lists of positions in the output block, each of one row of a matrix.
+    limbs : groups of limbs, each the inputs it depends on as a bit set. Of those that are not
+        vectors yet, since they differ towards their ends, the rest is combined too.
+    """
+    widening = Widening(program, [mask for group in limbs for mask in group])
+    start = 0
+    for group in limbs:
+        here = range(start, start + len(group))
+        for members in [*widening.meeting(here), *widening.leaving(here)]:
+            widening.combine(members)
+        start += len(group)
+    for positions in seeds:
+        for members in _chunks(program, positions):
+            widening.combine(members)
+    return Rebuilder(program, widening.wides, widening.home).run() if widening.home else program
+
+
+def _chunks(program: Program, positions: list[int]) -> list[Members]:
+    """Return the instructions behind part of a row of a symmetric matrix, in chunks.
+
+    Chunks begin at the same columns in all rows. Positions before the diagonal are -1.
+    """
+    sources = [None if p < 0 else _source(program, program.outputs[p]) for p in positions]
+    widths = [None if s is None else program.instructions[s].width for s in sources]
+    width = next((w for w in widths if w is not None), WIDEST)
+    size = WIDEST // width
+    chunks = []
+    for start in range(0, len(sources) if size > 1 else 0, size):
+        members: list[int | None] = []
+        for source, w in zip(sources[start : start + size], widths[start:], strict=False):
+            members.append(source if w == width and source not in members else None)
+        if sum(m is not None for m in members) > 1:
+            chunks.append(tuple(members))
+    return chunks
+
+
+def _source(program: Program, position: int) -> int:
+    instruction = program.instructions[position]
+    return instruction.operands[0] if instruction.kind == EXTRACT else position

@@ -1,0 +1,186 @@
+"""Wide rows: corresponding rows are combined, and no lane computes anything else than before."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.compiler.limbs import limb_groups, matrix_rows, outer_limbs
+from delassus_ros.compiler.program import Instruction, Program
+from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.widen import widened
+from delassus_ros.testing import random_problem
+from delassus_ros.testing.conformance import relative_error, textbook
+
+TRACED = [
+    name
+    for name in algorithms.names()
+    if isinstance(algorithms.get(name), algorithms.TracedAlgorithm)
+]
+
+
+def run(program: Program, inputs: np.ndarray) -> np.ndarray:
+    """Return the outputs of a program, one operation at a time."""
+    values: list[np.ndarray] = []
+    turned: list[tuple[np.ndarray, np.ndarray]] = []
+    for instruction in program.instructions:
+        if instruction.kind == "angles":
+            angles = iter(instruction.operands)
+            for size in instruction.lanes:
+                block = [float(values[next(angles)][0]) for _ in range(size)]
+                turned.append(
+                    (
+                        np.array([math.sin(a) for a in block]),
+                        np.array([math.cos(a) for a in block]),
+                    )
+                )
+        values.append(result(instruction, values, turned, inputs))
+    return np.array([values[k][0] for k in program.outputs])
+
+
+def result(
+    instruction: Instruction,
+    values: list[np.ndarray],
+    turned: list[tuple[np.ndarray, np.ndarray]],
+    inputs: np.ndarray,
+) -> np.ndarray:
+    arguments = [values[k] for k in instruction.operands]
+    kind, lanes, width = instruction.kind, list(instruction.lanes), instruction.width
+    if kind in ("sines", "cosines"):
+        return filled(turned[lanes[0]][kind == "cosines"], width)
+    simple = {
+        "input": lambda: inputs[lanes],
+        "constant": lambda: filled(np.array(instruction.constant), width),
+        "angles": lambda: np.empty(0),
+        "neg": lambda: -arguments[0],
+        "add": lambda: arguments[0] + arguments[1],
+        "sub": lambda: arguments[0] - arguments[1],
+        "mul": lambda: arguments[0] * arguments[1],
+        "div": lambda: arguments[0] / arguments[1],
+        "sqrt": lambda: np.sqrt(arguments[0]),
+        "sin": lambda: np.sin(arguments[0]),
+        "cos": lambda: np.cos(arguments[0]),
+        "splat": lambda: np.full(width, arguments[0][0]),
+        "gather": lambda: filled(np.concatenate(arguments), width),
+        "extract": lambda: arguments[0][lanes],
+        "shuffle": lambda: taken(arguments[0], lanes, width),
+        "join": lambda: taken(np.concatenate(arguments), lanes, width),
+        "flip": lambda: np.where(filled(np.array(lanes), width) == 1, -arguments[0], arguments[0]),
+    }
+    value = simple[kind]()
+    assert kind == "angles" or value.shape == (width,), instruction
+    return value
+
+
+def filled(values: np.ndarray, width: int) -> np.ndarray:
+    return np.concatenate([values, np.repeat(values[-1:], width - len(values))])
+
+
+def taken(values: np.ndarray, lanes: list[int], width: int) -> np.ndarray:
+    """Return those lanes; where any value will do, one that would be noticed."""
+    found = [math.nan if k < 0 else values[k] for k in lanes]
+    return filled(np.array(found), width)
+
+
+def unchanged(problem: Problem, program: Program) -> Program:
+    """Return the widened program after a comparison, to the last bit, with the one before."""
+    wide = widened(program, matrix_rows(problem), outer_limbs(limb_groups(problem)))
+    inputs = np.random.default_rng(4).uniform(-2, 2, sum(port.size for port in problem.inputs))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(run(wide, inputs), run(program, inputs))
+    return wide
+
+
+def computing(program: Program) -> int:
+    return sum(i.kind in ("add", "sub", "mul", "div") for i in program.instructions)
+
+
+@pytest.mark.parametrize("name", TRACED)
+@pytest.mark.parametrize("seed", range(4))
+def test_each_lane_computes_what_its_instruction_computed(seed, name):
+    problem = random_problem(seed, largest=10)
+    if algorithms.get(name).supports(problem):
+        pytest.skip(f"{name} does not solve this one")
+    unchanged(problem, scalar_program(trace(problem, algorithms.get(name)), []))
+
+
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_moving_contacts(seed):
+    problem = random_problem(seed, largest=8, moving=True)
+    unchanged(problem, scalar_program(trace(problem, algorithms.get("pv_osimr")), []))
+
+
+def legs(limbs: int) -> Problem:
+    """Our quadruped on some of its feet, all six directions of each held."""
+    robot = Robot.from_urdf(robots.quadruped())
+    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")[:limbs]
+    return Problem(robot, [Contact(foot, foot, "surface") for foot in feet])
+
+
+@pytest.mark.parametrize(("limbs", "share"), [(1, 0.87), (2, 0.70), (3, 0.60)])
+def test_rows_of_a_surface_are_combined(limbs, share):
+    problem = legs(limbs)
+    before = scalar_program(trace(problem, algorithms.get("pv_osimr")), [])
+    wide = unchanged(problem, before)
+    # The leg's own part has no rows to combine: it weighs most where there is one leg.
+    assert computing(wide) < share * computing(before)
+
+
+def test_rows_of_alike_limbs_are_combined_on_top():
+    problem = legs(2)
+    traced = trace(problem, algorithms.get("pv_osimr"))
+    program = program_of(problem, traced, [])
+    widths = [i.width for i in program.instructions if i.kind == "mul"]
+    assert widths.count(8) > 50
+    assert computing(program) < 0.45 * computing(scalar_program(traced, []))
+
+
+@pytest.mark.parametrize("limbs", [1, 2, 4])
+def test_compiled_kernels_agree_with_the_definition(limbs):
+    problem = legs(limbs)
+    q = np.random.default_rng(limbs).uniform(-2, 2, problem.robot.nq)
+    found = DelassusSolver(problem, "pv_osimr", cache=False).solve(q).matrix
+    assert relative_error(problem, found, textbook(problem, {"q": q})) < 1e-11
+
+
+def test_operands_come_first():
+    problem = legs(2)
+    program = program_of(problem, trace(problem, algorithms.get("auto")), [])
+    for k, instruction in enumerate(program.instructions):
+        assert all(operand < k for operand in instruction.operands)
+
+
+def test_rows_of_a_matrix_cover_the_upper_triangle_once():
+    problem = legs(2)
+    m = problem.contacts.rows
+    found = [p for row in matrix_rows(problem) for p in row if p >= 0]
+    assert sorted(found) == [r * m + c for r in range(m) for c in range(r, m)]
+    offsets = problem.contacts.row_offsets
+    lengths = {b - a for a, b in pairwise(offsets)}
+    assert {len(row) for row in matrix_rows(problem)} == lengths
+
+
+def test_limbs_that_differ_at_their_ends_are_combined():
+    robot = Robot.from_urdf(robots.quadruped())
+    # Feet at different places: one lower leg has a zero more than the other.
+    feet = [
+        Contact("LF", "LF_FOOT", "surface"),
+        Contact("RF", "RF_FOOT", "surface", Transform(np.eye(3), np.array([0.0, 0.1, 0.2]))),
+    ]
+    problem = Problem(robot, feet)
+    before = scalar_program(trace(problem, algorithms.get("pv_osimr")), [])
+    rows_only = widened(before, matrix_rows(problem))
+    assert computing(unchanged(problem, before)) < 0.9 * computing(rows_only)
+
+
+def test_outer_limbs_share_no_inputs():
+    problem = legs(4)
+    (group,) = outer_limbs(limb_groups(problem))
+    assert len(group) == 4
+    assert sum(group) == group[0] | group[1] | group[2] | group[3]
