@@ -118,12 +118,13 @@ class _Leaves:
         kind: Any = type(value)
         key = self.key
         if kind is Symbol:
-            key.append(self.scalars.setdefault(value.index, len(self.scalars)))
+            # Zeros and ones stand for themselves, so numbers of operands begin at ±2.
+            key.append(2 + self.scalars.setdefault(value.index, len(self.scalars)))
         elif isinstance(value, float):
             if value in (0.0, 1.0, -1.0):
                 key.append(float(value))
             else:
-                key.append(~self.constants.setdefault(value, len(self.constants)))
+                key.append(-2 - self.constants.setdefault(value, len(self.constants)))
         elif kind is list:
             key.append(("list", len(value)))
             for entry in value:
@@ -137,7 +138,7 @@ class _Leaves:
             for name in kind.__slots__:
                 self.add(getattr(value, name))
         else:
-            key.append(("static", value))
+            key.append((kind, value))
 
 
 def _mapped(value: Any, scalar: Callable[[Any], Any]) -> Any:
