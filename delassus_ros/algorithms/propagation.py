@@ -176,7 +176,7 @@ class FreeBody:
     def _factors(self) -> tuple[Matrix, Vector]:
         H = self._H.matrix()
         ordered = [[H[r][c] for c in self._order] for r in self._order]
-        return ldl(ordered, f"the inertia of free body {self._name!r}")
+        return _factorised(ordered, f"the inertia of free body {self._name!r}")
 
     def halves(self, K: Matrix) -> tuple[Matrix, Matrix]:
         """Return Z, Y with Z_i Y_jᵀ = K_i H⁻¹ K_jᵀ."""
@@ -203,6 +203,7 @@ def _halves(L: Matrix, D_inverse: Vector, K: Matrix) -> tuple[Matrix, Matrix]:
     return [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y], Y
 
 
+_factorised = step(ldl)
 _solution = step(ldl_solve)
 _sum = step(SpatialInertia.__add__)
 

@@ -124,9 +124,15 @@ def dot(u: Vector, v: Vector) -> Scalar:
     return total
 
 
+_FEW = 54
+"""Products up to which a product of matrices is no step: a call costs about as much."""
+
+
 def matmul(a: Matrix, b: Matrix) -> Matrix:
     """Return the product of two matrices."""
     columns = [list(column) for column in zip(*b, strict=True)]
+    if len(a) * len(b) * len(columns) <= _FEW:
+        return [[dot(row, column) for column in columns] for row in a]
     result: Matrix = []
     for rows in blocks(len(a)):
         parts = [_row_products(a[rows], columns[across]) for across in blocks(len(columns))]
@@ -155,7 +161,6 @@ def identity(n: int) -> Matrix:
     return [[float(i == j) for j in range(n)] for i in range(n)]
 
 
-@step
 def ldl(a: Matrix, what: str) -> tuple[Matrix, Vector]:
     """Factorise a symmetric positive definite matrix as L D Lᵀ.
 

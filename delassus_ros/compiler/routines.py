@@ -32,6 +32,7 @@ class Routine:
     scalars, constants : how many of each it takes.
     template : its result, with a :class:`_Place` for each scalar.
     guards : what the last outputs are guarded against, in their order.
+    texts : the texts among the arguments that it was traced with.
     """
 
     graph: Graph
@@ -40,6 +41,7 @@ class Routine:
     outputs: list[int] = field(default_factory=list)
     template: Any = None
     guards: list[Guard] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,10 @@ class Routines:
         call = graph.node(CALL, number, scalars, constants)
         first = len(routine.outputs) - len(routine.guards)
         for k, guard in enumerate(routine.guards, start=first):
-            index = graph.node(RESULT, call, k)
-            graph.guards.append(Guard(index, guard.what, call, guard.status))
+            index, what = graph.node(RESULT, call, k), guard.what
+            for first_text, text in zip(routine.texts, leaves.texts, strict=True):
+                what = what.replace(first_text, text)
+            graph.guards.append(Guard(index, what, call, guard.status))
 
         def scalar(place: object) -> Any:
             if not isinstance(place, _Place):
@@ -105,12 +109,14 @@ class _Leaves:
     ----------
     scalars : nodes of the symbols.
     constants : numbers other than 0 and ±1.
+    texts : names of what is computed; calls differ in them.
     key : the shape.
     """
 
     def __init__(self) -> None:
         self.scalars: dict[int, int] = {}
         self.constants: dict[float, int] = {}
+        self.texts: list[str] = []
         self.key: list[Hashable] = []
 
     def add(self, value: Any) -> None:
@@ -118,12 +124,16 @@ class _Leaves:
         kind: Any = type(value)
         key = self.key
         if kind is Symbol:
-            key.append(self.scalars.setdefault(value.index, len(self.scalars)))
+            # Zeros and ones stand for themselves, so numbers of operands begin at ±2.
+            key.append(2 + self.scalars.setdefault(value.index, len(self.scalars)))
         elif isinstance(value, float):
             if value in (0.0, 1.0, -1.0):
                 key.append(float(value))
             else:
-                key.append(~self.constants.setdefault(value, len(self.constants)))
+                key.append(-2 - self.constants.setdefault(value, len(self.constants)))
+        elif kind is str:
+            self.texts.append(value)
+            key.append(str)
         elif kind is list:
             key.append(("list", len(value)))
             for entry in value:
@@ -137,7 +147,7 @@ class _Leaves:
             for name in kind.__slots__:
                 self.add(getattr(value, name))
         else:
-            key.append(("static", value))
+            key.append((kind, value))
 
 
 def _mapped(value: Any, scalar: Callable[[Any], Any]) -> Any:
@@ -175,7 +185,7 @@ def _traced(
 
     with recorded(None):
         result = function(*_mapped(arguments, inner))
-    routine = Routine(graph, len(scalars), len(constants))
+    routine = Routine(graph, len(scalars), len(constants), texts=leaves.texts)
     numbers: dict[int, int] = {}
 
     def outer(value: Any) -> Any:

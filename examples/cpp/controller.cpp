@@ -29,13 +29,14 @@ int main(int argc, char **argv) {
 
   // All memory is there before the loop: the control loop allocates nothing.
   std::vector<double> in(QUADRUPED_IN_SIZE), out(QUADRUPED_OUT_SIZE), G(size * size);
+  std::vector<double> work(QUADRUPED_WORK_SIZE);  // none is needed for a robot of this size
   while (true) {
     for (auto &value : in) {
       std::string word;
       if (!(std::cin >> word)) return 0;
       value = std::strtod(word.c_str(), nullptr);
     }
-    const std::int32_t status = quadruped_kernel(in.data(), out.data(), nullptr);
+    const std::int32_t status = quadruped_kernel(in.data(), out.data(), work.data());
     if (status != QUADRUPED_OK) {
       std::fprintf(stderr, "the matrix cannot be computed: status %d\n", static_cast<int>(status));
       return 1;
