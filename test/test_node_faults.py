@@ -433,7 +433,15 @@ def make_cache(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("how", ["flipped", "truncated", "writable"])
+@pytest.mark.parametrize(
+    "how",
+    # Each builds a kernel twice; test_cache_trust.py has them all, without a node.
+    [
+        "flipped",
+        pytest.param("truncated", marks=pytest.mark.slow),
+        pytest.param("writable", marks=pytest.mark.slow),
+    ],
+)
 def test_a_cache_that_was_tampered_with(graph, start, urdf, robot, q, cache, how) -> None:
     """What is in it is not run; the kernel is built anew."""
     node = start()
