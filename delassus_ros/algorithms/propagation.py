@@ -55,8 +55,9 @@ class Propagator:
         self.i, self.links, self.parent, self.S = i, (i,), link.parent, link.freedom
         self._armature = link.armature
         self._HS = H.column(self.S)
-        D, self.D_inverse, self.HSD = _eliminated(self._HS, self.S, link.armature)
-        positive(D, f"the inertia seen by joint {link.name!r}")
+        self.D_inverse, self.HSD = _eliminated(
+            self._HS, self.S, link.armature, f"the inertia seen by joint {link.name!r}"
+        )
         self._transform = JointTransform(link, x)
 
     def inertia_to_parent(self, H: SpatialInertia) -> SpatialInertia:
@@ -95,11 +96,10 @@ class Propagator:
 
 
 @step
-def _eliminated(HS: Vector, S: int, armature: Scalar) -> tuple[Scalar, Scalar, Vector]:
-    """Return D_i, its inverse and H_i S_i D_i⁻¹."""
-    D = HS[S] + armature
-    D_inverse = 1.0 / D
-    return D, D_inverse, [h * D_inverse for h in HS]
+def _eliminated(HS: Vector, S: int, armature: Scalar, what: str) -> tuple[Scalar, Vector]:
+    """Return D_i⁻¹ and H_i S_i D_i⁻¹; D_i is `what`."""
+    D_inverse = 1.0 / positive(HS[S] + armature, what)
+    return D_inverse, [h * D_inverse for h in HS]
 
 
 @step

@@ -297,10 +297,7 @@ def _(x: Symbol, positive: object, otherwise: object) -> Symbol:
 
 @scalars.positive.register
 def _(x: Symbol, what: str) -> Symbol:
-    # The result of a call may be needed by nothing but its guard: the call is what matters.
-    node = x.graph.nodes[x.index]
-    owner = node[1] if node[0] == RESULT else x.index
-    x.graph.guards.append(Guard(x.index, what, owner))
+    x.graph.guards.append(Guard(x.index, what, x.index))
     return x
 
 

@@ -21,9 +21,9 @@ from delassus_ros.compiler.program import (
     Program,
 )
 
-LONGEST = 2000
+LONGEST = 3000
 """Instructions of a program that stays in one part."""
-_LENGTH = 1000
+_LENGTH = 1500
 """Instructions per part of a longer one."""
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import Inputs, TracedAlgorithm
-from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.generic import generic as generic_tree
 from delassus_ros.algorithms.generic import generic_constants
 from delassus_ros.algorithms.outputs import evaluate
@@ -147,8 +146,8 @@ def is_large(problem: Problem) -> bool:
 
     By what PV-OSIMr needs, whatever the algorithm, so that counts can be compared.
     """
-    tree = tree_of(problem)
-    return 350 * len(tree.links) + 6 * tree.rows**2 > _LARGE
+    rows = max((port.shape[0] for port in problem.outputs if port.name == "G"), default=0)
+    return 350 * len(problem.robot.joints) + 6 * rows**2 > _LARGE
 
 
 def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -> Trace:
