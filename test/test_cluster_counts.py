@@ -108,6 +108,10 @@ def test_not_more_than_the_sketch(robot: str) -> None:
     assert count(problem_of(robot), "c_pv_osimr") <= FLOORS[robot]
 
 
+def test_projection_needs_not_more_than_the_sketch() -> None:
+    assert count(problem_of("mini_cheetah_4ee"), "projection") <= 6610
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("links", [15, 18, 24])
 @pytest.mark.parametrize("shape", ["round", LOOSE])

@@ -44,6 +44,8 @@ _BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
 _FAR = 1.15
 """Algorithms estimated at this many times the best count are not counted."""
+_SMALL = 2_000
+"""Operations below which all are counted: estimates of small robots are rough."""
 _DEEPEST = 60
 """Nodes up to which spreading through all of them, a recursion, is considered."""
 
@@ -149,7 +151,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     wholes = [
         Route(name)
         for name in WHOLE
-        if sizes[name] < limit and (tree.is_ordinary or name != "kjr")
+        if (sizes[name] < limit or limit < _SMALL) and (tree.is_ordinary or name != "kjr")
     ]
     if is_large(problem):
         # Its neighbours are too many, and steps at the carriers are not shared.

@@ -45,7 +45,7 @@ class _Fresh:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.graph, self._count = Graph(), 0
+        self.graph, self._count = Graph(alone=True), 0
         self.inputs: dict[str, list[Scalar]] = {}
         for port in problem.inputs:
             self.inputs[port.name] = [self._next() for _ in range(port.size)]

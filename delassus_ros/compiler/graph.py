@@ -56,13 +56,15 @@ class Graph:
     ----------
     repeats : whether long expressions come twice and are to be shared: a multiple is then
         written as it was before, even where its opposite exists by now.
+    alone : whether it is of one step alone, to be compared with others for any constants: the
+        opposite of a multiple is then a multiple of its own.
     nodes : the nodes, operands before users.
     guards : values that must be positive for the result to be valid.
     routines : what its calls call, see :mod:`delassus_ros.compiler.routines`.
     """
 
-    def __init__(self, repeats: bool = False) -> None:
-        self.repeats = repeats
+    def __init__(self, repeats: bool = False, alone: bool = False) -> None:
+        self.repeats, self.alone = repeats, alone
         self.nodes: list[Node] = []
         self.guards: list[Guard] = []
         self.routines: list[Any] = []
@@ -162,13 +164,23 @@ class Symbol:
         node = graph.nodes[self.index]
         if node[0] == NEG:
             return Symbol(graph, node[1])
-        if node[0] == SUB:
+        if node[0] == SUB and (
+            graph.alone
+            or not any(map(self._is_multiple, node[1:]))
+            or graph.find(SUB, node[2], node[1]) is not None
+        ):
             return Symbol(graph, graph.node(SUB, node[2], node[1]))
-        if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
+        if graph.alone and self._is_multiple(self.index):
             return Symbol(
                 graph, graph.node(MUL, graph.node(CONSTANT, -graph.nodes[node[1]][1]), node[2])
             )
+        # Of multiples by constants as well: both signs may be needed, and a sign is free.
         return Symbol(graph, graph.node(NEG, self.index))
+
+    def _is_multiple(self, index: int) -> bool:
+        """Return whether a node is a multiple by a constant."""
+        node = self.graph.nodes[index]
+        return bool(node[0] == MUL and self.graph.nodes[node[1]][0] == CONSTANT)
 
     def __pos__(self) -> Symbol:
         return self
