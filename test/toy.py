@@ -17,6 +17,12 @@ from delassus_ros.problem import Port
 Formula = Callable[[list[Any]], list[Any]]
 
 
+class NoContacts(tuple):  # type: ignore[type-arg]
+    """An empty set of contacts."""
+
+    row_offsets = (0,)
+
+
 class ToyProblem:
     """What the compiler asks of a problem: `count` inputs q and one row of outputs.
 
@@ -25,7 +31,7 @@ class ToyProblem:
 
     def __init__(self, count: int, results: int) -> None:
         self.robot = Robot("toy", [], [], [])
-        self.contacts = ()
+        self.contacts = NoContacts()
         self.inputs = (Port("q", (count,)),)
         self.outputs = (Port("G", (1, 1 + results)),)
         self.canonical_bytes = f"toy {count} {results}".encode()

@@ -39,8 +39,6 @@ def _initialize() -> None:
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # Instructions come in a good order; to search for another takes longer and finds no better.
-    llvm.set_option("delassus_ros", "-pre-RA-sched=linearize")
 
 
 @lru_cache(maxsize=1)
