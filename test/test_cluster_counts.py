@@ -183,7 +183,7 @@ def test_linear_up_to_two_hundred_clusters(branches: int) -> None:
 @pytest.mark.parametrize("shape", ["round", LOOSE])
 def test_quadratic_in_rows_at_fixed_clusters(shape: str) -> None:
     """Second differences of the count are about the same; of a cubic they would double."""
-    counts = [count(geared_chain(6, n, shape), "c_pv_osimr") for n in (4, 8, 12, 16, 20)]
+    counts = [count(geared_chain(6, n, shape), "c_pv_osimr") for n in (4, 6, 8, 10, 12)]
     second = np.diff(counts, 2)
     assert 0 < second.min() and second.max() < 1.15 * second.min(), counts
 
