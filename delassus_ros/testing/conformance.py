@@ -10,11 +10,12 @@ Each check raises :class:`ConformanceError` with the case that failed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
 from delassus_ros.algorithms.spatial import rotation_of_quaternion
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.contacts import Contact
@@ -41,10 +42,21 @@ class ConformanceError(DelassusError):
     """An algorithm does not do what every algorithm must."""
 
 
+def _solver(problem: Problem, name: str) -> DelassusSolver:
+    """Return a solver that was compiled here, not loaded; the checks share it."""
+    return _compiled(problem, name, algorithms.get(name))
+
+
+@lru_cache(maxsize=64)
+def _compiled(problem: Problem, name: str, algorithm: Algorithm) -> DelassusSolver:
+    # The algorithm belongs to the key: another one may come to have that name.
+    return DelassusSolver(problem, name, cache=False)
+
+
 def agrees_with_the_definition(name: str) -> None:
     """Check that G equals the textbook J M⁻¹ Jᵀ, whole and per pair of contacts."""
     for problem, label in _problems(name):
-        solver = DelassusSolver(problem, name, cache=False)
+        solver = _solver(problem, name)
         inputs = sample_inputs(problem.inputs, problem, seed=7)
         G = _solve(solver, inputs)
         expected = textbook(problem, inputs)
@@ -59,12 +71,12 @@ def moving_contacts_equal_fixed_ones(name: str) -> None:
             continue
         inputs = sample_inputs(problem.inputs, problem, seed=5)
         fixed = fixed_there(problem, inputs)
-        solver = DelassusSolver(problem, name, cache=False)
+        solver = _solver(problem, name)
         there = {k: v for k, v in inputs.items() if k not in PLACEMENTS}
-        expected = _solve(DelassusSolver(fixed, name, cache=False), there)
+        expected = _solve(_solver(fixed, name), there)
         error = relative_error(problem, _solve(solver, inputs), expected)
         _require(error <= TOLERANCE, name, label, f"relative error {error:.1e} to fixed ones")
-        own = _solve(DelassusSolver(fixed_there(problem, {}), name, cache=False), there)
+        own = _solve(_solver(fixed_there(problem, {}), name), there)
         error = relative_error(problem, _solve(solver, there), own)
         _require(error <= TOLERANCE, name, label, f"relative error {error:.1e} before they move")
 
@@ -72,7 +84,7 @@ def moving_contacts_equal_fixed_ones(name: str) -> None:
 def is_symmetric_and_positive(name: str) -> None:
     """Check that G is symmetric to the last bit and positive semi-definite to rounding."""
     for problem, label in _problems(name):
-        solver = DelassusSolver(problem, name, cache=False)
+        solver = _solver(problem, name)
         G = _solve(solver, sample_inputs(problem.inputs, problem, seed=8))
         _require(np.array_equal(G, G.T), name, label, "not exactly symmetric")
         smallest = float(np.linalg.eigvalsh(G)[0])
@@ -83,7 +95,7 @@ def is_symmetric_and_positive(name: str) -> None:
 def active_contacts_are_blocks(name: str) -> None:
     """Check that the matrix of some contacts is the block of the matrix of all."""
     for problem, label in _problems(name):
-        bound = DelassusSolver(problem, name, cache=False).bind()
+        bound = _solver(problem, name).bind()
         _fill(bound.inputs, sample_inputs(problem.inputs, problem, seed=9))
         full = bound.solve().matrix.copy()
         names, offsets = problem.contacts.names, problem.contacts.row_offsets
@@ -99,7 +111,7 @@ def active_contacts_are_blocks(name: str) -> None:
 def is_repeatable(name: str) -> None:
     """Check that two bindings do not disturb each other, and equal inputs give equal bits."""
     problem, label = next(_problems(name))
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = _solver(problem, name)
     one, other = solver.bind(), solver.bind()
     _fill(one.inputs, sample_inputs(problem.inputs, problem, seed=1))
     _fill(other.inputs, sample_inputs(problem.inputs, problem, seed=2))
@@ -112,7 +124,7 @@ def is_repeatable(name: str) -> None:
 def reports_input_that_is_not_finite(name: str) -> None:
     """Check that a NaN or infinite joint position gives a status and NaN, then recovers."""
     problem, label = next(_problems(name))
-    bound = DelassusSolver(problem, name, cache=False).bind()
+    bound = _solver(problem, name).bind()
     good = sample_inputs(problem.inputs, problem, seed=3)
     for bad in (np.nan, np.inf):
         _fill(bound.inputs, good)
@@ -131,7 +143,7 @@ def reports_a_singular_mass_matrix(name: str) -> None:
     if algorithms.get(name).supports(problem) is not None:
         return
     try:
-        bound = DelassusSolver(problem, name, cache=False).bind()
+        bound = _solver(problem, name).bind()
     except NumericalError:
         return
     bound.inputs["q"][:] = 0.3
@@ -147,7 +159,7 @@ def refuses_with_a_reason(name: str) -> None:
         if reason is None:
             continue
         try:
-            DelassusSolver(problem, name, cache=False)
+            _solver(problem, name)
         except AlgorithmError as error:
             _require(reason in str(error), name, label, "the refusal hides the reason")
         else:
@@ -160,7 +172,7 @@ def floats_and_machine_code_agree(name: str) -> None:
     if not isinstance(algorithm, TracedAlgorithm):
         return
     for problem, label in _problems(name):
-        solver = DelassusSolver(problem, name, cache=False)
+        solver = _solver(problem, name)
         inputs = sample_inputs(problem.inputs, problem, seed=11)
         values = {port: array.ravel().tolist() for port, array in inputs.items()}
         floats = algorithm.evaluate(problem, values)["G"]
