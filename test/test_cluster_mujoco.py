@@ -68,7 +68,9 @@ def test_linkages(name: str) -> None:
     assert_agrees(problem, [closed(robot, name)])
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10, 25))]
+)
 def test_random_geared_robots(seed: int) -> None:
     problem, q = geared(seed)
     assert_agrees(problem, [q])

@@ -471,7 +471,9 @@ def wait_until(condition: Callable[[], bool], programs: list[Program]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_node_predicts_the_simulators_forces(start, number: int) -> None:
     """Simulator, delassus_node and the example in processes, over more than a cycle of steps."""
     simulator = start("delassus_ros.sim.simulator_node", "-p", "rate:=100", "-p", "truth:=true")

@@ -31,7 +31,7 @@ TRACED = [n for n in algorithms.names() if isinstance(algorithms.get(n), TracedA
 def test_random_trees_on_floats(name: str) -> None:
     """Against the definition in numpy; `auto` decides by counting, which takes longer."""
     algorithm = algorithms.get(name)
-    count = 10 if name == "auto" else 50
+    count = 6 if name == "auto" else 20
     worst = (0.0, "")
     for seed in range(count):
         for axes in ("contact", "world"):

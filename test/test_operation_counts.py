@@ -35,7 +35,7 @@ def test_linear_in_joints_at_fixed_rows(name: str) -> None:
     assert abs(exponent(sizes, counts) - 1.0) < 0.05, counts
 
 
-@pytest.mark.parametrize("name", ["auto", "pv_osimr"])
+@pytest.mark.parametrize("name", [pytest.param("auto", marks=pytest.mark.slow), "pv_osimr"])
 def test_quadratic_in_rows_at_fixed_joints(name: str) -> None:
     """One link of a chain, more and more points on it."""
     chain = mechanisms.chain(8, "tip")
