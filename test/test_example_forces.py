@@ -506,7 +506,10 @@ def test_node_names_a_floor_that_does_not_exist(start) -> None:
 
 def test_node_refuses_a_layout_without_all_rows(start) -> None:
     start("delassus_ros.sim.simulator_node", "-p", "rate:=50")
-    start("delassus_ros.node.main", "--params-file", str(ROOT / "config" / "quadruped.yaml"))
+    # With all contacts in each matrix, so that it is the layout that is refused, whatever of
+    # the two comes first.
+    config = str(ROOT / "config" / "quadruped.yaml")
+    start("delassus_ros.node.main", "--params-file", config, "-p", "rows:=all")
     program = start("force_prediction.node")
     assert program.finish() == 1
     assert "contacts are of kinds point, point, point, point; expected surface" in program.text

@@ -85,7 +85,7 @@ LARGE = {
     ("which", "name"),
     [
         ("chain of 150", "pv_osimr"),
-        ("tree of 200, m=120", "pv_osimr"),
+        pytest.param("tree of 200, m=120", "pv_osimr", marks=pytest.mark.slow),
         ("tree of 150 on the world", "pv_osimr"),
         ("quadruped, m=120", "auto"),
         pytest.param("chain of 150", "auto", marks=pytest.mark.slow),
@@ -107,7 +107,7 @@ def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[Trace.__module__], "_LARGE", 0)
 
 
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr"])
 def test_every_algorithm_takes_large_systems(name: str, seed: int, everything_large: None) -> None:
     """What has no steps is straight-line code between the calls."""
