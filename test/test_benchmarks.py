@@ -91,7 +91,13 @@ def error_of(problem: Problem, i: int, matrix: np.ndarray) -> float:
     return relative_error(problem, matrix, expected)
 
 
-@pytest.mark.parametrize("name", ours.traced_names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("auto", "pv_osimr") else pytest.param(name, marks=pytest.mark.slow)
+        for name in ours.traced_names()
+    ],
+)
 def test_kernel_called_by_address_computes_the_matrix(problem, name):
     built = ours.build(problem, name, cases.pool(problem))
     for i in (0, 5):

@@ -44,7 +44,7 @@ def test_random_trees_on_floats(name: str) -> None:
     assert worst[0] < TOLERANCE, worst
 
 
-@pytest.mark.parametrize("axes", ["contact", "world"])
+@pytest.mark.parametrize("axes", [pytest.param("contact", marks=pytest.mark.slow), "world"])
 @pytest.mark.parametrize("name", algorithms.names())
 def test_compiled_random_trees(name: str, axes: str) -> None:
     """With all of J and M⁻¹Jᵀ where the algorithm has them."""
