@@ -102,18 +102,19 @@ def test_a_failed_build_keeps_the_old_algorithm(graph, start, robot, q, monkeypa
     assert children() == set()
 
 
-@pytest.mark.parametrize("error", [CompilerError("unreadable"), OSError("no more processes")])
+@pytest.mark.parametrize("kind", [CompilerError, OSError])
 def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
-    graph, start, monkeypatch, error
+    graph, start, monkeypatch, kind
 ) -> None:
     def fail(*_: object) -> None:
-        raise error
+        # Made here: an error that pytest keeps would keep the node, by its traceback.
+        raise kind("no more of it")
 
     node = start(rows="all")
     monkeypatch.setattr("delassus_ros.node.algorithm_change.Exchange", fail)
     assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
     line = graph.wait_for_log("cannot change the algorithm to 'dense', 'pv_osimr' goes on")
-    assert str(error) in line
+    assert "no more of it" in line
     assert node.get_parameter("algorithm").value == "pv_osimr"
 
 
