@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -12,12 +13,15 @@ from numpy.typing import ArrayLike
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
 from delassus_ros.compiler.python_call import NOT_TAKEN
+from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
+_TIME, _FAILED = 0, 1
+"""Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,24 @@ class Solution:
         return slice(self.row_offsets[i], self.row_offsets[i + 1])
 
 
+class _BoundSolution(Solution):
+    """A solution whose compute time is what the kernel's own code writes to a record."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, matrix: Array, contacts: ContactSet, algorithm: str) -> None:
+        self.record = array("d", [0.0, 0.0])
+        super().__init__(matrix, Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0)
+
+    @property
+    def compute_time(self) -> float:
+        return self.record[_TIME]
+
+    @compute_time.setter
+    def compute_time(self, seconds: float) -> None:
+        self.record[_TIME] = seconds
+
+
 class BoundSolver:
     """A solver with buffers of its own, for control loops; one per thread.
 
@@ -88,33 +110,25 @@ class BoundSolver:
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
-        self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._contact_set = problem.contacts
-        self._bound: BoundKernel = kernel.bind()
-        self._run, self._run_at = self._bound.run, self._bound.run_at
-        self.inputs: Mapping[str, Array] = self._bound.inputs
+        bound = kernel.bind()
+        self._computation = _Computation(problem, bound, algorithm)
+        self.inputs: Mapping[str, Array] = bound.inputs
         for name, values in problem.placements.items():
             self.inputs[name][...] = values
         self.contact_positions = _by_contact(problem.moving, self.inputs.get("contact_positions"))
         self.contact_orientations = _by_contact(
             problem.turning, self.inputs.get("contact_orientations")
         )
-        contacts = problem.contacts
-        outputs = self._bound.outputs
-        self._solution = Solution(
-            outputs["G"], Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0,
-            outputs.get("J"), outputs.get("MinvJT"),
-        )  # fmt: skip
-        self._others = [
-            _Slices(name, outputs[name], axis)
-            for name, axis in (("J", 0), ("MinvJT", 1))
-            if name in outputs
-        ]
+        solve = self._computation.built_in()
+        if solve is not None:
+            # What the method below does, in machine code: Python finds it before the method.
+            vars(self)["solve"] = solve
 
     @property
     def solution(self) -> Solution:
         """What :meth:`solve` returns; contacts and offsets follow :meth:`activate` at once."""
-        return self._solution
+        return self._computation.solution
 
     def activate(self, contacts: Iterable[str]) -> None:
         """Choose the active contacts from the next :meth:`solve` on.
@@ -131,13 +145,12 @@ class BoundSolver:
         for i in indices:
             rows += range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1])
             offsets.append(len(rows))
-        self._solution.matrix = self._bound.select(rows)
-        for other in self._others:
-            setattr(self._solution, other.name, other.select(rows))
-        self._solution.contacts = tuple(contact_set[i].name for i in indices)
-        self._solution.row_offsets = tuple(offsets)
+        self._computation.select(rows)
+        solution = self._computation.solution
+        solution.contacts = tuple(contact_set[i].name for i in indices)
+        solution.row_offsets = tuple(offsets)
 
-    def solve(self, q: ArrayLike | None = None) -> Solution:
+    def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
         Look at :attr:`Solution.status` before using the matrix.
@@ -153,30 +166,56 @@ class BoundSolver:
             If q is not numbers of this shape; nothing was computed then. Numbers that are not
             finite show in the status.
         """
-        solution = self._solution
+        return self._computation.solve(q)
+
+
+class _Computation:
+    """What a bound solver computes with; apart from it, so that nothing refers to itself."""
+
+    def __init__(self, problem: Problem, bound: BoundKernel, algorithm: str) -> None:
+        self._check, self._q = InputCheck(problem), problem.inputs[0]
+        self._bound = bound
+        self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
+        self.solution.J = bound.outputs.get("J")
+        self.solution.MinvJT = bound.outputs.get("MinvJT")
+        self._others = [
+            _Slices(name, bound.outputs[name], axis)
+            for name, axis in (("J", 0), ("MinvJT", 1))
+            if name in bound.outputs
+        ]
+
+    def built_in(self) -> Callable[..., object] | None:
+        """Return :meth:`solve` as a built-in function, if there is one."""
+        if self._others:
+            return None
+        return self._bound.solve(self.solution.record, self.solution, self.solve)
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Choose the rows of all outputs."""
+        self.solution.matrix = self._bound.select(rows)
+        for other in self._others:
+            setattr(self.solution, other.name, other.select(rows))
+
+    def solve(self, q: ArrayLike | None = None, /) -> Solution:
+        """Compute; see :meth:`BoundSolver.solve`."""
+        solution = self.solution
         start = perf_counter()
-        status = self._run() if q is None else self._run_at(q)
+        status = self._bound.run() if q is None else self._bound.run_at(q)
+        if status == NOT_TAKEN:
+            self._bound.inputs["q"][...] = self._check.shaped(self._q, q)
+            status = self._bound.run()
+        solution.record[_FAILED] = float(status != _OK)
         if status:
-            self._run_again(status, q)
+            solution.status = Status(status)
+            solution.matrix.fill(np.nan)
+            for other in self._others:
+                other.active.fill(np.nan)
         else:
             solution.status = _OK
-        if self._others and solution.status is _OK:
             for other in self._others:
                 other.take()
         solution.compute_time = perf_counter() - start
         return solution
-
-    def _run_again(self, status: int, q: ArrayLike | None) -> None:
-        """Compute at a q that has to be converted first, or note that a computation failed."""
-        if status == NOT_TAKEN:
-            self.inputs["q"][...] = self._check.shaped(self._q, q)
-            status = self._run()
-        solution = self._solution
-        solution.status = Status(status)
-        if status:
-            solution.matrix.fill(np.nan)
-            for other in self._others:
-                other.active.fill(np.nan)
 
 
 def _by_contact(names: Sequence[str], block: Array | None) -> Mapping[str, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import gc
 import sys
+import time
 import tracemalloc
 from array import array
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from small import massless_problem, problem
 
-from delassus_ros import DelassusSolver
+from delassus_ros import BoundSolver, DelassusSolver
 from delassus_ros import bound_solver as solver_module
 from delassus_ros.algorithms import Status
 from delassus_ros.compiler import kernel as kernel_module
@@ -82,6 +83,34 @@ def test_joint_positions_that_are_not_finite_show_in_the_status(solver) -> None:
         assert solution.status is Status.NOT_FINITE
         assert np.isnan(solution.matrix).all()
     assert bound.solve(Q).status is Status.OK
+
+
+def test_a_compute_time_belongs_to_its_call(solver) -> None:
+    bound = solver.bind()
+    for q in (np.array(Q), list(Q), np.full(len(Q), np.nan), np.array(Q)):
+        before = time.perf_counter()
+        bound.solution.compute_time = 0.0
+        taken = bound.solve(q).compute_time
+        assert 0.0 < taken < time.perf_counter() - before
+    copied = bound.solution.copy()
+    bound.solution.compute_time = 7.0
+    assert copied.compute_time == taken
+
+
+def test_the_method_and_the_built_in_function_do_the_same(solver) -> None:
+    """Python finds the function first; the method is what is documented."""
+    bound = solver.bind()
+    assert type(vars(bound)["solve"]).__name__ == "builtin_function_or_method"
+    for active in (("c0", "c1", "c2"), ("c2", "c0"), ()):
+        bound.activate(active)
+        for q in (np.array(Q), list(Q), np.full(len(Q), np.inf), None, np.array(Q), None):
+            fast = bound.solve(q).copy()
+            slow = BoundSolver.solve(bound, q)
+            assert slow is bound.solution
+            assert (fast.status, fast.contacts) == (slow.status, slow.contacts)
+            assert np.array_equal(fast.matrix, slow.matrix, equal_nan=True)
+    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments but 3 were given"):
+        bound.solve(Q, Q)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +231,8 @@ def test_a_bound_solve_calls_nothing_that_could_make_an_array(solver) -> None:
             called.add(frame.f_code.co_filename)
 
     for active in (("c0", "c1", "c2"), ("c0", "c2")):
-        for value, more in ((0.3, set()), (np.nan, {"fill"})):
-            allowed = {"perf_counter", "run", *more}
+        for value, more in ((0.3, set()), (np.nan, {"perf_counter", "run", "fill"})):
+            allowed = {"solve", *more}
             bound.activate(active)
             bound.inputs["q"][0] = value
             bound.solve()

@@ -14,7 +14,14 @@ import pytest
 from delassus_ros.compiler.emit import declarations
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_for, compile_ir
-from delassus_ros.compiler.python_call import NOT_TAKEN, PythonCalls, functions, link, python_calls
+from delassus_ros.compiler.python_call import (
+    NOT_TAKEN,
+    PythonCalls,
+    functions,
+    link,
+    python_calls,
+    python_solve,
+)
 
 N = 3
 
@@ -149,6 +156,85 @@ def test_nothing_leaks(machine_code: bytes) -> None:
     resized = array("d", [0.0] * N)
     calls.run_at(resized)
     resized.append(1.0)  # a buffer that is still exported cannot grow
+
+
+class Solving:
+    """A built-in solve() whose status is the sum of q, and what it hands on."""
+
+    def __init__(self, machine_code: bytes) -> None:
+        link()
+        code, self.owner = LoadedCode(machine_code), Owner()
+        self.record = array("d", [0.0, 0.0])
+        self.solution, self.handed_on = object(), []
+        self.answer: object = object()
+        address = self.owner.binding.buffer_info()[0]
+        solve = python_solve(
+            code, address, self.owner.q.ctypes.data, N, self.owner, self.record, self.solution,
+            self._otherwise,
+        )  # fmt: skip
+        assert solve is not None
+        self.solve = solve
+
+    def _otherwise(self, *arguments: object) -> object:
+        self.handed_on.append(arguments)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_solve_answers_itself_as_long_as_all_is_well(machine_code: bytes) -> None:
+    solving = Solving(machine_code)
+    q = np.array([1.0, 2.0, -3.0])  # their sum, the status, is 0
+    assert solving.solve(q) is solving.solution
+    assert solving.owner.q.tolist() == q.tolist()
+    assert 0.0 < solving.record[0] < 1e-3
+    solving.record[0] = 0.0
+    assert solving.solve() is solving.solution
+    assert solving.record[0] > 0.0
+    assert solving.handed_on == []
+
+
+def test_solve_hands_on_everything_else(machine_code: bytes) -> None:
+    solving = Solving(machine_code)
+    failing, short = np.array([1.0, 2.0, 3.0]), np.zeros(2)
+    for arguments in ((failing,), (short,), (None,), ("abc",), ([0.0, 0.0, 0.0],), (1, 2)):
+        assert solving.solve(*arguments) is solving.answer
+        assert solving.handed_on.pop() == arguments
+    assert solving.solve(1, 2, 3) is solving.answer  # two are enough to be refused
+    assert solving.handed_on.pop() == (1, 2)
+    good = np.zeros(N)
+    assert solving.solve(good) is solving.solution
+    # As long as the solution tells of a failure, it is not taken for a good one.
+    solving.record[1] = 1.0
+    for arguments in ((good,), ()):
+        assert solving.solve(*arguments) is solving.answer
+        assert solving.handed_on.pop() == arguments
+    solving.answer = ValueError("no numbers")
+    with pytest.raises(ValueError, match="no numbers"):
+        solving.solve(good)
+
+
+def test_solve_leaks_nothing(machine_code: bytes) -> None:
+    solving = Solving(machine_code)
+    good, bad = np.zeros(N), [1.0]
+    things = (good, bad, solving.solution, solving.answer, solving.solve)
+    counts = [sys.getrefcount(x) for x in things]
+    for _ in range(1000):
+        solving.solve(good)
+        solving.solve(bad)
+        solving.solve(good, bad)
+        solving.solve()
+        solving.handed_on.clear()
+    assert [sys.getrefcount(x) for x in things] == counts
+    alive = weakref.ref(solving.owner)
+    solve = solving.solve
+    del solving, things
+    gc.collect()
+    solve(good)
+    assert alive() is not None
+    del solve
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "riscv64-linux-gnu"])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
 from delassus_ros.compiler.emit import WORK_SIZE
 from delassus_ros.compiler.jit import LoadedCode
-from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls
+from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls, python_solve
 from delassus_ros.compiler.trace import OperationCount
 from delassus_ros.problem import Port, Problem
 
@@ -58,6 +58,15 @@ class BoundKernel(ABC):
         -------
         The (k, k) array that holds them after each run; G itself if all rows are chosen.
         """
+
+    def solve(
+        self, record: array[float], solution: object, otherwise: Callable[..., object]
+    ) -> Callable[..., object] | None:
+        """Return :func:`~delassus_ros.compiler.python_call.python_solve` of this kernel.
+
+        None for one that is not machine code, or where the platform does not offer it.
+        """
+        return None
 
 
 class Kernel(ABC):
@@ -124,11 +133,17 @@ class _CompiledBinding(BoundKernel):
             ],
         )  # fmt: skip
         q = inputs["q"]
-        calls = python_calls(
-            kernel._loaded, self._binding.buffer_info()[0], q.ctypes.data, q.size,
-            owner=(kernel, self._binding, self._rows, self._active, block_in, block_out, work),
-        )  # fmt: skip
+        owner = (kernel, self._binding, self._rows, self._active, block_in, block_out, work)
+        binding = self._binding.buffer_info()[0]
+        self._call = (kernel._loaded, binding, q.ctypes.data, q.size, owner)
+        calls = python_calls(*self._call)
         self.run, self.run_at = calls.run, calls.run_at
+
+    def solve(
+        self, record: array[float], solution: object, otherwise: Callable[..., object]
+    ) -> Callable[..., object] | None:
+        """Return solve([q]) as a built-in function; see the base class."""
+        return python_solve(*self._call, record, solution, otherwise)
 
     def select(self, rows: Sequence[int]) -> Array:
         """Choose rows; see the base class."""

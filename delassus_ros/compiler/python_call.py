@@ -2,14 +2,15 @@
 
 A foreign call through ctypes looks at the types of arguments and result each time, and numpy at
 slices and types when an array is written to another; together that takes longer than a small
-kernel. Here a kernel's own code has two functions in the C interface that built-in functions of
-CPython have: one computes, the other takes the input from an array first. They hold the GIL, as
-built-in functions do.
+kernel. Here a kernel's own code has functions in the C interface that built-in functions of
+CPython have: one computes, another takes the input from an array first, and a third does what
+:meth:`delassus_ros.BoundSolver.solve` does. They hold the GIL, as built-in functions do.
 """
 
 from __future__ import annotations
 
 import ctypes
+import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,16 +20,19 @@ from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, provide
 
 RUN, RUN_AT = "delassus_python_run", "delassus_python_run_at"
+SOLVE, _TAKE = "delassus_python_solve", "delassus_python_take"
 NOT_TAKEN = -1
 """Returned, instead of a status, for an argument that is not an array as it has to be."""
 
-_NOARGS, _O = 4, 8
-"""METH_NOARGS and METH_O: no argument, or one."""
+_NOARGS, _O, _FASTCALL = 4, 8, 0x80
+"""METH_NOARGS, METH_O and METH_FASTCALL: no argument, one, or any number in a C array."""
+_CLOCK = getattr(time, "CLOCK_MONOTONIC", None)
+"""The clock of :func:`time.perf_counter` where clock_gettime has it; None elsewhere."""
 _CONTIGUOUS = 0x3C
 """PyBUF_C_CONTIGUOUS | PyBUF_FORMAT."""
 _PYTHON = (
     "PyTuple_GetItem", "PyCapsule_GetPointer", "PyLong_FromSsize_t", "PyObject_GetBuffer",
-    "PyBuffer_Release", "PyErr_Clear",
+    "PyBuffer_Release", "PyErr_Clear", "Py_IncRef", "PyObject_CallFunctionObjArgs",
 )  # fmt: skip
 
 
@@ -71,12 +75,45 @@ def python_calls(
     owner : is kept alive as long as the functions are: whatever the addresses lie in.
     """
     words = array("q", [argument, target, size * 8])
-    capsule = _new_capsule()(words.buffer_info()[0], None, None)
-    state = (capsule, words, code, owner)
+    state = (_capsule(words), words, code, owner)
     run = _definition(b"run", code.address(RUN), _NOARGS)
     run_at = _definition(b"run_at", code.address(RUN_AT), _O)
     new = _new_function()
     return PythonCalls(new(ctypes.byref(run), state, None), new(ctypes.byref(run_at), state, None))
+
+
+def python_solve(
+    code: LoadedCode,
+    argument: int,
+    target: int,
+    size: int,
+    owner: object,
+    record: array[float],
+    solution: object,
+    otherwise: Callable[..., object],
+) -> Callable[..., object] | None:
+    """Return the built-in function ``solve([q])``; None on a platform without its clock.
+
+    It computes and returns `solution`. Whenever anything is not as in most calls it returns what
+    `otherwise` does with the same arguments: if q is not an array as it has to be, if a status is
+    not 0, or if the record says that the last one was not.
+
+    Parameters
+    ----------
+    code, argument, target, size, owner : see :func:`python_calls`.
+    record : two numbers: it writes the time [s] that a computation took to the first; `otherwise`
+        has to keep in the second whether `solution` tells of a failure (1), or not (0).
+    """
+    if _CLOCK is None:
+        return None
+    words = array("q", [argument, target, size * 8, record.buffer_info()[0]])
+    state = (_capsule(words), solution, otherwise, words, code, owner, record)
+    solve = _definition(b"solve", code.address(SOLVE), _FASTCALL)
+    return _new_function()(ctypes.byref(solve), state, None)
+
+
+def _capsule(words: array[int]) -> object:
+    return _new_capsule()(words.buffer_info()[0], None, None)
 
 
 @cache
@@ -133,12 +170,10 @@ def _compute(function: str) -> str:
 
 
 def functions(function: str) -> str:
-    """Return the IR of the two functions for ``int32_t function(int64_t *)`` of the same module.
+    """Return the IR of the functions for ``int32_t function(int64_t *)`` of the same module.
 
-    Objects are addresses in it. A Py_buffer is ten words: 0 the data, 2 their length in bytes,
-    4 readonly and ndim as two ints, 5 the format, text.
+    Objects are addresses in it.
     """
-    c, i = pointer("i8"), pointer("i32")
     return f"""
 declare i64 @PyTuple_GetItem(i64, i64)
 declare i64 @PyCapsule_GetPointer(i64, i64)
@@ -155,13 +190,35 @@ define i64 @{RUN}(i64 %self, i64 %nothing) {{
 
 define i64 @{RUN_AT}(i64 %self, i64 %object) {{
 entry:
+{_WORDS}
+  %taken = call i1 @{_TAKE}(i64 %words, i64 %object)
+  br i1 %taken, label %compute, label %refuse
+compute:
+{_compute(function)}
+refuse:
+  %other = call i64 @PyLong_FromSsize_t(i64 {NOT_TAKEN})
+  ret i64 %other
+}}
+{_take()}
+{"" if _CLOCK is None else _solve(function, _CLOCK)}"""
+
+
+def _take() -> str:
+    """Return the IR of the function that copies a list of doubles to the input, if it is one.
+
+    A Py_buffer is ten words: 0 the data, 2 their length in bytes, 4 readonly and ndim as two
+    ints, 5 the format, text.
+    """
+    c, i = pointer("i8"), pointer("i32")
+    return f"""
+define internal i1 @{_TAKE}(i64 %words, i64 %object) {{
+entry:
   %buffer = alloca [10 x i64], align 8
   %view = ptrtoint {pointer("[10 x i64]")} %buffer to i64
   %failed = call i32 @PyObject_GetBuffer(i64 %object, i64 %view, i32 {_CONTIGUOUS})
   %got = icmp eq i32 %failed, 0
   br i1 %got, label %check, label %clear
 check:
-{_WORDS}
 {_word("length", "%view", 2)}
 {_word("expected", "%words", 2)}
 {_word("format", "%view", 5)}
@@ -188,15 +245,83 @@ take:
 {_word("target", "%words", 1)}
   %copied = call i64 @memmove(i64 %target, i64 %source, i64 %expected)
   call void @PyBuffer_Release(i64 %view)
-{_compute(function)}
+  ret i1 true
 clear:
   call void @PyErr_Clear()
-  br label %not.taken
+  ret i1 false
 refuse:
   call void @PyBuffer_Release(i64 %view)
-  br label %not.taken
-not.taken:
-  %other = call i64 @PyLong_FromSsize_t(i64 {NOT_TAKEN})
-  ret i64 %other
+  ret i1 false
+}}"""
+
+
+def _solve(function: str, clock: int) -> str:
+    """Return the IR of the function of :func:`python_solve`; a timespec is two words."""
+    d, w, t = pointer(), pointer("i64"), pointer("[4 x i64]")
+    return f"""
+declare void @Py_IncRef(i64)
+declare i64 @PyObject_CallFunctionObjArgs(i64, ...)
+declare i32 @clock_gettime(i32, i64)
+
+define i64 @{SOLVE}(i64 %self, i64 %given, i64 %count) {{
+entry:
+  %times = alloca [4 x i64], align 8
+  %begin = ptrtoint {t} %times to i64
+  %end = add i64 %begin, 16
+{_WORDS}
+{_word("record", "%words", 3)}
+  %taken.time = inttoptr i64 %record to {d}
+  %failed.place = getelementptr double, {d} %taken.time, i64 1
+  %failed = load double, {d} %failed.place, align 8
+  %well = fcmp oeq double %failed, 0.0
+  %arguments = inttoptr i64 %given to {w}
+  br i1 %well, label %look, label %otherwise
+look:
+  switch i64 %count, label %otherwise [ i64 0, label %compute
+                                        i64 1, label %take ]
+take:
+  %q = load i64, {w} %arguments, align 8
+  %taken = call i1 @{_TAKE}(i64 %words, i64 %q)
+  br i1 %taken, label %compute, label %otherwise
+compute:
+  %told.begin = call i32 @clock_gettime(i32 {clock}, i64 %begin)
+{_word("address", "%words", 0)}
+  %argument = inttoptr i64 %address to {w}
+  %status = call i32 @{function}({w} %argument)
+  %told.end = call i32 @clock_gettime(i32 {clock}, i64 %end)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %done, label %otherwise
+done:
+{_word("s0", "%begin", 0)}
+{_word("n0", "%begin", 1)}
+{_word("s1", "%begin", 2)}
+{_word("n1", "%begin", 3)}
+  %s = sub i64 %s1, %s0
+  %n = sub i64 %n1, %n0
+  %ns = mul i64 %s, 1000000000
+  %elapsed = add i64 %ns, %n
+  %nanoseconds = sitofp i64 %elapsed to double
+  %seconds = fdiv double %nanoseconds, 1.0e9
+  store double %seconds, {d} %taken.time, align 8
+  %solution = call i64 @PyTuple_GetItem(i64 %self, i64 1)
+  call void @Py_IncRef(i64 %solution)
+  ret i64 %solution
+otherwise:
+  %python = call i64 @PyTuple_GetItem(i64 %self, i64 2)
+  switch i64 %count, label %two [ i64 0, label %none
+                                  i64 1, label %one ]
+none:
+  %r0 = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %python, i64 0)
+  ret i64 %r0
+one:
+  %a1 = load i64, {w} %arguments, align 8
+  %r1 = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %python, i64 %a1, i64 0)
+  ret i64 %r1
+two:
+  %a2 = load i64, {w} %arguments, align 8
+  %second.place = getelementptr i64, {w} %arguments, i64 1
+  %b2 = load i64, {w} %second.place, align 8
+  %r2 = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %python, i64 %a2, i64 %b2, i64 0)
+  ret i64 %r2
 }}
 """
