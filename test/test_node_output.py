@@ -14,6 +14,7 @@ pytest.importorskip("sensor_msgs", reason="the message package sensor_msgs is no
 from builtin_interfaces.msg import Time  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import compute_layout_id, matrix_to_numpy  # noqa: E402
+from failing import make_fail  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
@@ -286,9 +287,8 @@ def test_solvers_change_between_two_ticks(bench, solver, q) -> None:
 )
 def test_a_failing_kernel_is_invalid(bench, q, monkeypatch, status, reason) -> None:
     bench.touch("LF")
-    bound = bench.pipeline._solver
     with monkeypatch.context() as patch:
-        patch.setattr(bound, "_run", lambda: int(status))
+        make_fail(patch, bench.pipeline._solver, status)
         message = bench.compute(q)
         assert message.validity == DelassusMatrix.VALIDITY_INVALID
         assert message.reasons == reason

@@ -15,6 +15,7 @@ import robots  # noqa: E402
 import small  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from failing import make_fail  # noqa: E402
 from flat_foot import flat_foot  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import settings as examples  # noqa: E402
@@ -489,7 +490,7 @@ def test_ten_thousand_switches_of_contacts(rig) -> None:
 
 
 def test_a_failing_kernel_and_its_stand_in(rig, solver, monkeypatch) -> None:
-    monkeypatch.setattr(rig.pipeline._solver, "_run", lambda: int(Status.NOT_POSITIVE_DEFINITE))
+    make_fail(monkeypatch, rig.pipeline._solver, Status.NOT_POSITIVE_DEFINITE)
     assert said(rig.send()) == (INVALID, Reason.SOLVER_FAILED)
     assert "pv_osimr failed: NOT_POSITIVE_DEFINITE" in rig.pipeline.last.text
     other = DelassusSolver(solver.problem, "dense", cache=False)

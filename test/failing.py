@@ -1,0 +1,16 @@
+"""Bound solvers whose kernel fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from delassus_ros import BoundSolver
+from delassus_ros.algorithms.base import Status
+
+
+def make_fail(patch: pytest.MonkeyPatch, bound: BoundSolver, status: Status) -> None:
+    """Let every computation of a bound solver end with this status, until the patch is undone."""
+    computation = bound._computation
+    patch.setattr(computation._bound, "run", lambda: int(status))
+    # By the method: the built-in function calls the machine code itself.
+    patch.setitem(vars(bound), "solve", computation.solve)
