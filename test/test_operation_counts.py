@@ -95,6 +95,17 @@ def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool) -> No
         assert len(below) >= 3, below
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("generic", [False, True])
+def test_auto_knows_where_kjr_is_best(generic: bool) -> None:
+    """Many links with contacts of their own: no propagation comes near."""
+    name = "chain floating base + 16 joints, 6D on every moving link K=I6"
+    if not operation_counts.PUBLISHED.is_file():
+        pytest.skip("no ../shared/oracle/operation_counts.json beside the repository")
+    problem = next(row for row in operation_counts.rows() if row.name == name).make()
+    assert count(problem, "auto", generic) <= count(problem, "kjr", generic)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_auto_is_never_above_on_random_trees(seed: int) -> None:
     problem = random_problem(seed, ALL)

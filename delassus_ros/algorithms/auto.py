@@ -187,7 +187,7 @@ def estimates(tree: Tree) -> dict[str, float]:
     return {
         "pv_osim": sum(r * r + 30.0 * r for r in rows) + 6.0 * m * m,
         "efpa": sum(60.0 * r for r in rows) + 6.0 * m * m,
-        "kjr": 350.0 * links + 15.0 * m * (links - max(depth)) + 6.0 * m * m,
+        "kjr": 350.0 * links + 15.0 * m * (links - max(depth)) + 5.0 * m * m,
         "ltl": sum(d * d + 20.0 * d + 40.0 for d in depth)
         + sum(k * d * (d + 20.0) for k, d in sizes)
         + sum(k * k * (d + 5.0 * free) for k, d in sizes)
