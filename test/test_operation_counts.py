@@ -95,7 +95,6 @@ def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool) -> No
         assert len(below) >= 3, below
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("generic", [False, True])
 def test_auto_knows_where_kjr_is_best(generic: bool) -> None:
     """Many links with contacts of their own: no propagation comes near."""
