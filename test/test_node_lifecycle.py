@@ -195,6 +195,40 @@ class Manager:
         return future.result()
 
 
+@pytest.mark.parametrize(
+    ("autostart", "wanted", "words"),
+    [
+        (True, {"id": 3}, "transition 3: in the state 'active' there are: deactivate, shutdown"),
+        (True, {"id": 6}, "transition 6: in the state 'active'"),
+        (True, {"id": 250}, "transition 250: in the state 'active'"),
+        (True, {"label": "cleanup"}, "transition 'cleanup': in the state 'active'"),
+        (True, {"label": "fly", "id": 4}, "transition 'fly': in the state 'active'"),
+        (False, {"id": 3}, "transition 3: in the state 'unconfigured' there are: configure, "),
+        (False, {"id": 4}, "transition 4: in the state 'unconfigured'"),
+    ],
+)
+def test_a_transition_that_the_state_lacks_is_refused(
+    graph, start, robot, q, autostart, wanted, words
+) -> None:
+    """And nothing else happens: rclpy alone would end the node."""
+    node = start(autostart=autostart)
+    manager = Manager(graph)
+    before = state_of(node)
+    request = ChangeState.Request(transition=Transition(**wanted))
+    assert not manager._call(manager._change, request).success
+    graph.wait_for_log(f"refused the {words}")
+    assert state_of(node) == before
+    if autostart:
+        graph.touch(FEET)
+        graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    assert manager._call(
+        manager._change,
+        ChangeState.Request(transition=Transition(label="shutdown")),
+    ).success
+    assert state_of(node) == "finalized"
+    assert not manager._call(manager._change, request).success
+
+
 def entities(node: DelassusNode) -> tuple[list[str], ...]:
     """Return the topics and timers of a node, to compare."""
     return (

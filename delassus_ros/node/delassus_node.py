@@ -14,6 +14,7 @@ from rclpy.parameter import Parameter
 
 from delassus_ros.errors import DelassusError, RobotError
 from delassus_ros.node import parameters
+from delassus_ros.node.change_requests import refuse_impossible_changes
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.description import DescriptionTopic
@@ -69,6 +70,7 @@ class DelassusNode(LifecycleNode):
         super().__init__(
             "delassus_node", automatically_declare_parameters_from_overrides=True, **options
         )
+        refuse_impossible_changes(self)
         self.stopping: Callable[[], bool] = lambda: not self.context.ok()
         self._configuration: Configuration | None = None
         self._accepted = ""  # parameter robot_description of what is computed

@@ -1,0 +1,33 @@
+"""Requests to change the state of the node that its state does not allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNode
+
+
+def refuse_impossible_changes(node: LifecycleNode) -> None:
+    """Answer requests for transitions that the present state lacks; say which ones it has.
+
+    rclpy raises where the executor spins, so that the node ends and whoever asked waits for ever.
+    """
+    service = node._service_change_state
+    change = service.callback
+
+    def answer(request: Any, response: Any) -> Any:
+        machine = node._state_machine
+        possible = {number: label for number, label, *_ in machine.available_transitions}
+        wanted = request.transition
+        # A label goes before the number, as in rclpy.
+        known = wanted.label in possible.values() if wanted.label else wanted.id in possible
+        if known:
+            return change(request, response)
+        node.get_logger().warning(
+            f"refused the transition {wanted.label or wanted.id!r}: "
+            f"in the state {machine.current_state[1]!r} there are: {', '.join(possible.values())}"
+        )
+        response.success = False
+        return response
+
+    service.callback = answer
