@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
@@ -22,6 +21,7 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import rclpy  # noqa: E402
+from child_processes import children_of  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
 from rclpy.experimental import EventsExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
@@ -199,12 +199,7 @@ def stamp_of(message: Any) -> int:
 
 def children() -> set[int]:
     """Return the ids of the child processes of this process (Linux)."""
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        # A thread that has ended meanwhile has none.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found.update(map(int, (task / "children").read_text().split()))
-    return found
+    return set(children_of("self"))
 
 
 class Child:

@@ -20,6 +20,7 @@ pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not in
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import rclpy  # noqa: E402
+from child_processes import children_of  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -119,14 +120,6 @@ def fake_demo(seconds: float, *fake: str, first_limit: float = LIMIT) -> list[st
         f"sys.exit(demo.run([simulator, fake], {seconds!r}, {first_limit!r}))\n"
     )
     return ["-c", code]
-
-
-def children_of(pid: int) -> list[int]:
-    """Process ids of the children."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return found
 
 
 def gone(pid: int) -> bool:

@@ -13,6 +13,7 @@ import robots
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
+from child_processes import children_of  # noqa: E402
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from node_support import make_graph, own_surroundings  # noqa: E402, F401
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -82,14 +83,6 @@ def test_a_signal_ends_a_build_as_well(graph) -> None:
         builds = children_of(node.process.pid)
         assert node.stop(signal.SIGTERM) == 0, node.output
         assert not [pid for pid in builds if Path(f"/proc/{pid}").exists()]
-
-
-def children_of(pid: int) -> list[int]:
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
 
 
 def test_a_parameter_of_the_wrong_type_ends_the_node_with_its_name() -> None:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from child_processes import children_of
 
 from delassus_ros import DelassusSolver
 from delassus_ros.sim import soak
@@ -256,11 +257,10 @@ def test_an_interrupted_run_ends_its_processes_and_says_so() -> None:
     program = start(SOAK_SECONDS="1000")
     assert program.stdout is not None
     assert "1000 s at 1000 Hz, m = 24" in program.stdout.readline()
-    tasks = Path(f"/proc/{program.pid}/task")
     deadline = time.monotonic() + LIMIT
-    children: list[str] = []
+    children: list[int] = []
     while len(children) < 3 and time.monotonic() < deadline:
-        children = [c for t in tasks.iterdir() for c in (t / "children").read_text().split()]
+        children = children_of(program.pid)
     program.send_signal(signal.SIGINT)
     _, errors = program.communicate(timeout=LIMIT)
     assert program.returncode == 1
