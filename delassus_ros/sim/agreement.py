@@ -6,6 +6,7 @@ order they arrive, and compared by contact name. Nothing here knows of ROS.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -73,21 +74,34 @@ def relative_error(sample: Sample, reference: Sample) -> float:
         0 for no contacts; infinite where a contact is not in the reference or has another number
         of rows there; NaN where an entry is.
     """
-    rows: list[int] = []
-    for i, name in enumerate(sample.contacts):
-        if name not in reference.contacts:
-            return math.inf
-        j = reference.contacts.index(name)
-        block = range(reference.offsets[j], reference.offsets[j + 1])
-        if len(block) != sample.offsets[i + 1] - sample.offsets[i]:
-            return math.inf
-        rows += block
-    if sample.matrix.shape != (len(rows), len(rows)):
+    rows = _rows(sample.contacts, sample.offsets, reference.contacts, reference.offsets)
+    if rows is None or sample.matrix.shape != (len(rows), len(rows)):
         return math.inf
-    if not rows:
+    if not len(rows):
         return 0.0
-    expected = reference.matrix[np.ix_(rows, rows)]
-    return float(np.linalg.norm(sample.matrix - expected) / np.linalg.norm(expected))
+    expected = reference.matrix[rows[:, np.newaxis], rows]
+    difference = sample.matrix - expected
+    return math.sqrt(np.vdot(difference, difference) / np.vdot(expected, expected))
+
+
+@functools.lru_cache(maxsize=256)
+def _rows(
+    contacts: tuple[str, ...],
+    offsets: tuple[int, ...],
+    reference_contacts: tuple[str, ...],
+    reference_offsets: tuple[int, ...],
+) -> npt.NDArray[np.intp] | None:
+    """Return which rows of the reference those contacts are; None if it has not all of them."""
+    rows: list[int] = []
+    for i, name in enumerate(contacts):
+        if name not in reference_contacts:
+            return None
+        j = reference_contacts.index(name)
+        block = range(reference_offsets[j], reference_offsets[j + 1])
+        if len(block) != offsets[i + 1] - offsets[i]:
+            return None
+        rows += block
+    return np.array(rows, dtype=np.intp)
 
 
 class Agreement:

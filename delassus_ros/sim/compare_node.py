@@ -8,7 +8,7 @@ from typing import Any
 
 import rclpy
 from delassus_msgs.msg import DelassusMatrix
-from delassus_msgs_py import MessageError
+from delassus_msgs_py import MatrixReader, MessageError
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.exceptions import NameValidationException, ParameterException
@@ -21,7 +21,7 @@ from std_msgs.msg import Float64
 from delassus_ros.node.main import make_executor
 from delassus_ros.sim.agreement import TOLERANCE
 from delassus_ros.sim.pairs import Answer, Pairs
-from delassus_ros.sim.samples import nanoseconds, sample_of
+from delassus_ros.sim.samples import sample_of
 from delassus_ros.stopping import StopRequest
 
 _PERIOD = 1.0  # s between reports
@@ -77,7 +77,10 @@ class CompareNode(Node):
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         for side, topic in enumerate(("first", "second")):
             callback = functools.partial(self._on_matrix, side)
-            self.create_subscription(DelassusMatrix, topic, callback, QoSProfile(depth=_DEPTH))
+            self.create_subscription(
+                DelassusMatrix, topic, callback, QoSProfile(depth=_DEPTH), raw=True
+            )
+        self._readers = (MatrixReader(), MatrixReader())
         self.create_timer(_PERIOD, self.report)
 
     def report(self) -> None:
@@ -125,18 +128,18 @@ class CompareNode(Node):
             faults.append(f"malformed message: {self.malformed}")
         return faults
 
-    def _on_matrix(self, side: int, message: DelassusMatrix) -> None:
-        stamp = nanoseconds(message.header.stamp)
-        contacts_stamp = nanoseconds(message.contacts_stamp)
-        if message.validity == DelassusMatrix.VALIDITY_INVALID:
-            self.pairs.add(side, Answer(stamp, contacts_stamp, None))
-            return
+    def _on_matrix(self, side: int, data: bytes) -> None:
         try:
-            sample = sample_of(message)
+            received = self._readers[side].read(data)
         except MessageError as error:
             self.malformed = self.malformed or str(error)
             return
-        answer = Answer(stamp, contacts_stamp, sample, message.algorithm, message.compute_time)
+        stamp, contacts_stamp = received.stamp, received.contacts_stamp
+        if received.validity == DelassusMatrix.VALIDITY_INVALID:
+            self.pairs.add(side, Answer(stamp, contacts_stamp, None))
+            return
+        sample, seconds = sample_of(received), received.compute_time
+        answer = Answer(stamp, contacts_stamp, sample, received.algorithm, seconds)
         relative = self.pairs.add(side, answer)
         if relative is not None:
             self._errors.publish(Float64(data=relative))

@@ -9,7 +9,7 @@ from typing import Any
 
 import rclpy
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from delassus_msgs_py import MessageError, active_names
+from delassus_msgs_py import MatrixReader, MessageError, active_names
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -68,17 +68,24 @@ class MonitorNode(Node):
             ("reference", DelassusMatrix, many, self._on_reference),
             ("delassus", DelassusMatrix, many, self._on_matrix),
         ]
-        self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = [
-            (self.create_subscription(kind, names.get(topic, topic), _ignore, qos), handler)
-            for topic, kind, qos, handler in sources
-        ]
+        self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = []
+        for topic, kind, qos, handler in sources:
+            name = names.get(topic, topic)
+            # Matrices stay in their bytes: as messages they would cost most of the monitor's time.
+            subscription = self.create_subscription(
+                kind, name, _ignore, qos, raw=kind is DelassusMatrix
+            )
+            self._sources.append((subscription, handler))
+        self._references, self._matrices = MatrixReader(), MatrixReader()
 
     def poll(self) -> None:
         """Take and process all messages that have arrived."""
         for subscription, handler in self._sources:
             with subscription.handle:
                 while True:
-                    taken = subscription.handle.take_message(subscription.msg_type, False)
+                    taken = subscription.handle.take_message(
+                        subscription.msg_type, subscription.raw
+                    )
                     if taken is None:
                         break
                     message, info = taken
@@ -131,16 +138,16 @@ class MonitorNode(Node):
     def _on_contacts(self, message: ActiveContacts, _arrival: int) -> None:
         self.agreement.add_contacts(nanoseconds(message.header.stamp), active_names(message))
 
-    def _on_reference(self, message: DelassusMatrix, _arrival: int) -> None:
-        self.agreement.add_reference(sample_of(message))
+    def _on_reference(self, data: bytes, _arrival: int) -> None:
+        self.agreement.add_reference(sample_of(self._references.read(data)))
 
-    def _on_matrix(self, message: DelassusMatrix, arrival: int) -> None:
-        if message.validity == DelassusMatrix.VALIDITY_INVALID:
-            stamp = nanoseconds(message.header.stamp)
-            self.agreement.add_invalid(stamp, message.sequence, message.reasons)
+    def _on_matrix(self, data: bytes, arrival: int) -> None:
+        received = self._matrices.read(data)
+        if received.validity == DelassusMatrix.VALIDITY_INVALID:
+            self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
             return
-        sample = sample_of(message)
-        self.agreement.add_matrix(sample, message.sequence, 1e-9 * (arrival - sample.stamp))
+        latency = 1e-9 * (arrival - received.stamp)
+        self.agreement.add_matrix(sample_of(received), received.sequence, latency)
 
 
 def _ignore(_message: object) -> None:

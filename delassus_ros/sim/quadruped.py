@@ -21,6 +21,7 @@ PERIOD = 1e-3
 """Simulated time of one `QuadrupedSimulation.step`, s."""
 
 _SUBSTEPS = 2
+_HELD = 4  # periods for which the servos keep their targets, which a gait gives at 250 Hz
 _STANCE = (0.0, 0.7, -1.4)  # the pose in which the foot frames are level
 _STIFFNESS = 500.0  # of the joint servos, Nm/rad
 _DAMPING = 10.0  # of the joint servos, Nm s/rad
@@ -200,8 +201,9 @@ class QuadrupedSimulation:
 
     def step(self) -> None:
         """Advance by `PERIOD`, exactly."""
+        if self._ticks % _HELD == 0:
+            self._command()
         self._ticks += 1
-        self._command()
         mujoco.mj_step(self._model, self._data, _SUBSTEPS)
         self._touch()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import DelassusMatrix
-from delassus_msgs_py import matrix_to_numpy
+from delassus_msgs_py import ReceivedMatrix
 
 from delassus_ros.sim.agreement import Sample
 
@@ -15,18 +14,12 @@ def nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-def sample_of(message: DelassusMatrix) -> Sample:
-    """Return the matrix of a message with what is needed to check it.
-
-    Raises
-    ------
-    delassus_msgs_py.MessageError
-        If the message contradicts itself.
-    """
+def sample_of(received: ReceivedMatrix) -> Sample:
+    """Return a copy of a matrix with what is needed to check it."""
     return Sample(
-        stamp=nanoseconds(message.header.stamp),
-        contacts=tuple(message.contacts),
-        offsets=tuple(message.row_offsets),
-        matrix=np.array(matrix_to_numpy(message), copy=True),
-        contacts_stamp=nanoseconds(message.contacts_stamp) or None,
+        stamp=received.stamp,
+        contacts=received.contacts,
+        offsets=received.row_offsets,
+        matrix=np.array(received.matrix),
+        contacts_stamp=received.contacts_stamp or None,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import MatrixReader
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters
@@ -15,7 +16,6 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
-from delassus_ros.sim.samples import nanoseconds
 from delassus_ros.sim.soak_books import Arrivals
 from delassus_ros.sim.soak_control import Target
 
@@ -55,9 +55,10 @@ class SoakNode(Node):
         self._countdown = _EVERY
         self.algorithm = ""
         callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
+        self._matrices, self._echoes = MatrixReader(), MatrixReader()
         self._inputs = [
             self.create_subscription(
-                DelassusMatrix, topic, callbacks[target], QoSProfile(depth=_DEPTH)
+                DelassusMatrix, topic, callbacks[target], QoSProfile(depth=_DEPTH), raw=True
             )
             for target, topic in TOPICS.items()
         ]
@@ -84,24 +85,23 @@ class SoakNode(Node):
         """Return the stamps (n,) and the values (n, m, m) of the matrices kept."""
         return self._kept_stamps[: self._kept_count], self._kept[: self._kept_count]
 
-    def _on_matrix(self, message: DelassusMatrix) -> None:
+    def _on_matrix(self, data: bytes) -> None:
+        received = self._matrices.read(data)
         arrival = time.time_ns()
-        stamp = nanoseconds(message.header.stamp)
-        good = message.validity == DelassusMatrix.VALIDITY_OK
+        good = received.validity == DelassusMatrix.VALIDITY_OK
         if good:
-            self.algorithm = message.algorithm
-        self.arrivals[Target.NODE].note(stamp, arrival, message.sequence, good)
+            self.algorithm = received.algorithm
+        self.arrivals[Target.NODE].note(received.stamp, arrival, received.sequence, good)
         self._countdown -= 1
         if self._countdown <= 0 and good and self._kept_count < len(self._kept):
             self._countdown = _EVERY
-            kept = self._kept[self._kept_count]
-            matrix = np.frombuffer(message.matrix)
+            kept, matrix = self._kept[self._kept_count], received.matrix
             # A matrix of another size is kept as one that is wrong.
-            kept[...] = matrix.reshape(kept.shape) if matrix.size == kept.size else np.nan
-            self._kept_stamps[self._kept_count] = stamp
+            kept[...] = matrix if matrix.shape == kept.shape else np.nan
+            self._kept_stamps[self._kept_count] = received.stamp
             self._kept_count += 1
 
-    def _on_echo(self, message: DelassusMatrix) -> None:
+    def _on_echo(self, data: bytes) -> None:
+        received = self._echoes.read(data)
         arrival = time.time_ns()
-        stamp = nanoseconds(message.header.stamp)
-        self.arrivals[Target.ECHO].note(stamp, arrival, message.sequence, True)
+        self.arrivals[Target.ECHO].note(received.stamp, arrival, received.sequence, True)

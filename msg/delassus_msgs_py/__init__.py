@@ -12,11 +12,14 @@ from .matrix import (
     matrix_to_numpy,
     numpy_to_matrix,
 )
+from .matrix_reader import MatrixReader, ReceivedMatrix
 from .serialized import SerializedMessage
 
 __all__ = [
+    "MatrixReader",
     "MatrixWriter",
     "MessageError",
+    "ReceivedMatrix",
     "SerializedMessage",
     "active_names",
     "compute_layout_id",

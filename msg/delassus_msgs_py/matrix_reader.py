@@ -1,0 +1,246 @@
+"""Reading serialized DelassusMatrix messages without making all their Python objects anew."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from delassus_msgs.msg import DelassusMatrix
+from rclpy.serialization import deserialize_message
+
+from .matrix import matrix_to_numpy
+
+_ORIGIN = 4  # where the fields begin, after the encapsulation; alignment counts from here
+_TIME = struct.Struct("<iI")
+_NUMBER = struct.Struct("<QiI")  # sequence, contacts_stamp
+# validity, reasons, conditioning, rank, structural_rank, condition, damping_mode, damping, and
+# the length of the algorithm's name; the first of them on a multiple of 8
+_TAIL = struct.Struct("<B7xQB3xii4xdB7xdI")
+_TIMES = struct.Struct("<dd")  # compute_time, input_age
+_DOUBLE = np.dtype("<f8")
+_CDR = b"\x00\x01"  # plain, little-endian; the two bytes behind it may hold anything
+_MOST_KNOWN = 64  # sets of contacts, of a few publishers
+
+
+@dataclass(slots=True)
+class ReceivedMatrix:
+    """What a DelassusMatrix says; the fields are those of the message, with these differences.
+
+    Attributes
+    ----------
+    stamp, contacts_stamp
+        Stamps of the joint state and of the set of contacts [ns].
+    matrix
+        (m, m), a read-only view on the bytes of the message, which it keeps; not aligned, so
+        take a copy for more than a look. (0, 0) if the message is INVALID.
+    """
+
+    stamp: int
+    frame_id: str
+    layout_id: str
+    sequence: int
+    contacts_stamp: int
+    contacts: tuple[str, ...]
+    kinds: tuple[str, ...]
+    status: tuple[int, ...]
+    row_offsets: tuple[int, ...]
+    axes: int
+    matrix: npt.NDArray[np.float64]
+    validity: int
+    reasons: int
+    conditioning: int
+    rank: int
+    structural_rank: int
+    condition: float
+    damping_mode: int
+    damping: float
+    algorithm: str
+    compute_time: float
+    input_age: float
+
+    @classmethod
+    def of(cls, message: DelassusMatrix) -> ReceivedMatrix:
+        """Return what a message says.
+
+        Raises
+        ------
+        MessageError
+            As `matrix_to_numpy`, if the message contradicts itself.
+
+        """
+        matrix = matrix_to_numpy(message)
+        matrix.flags.writeable = False
+        stamp, contacts_stamp = message.header.stamp, message.contacts_stamp
+        return cls(
+            stamp.sec * 10**9 + stamp.nanosec, message.header.frame_id, message.layout_id,
+            message.sequence, contacts_stamp.sec * 10**9 + contacts_stamp.nanosec,
+            tuple(message.contacts), tuple(message.kinds),
+            tuple(message.status), tuple(message.row_offsets),
+            message.axes, matrix, message.validity, message.reasons,
+            message.conditioning, message.rank, message.structural_rank, message.condition,
+            message.damping_mode, message.damping, message.algorithm,
+            message.compute_time, message.input_age,
+        )  # fmt: skip
+
+
+class MatrixReader:
+    """Reads matrices from the bytes that a raw subscription delivers.
+
+    One matrix mostly differs from the one before in its numbers alone: names and sizes, which
+    cost most of the time of converting a message, are read once for each set of contacts. ::
+
+        reader = MatrixReader()
+        node.create_subscription(
+            DelassusMatrix, "delassus_node/delassus",
+            lambda data: use(reader.read(data)), 10, raw=True,
+        )
+    """
+
+    def __init__(self) -> None:
+        self._known: list[_Known] = []
+
+    def read(self, data: bytes) -> ReceivedMatrix:
+        """Return what a message says; overwritten by the next one, but for `matrix`.
+
+        Parameters
+        ----------
+        data
+            The serialized message.
+
+        Raises
+        ------
+        MessageError
+            As `matrix_to_numpy`, if the message contradicts itself.
+        RuntimeError
+            If the bytes are no DelassusMatrix.
+
+        """
+        for known in self._known:
+            if known.fits(data):
+                try:
+                    return known.read(data)
+                except (struct.error, UnicodeDecodeError):
+                    # Cut off or damaged at its end, which is said in the usual words.
+                    break
+        return self._learn(data)
+
+    def _learn(self, data: bytes) -> ReceivedMatrix:
+        """Read the whole message, and where its numbers are."""
+        message = deserialize_message(data, DelassusMatrix)
+        received = ReceivedMatrix.of(message)
+        if len(message.matrix) and data[:2] == _CDR and sys.byteorder == "little":
+            known = _Known(message, data, ReceivedMatrix.of(message))
+            # Only if it reads the same: another layout than the expected one is noticed.
+            if known.fits(data) and known.reads(data, message):
+                del self._known[_MOST_KNOWN - 1 :]
+                self._known.insert(0, known)
+        return received
+
+
+class _Known:
+    """A message as it came before: what is constant in its bytes, and where its numbers are."""
+
+    def __init__(self, message: DelassusMatrix, data: bytes, received: ReceivedMatrix) -> None:
+        self._received, self._m = received, len(received.matrix)
+        self._algorithm = message.algorithm.encode()
+        head = _Head()
+        head.number(4, changes=True)
+        head.number(4, changes=True)
+        head.string(message.header.frame_id)
+        head.string(message.layout_id)
+        self._number = head.number(8, changes=True)
+        head.number(4, changes=True)
+        head.number(4, changes=True)
+        for names in (message.contacts, message.kinds):
+            head.number(4)
+            for name in names:
+                head.string(name)
+        head.number(4)
+        for _ in message.status:
+            head.number(1)
+        head.number(4)
+        for _ in message.row_offsets:
+            head.number(4)
+        head.number(1)
+        head.number(4)
+        self._mask = int.from_bytes(head.mask, "little")
+        self._head_end = _ORIGIN + len(head.mask)
+        self._constant = int.from_bytes(data[_ORIGIN : self._head_end], "little") & self._mask
+        self._matrix = _ORIGIN + _aligned(len(head.mask), 8)
+        self._tail = self._matrix + _DOUBLE.itemsize * self._m**2
+        self._name = self._tail + _TAIL.size
+
+    def fits(self, data: bytes) -> bool:
+        """Whether a message has the constant part of this one, and may have a matrix."""
+        head = int.from_bytes(data[_ORIGIN : self._head_end], "little")
+        return (
+            head & self._mask == self._constant
+            and data[:2] == _CDR
+            and len(data) > self._name
+            and data[self._tail] != DelassusMatrix.VALIDITY_INVALID
+        )
+
+    def read(self, data: bytes) -> ReceivedMatrix:
+        """Return what a message says that fits."""
+        received = self._received
+        sec, nanosec = _TIME.unpack_from(data, _ORIGIN)
+        received.stamp = sec * 1_000_000_000 + nanosec
+        received.sequence, sec, nanosec = _NUMBER.unpack_from(data, self._number)
+        received.contacts_stamp = sec * 1_000_000_000 + nanosec
+        m = self._m
+        received.matrix = np.frombuffer(data, _DOUBLE, m * m, self._matrix).reshape(m, m)
+        (
+            received.validity, received.reasons, received.conditioning, received.rank,
+            received.structural_rank, received.condition, received.damping_mode,
+            received.damping, length,
+        ) = _TAIL.unpack_from(data, self._tail)  # fmt: skip
+        end = self._name + length
+        name = data[self._name : end - 1]
+        if name != self._algorithm:
+            self._algorithm = name
+            received.algorithm = name.decode()
+        times = _ORIGIN + _aligned(end - _ORIGIN, 8)
+        received.compute_time, received.input_age = _TIMES.unpack_from(data, times)
+        return received
+
+    def reads(self, data: bytes, message: DelassusMatrix) -> bool:
+        """Whether what it reads is what the message says."""
+        try:
+            found = self.read(data)
+        except (struct.error, UnicodeDecodeError):
+            return False
+        expected = ReceivedMatrix.of(message)
+        return all(
+            # As numbers, of which NaN is one.
+            np.array_equal(getattr(found, name), getattr(expected, name), equal_nan=True)
+            if isinstance(getattr(expected, name), (float, np.ndarray))
+            else getattr(found, name) == getattr(expected, name)
+            for name in ReceivedMatrix.__slots__
+        )
+
+
+class _Head:
+    """The bytes before the matrix: 255 where they are constant, 0 where not, as in between."""
+
+    def __init__(self) -> None:
+        self.mask = bytearray()
+
+    def number(self, size: int, changes: bool = False) -> int:
+        """Add a number; return where it is in the message."""
+        self.mask.extend(bytes(_aligned(len(self.mask), size) - len(self.mask)))
+        place = _ORIGIN + len(self.mask)
+        self.mask.extend(bytes([0 if changes else 255]) * size)
+        return place
+
+    def string(self, text: str) -> None:
+        """Add a string: its length with the final zero, then its bytes."""
+        self.number(4)
+        self.mask.extend(b"\xff" * (len(text.encode()) + 1))
+
+
+def _aligned(place: int, size: int) -> int:
+    """Return the next multiple of a size."""
+    return place + -place % size

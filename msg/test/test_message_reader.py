@@ -1,0 +1,167 @@
+"""A reader of bytes says what the message says, whatever came before."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
+pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
+
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix, SerializedMessage
+from delassus_msgs_py import matrix_reader as module
+from rclpy.serialization import deserialize_message, serialize_message
+
+
+def make_message(contacts: tuple[str, ...] = ("LF", "hand"), seed: int = 1) -> DelassusMatrix:
+    """Return a message whose every number depends on the seed."""
+    random = np.random.default_rng(seed)
+    m = 3 * len(contacts)
+    msg = DelassusMatrix(
+        layout_id="abc", sequence=2**40 + seed, contacts=contacts, kinds=["point"] * len(contacts),
+        status=[seed % 4] * len(contacts), row_offsets=range(0, m + 1, 3), axes=seed % 2,
+        validity=DelassusMatrix.VALIDITY_OK, reasons=seed << 33, conditioning=seed % 4, rank=seed,
+        structural_rank=m, condition=random.random(), damping_mode=seed % 3,
+        damping=random.random(), algorithm="pv_osimr", compute_time=random.random(),
+        input_age=-random.random(),
+    )  # fmt: skip
+    msg.matrix = array.array("d", random.random(m * m))
+    msg.header.stamp.sec, msg.header.stamp.nanosec = -seed, 999_999_999 - seed
+    msg.contacts_stamp.sec, msg.contacts_stamp.nanosec = seed, 7 * seed
+    return msg
+
+
+def check(received: ReceivedMatrix, msg: DelassusMatrix) -> None:
+    expected = ReceivedMatrix.of(msg)
+    for name in ReceivedMatrix.__slots__:
+        np.testing.assert_array_equal(getattr(received, name), getattr(expected, name), name)
+    assert received.matrix.shape == expected.matrix.shape
+
+
+@pytest.mark.parametrize("frame", ["", "a", "ab", "abc", "base_link", "überall"])
+@pytest.mark.parametrize("contacts", [("LF",), ("LF", "right hand", "x"), ()])
+def test_what_is_read_is_what_the_message_says(frame: str, contacts: tuple[str, ...]) -> None:
+    reader = MatrixReader()
+    for seed in range(1, 5):
+        msg = make_message(contacts, seed)
+        msg.header.frame_id = frame
+        check(reader.read(serialize_message(msg)), msg)
+
+
+CHANGES: dict[str, Callable[[DelassusMatrix], Any]] = {
+    "frame": lambda msg: setattr(msg.header, "frame_id", "odom"),
+    "layout": lambda msg: setattr(msg, "layout_id", "abd"),
+    "name": lambda msg: setattr(msg, "contacts", ["LF", "hane"]),
+    "kind": lambda msg: setattr(msg, "kinds", ["point", "other"]),
+    "status": lambda msg: setattr(msg, "status", [1, 0]),
+    "rows": lambda msg: setattr(msg, "row_offsets", [0, 2, 6]),
+    "axes": lambda msg: setattr(msg, "axes", 0),
+    "algorithm": lambda msg: setattr(msg, "algorithm", "efpa"),
+    "a longer algorithm": lambda msg: setattr(msg, "algorithm", "an algorithm of somebody else"),
+    "validity": lambda msg: setattr(msg, "validity", DelassusMatrix.VALIDITY_DEGRADED),
+    "NaN": lambda msg: setattr(msg, "condition", float("nan")),
+    "NaN in the matrix": lambda msg: msg.matrix.__setitem__(0, float("nan")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_change_is_seen(change: str) -> None:
+    reader = MatrixReader()
+    msg = make_message()
+    check(reader.read(serialize_message(msg)), msg)
+    CHANGES[change](msg)
+    for _ in range(2):
+        check(reader.read(serialize_message(msg)), msg)
+    check(reader.read(serialize_message(make_message())), make_message())
+
+
+def test_a_message_is_converted_once_for_each_set_of_contacts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    converted = []
+
+    def count(data: bytes, kind: type) -> Any:
+        converted.append(kind)
+        return deserialize_message(data, kind)
+
+    monkeypatch.setattr(module, "deserialize_message", count)
+    reader = MatrixReader()
+    wires = []
+    for contacts in (("LF",), ("LF", "RF"), ("RF",)):
+        msg = make_message(contacts)
+        wires.append(SerializedMessage(msg, {"number": {"sequence": "Q"}}, ("matrix",)))
+    for sequence in range(9):
+        wire = wires[sequence % 3]
+        wire.set("number", sequence)
+        wire.arrays["matrix"][...] = sequence
+        received = reader.read(wire.to_bytes())
+        assert received.sequence == sequence
+        assert (received.matrix == sequence).all()
+    assert len(converted) == 3
+
+
+def test_bytes_between_the_fields_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A middleware may leave in them what was there before."""
+    msg = make_message()
+    msg.header.frame_id = "ab"
+    data = serialize_message(msg)
+    # Encapsulation (4), stamp (8), length of the frame (4), its 3 bytes, and one in between.
+    assert data[16:19] == b"ab\0"
+    reader = MatrixReader()
+    reader.read(data)
+    monkeypatch.setattr(module, "deserialize_message", None)
+    check(reader.read(data[:19] + bytes([data[19] ^ 255]) + data[20:]), msg)
+
+
+def test_a_matrix_outlives_the_next_message() -> None:
+    reader = MatrixReader()
+    first = reader.read(serialize_message(make_message(seed=1))).matrix
+    reader.read(serialize_message(make_message(seed=2)))
+    np.testing.assert_array_equal(first, ReceivedMatrix.of(make_message(seed=1)).matrix)
+    with pytest.raises(ValueError, match="read-only"):
+        first[0, 0] = 1.0
+
+
+def test_an_invalid_message_has_no_matrix() -> None:
+    msg = make_message(())
+    msg.validity = DelassusMatrix.VALIDITY_INVALID
+    assert MatrixReader().read(serialize_message(msg)).matrix.shape == (0, 0)
+
+
+def test_a_message_that_contradicts_itself_is_refused_whatever_came_before() -> None:
+    reader = MatrixReader()
+    msg = make_message()
+    for _ in range(2):
+        check(reader.read(serialize_message(msg)), msg)
+        wrong = make_message()
+        wrong.validity = DelassusMatrix.VALIDITY_INVALID
+        with pytest.raises(MessageError, match="is INVALID"):
+            reader.read(serialize_message(wrong))
+        wrong = make_message()
+        wrong.row_offsets = [0, 3, 7]
+        with pytest.raises(MessageError, match="expected 49"):
+            reader.read(serialize_message(wrong))
+
+
+@pytest.mark.parametrize("size", [0, 3, 40, -30, -8])
+def test_bytes_that_were_cut_off_are_refused(size: int) -> None:
+    reader = MatrixReader()
+    data = serialize_message(make_message())
+    reader.read(data)
+    with pytest.raises(RuntimeError):
+        reader.read(data[:size])
+
+
+def test_big_endian_messages_are_read_the_long_way() -> None:
+    """This machine's middleware writes little-endian ones; the first bytes tell."""
+    reader = MatrixReader()
+    data = serialize_message(make_message())
+    reader.read(data)
+    # Read as what it says it is: not as the message it was before.
+    with pytest.raises((RuntimeError, MessageError)):
+        reader.read(b"\0\0" + data[2:])
