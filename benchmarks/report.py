@@ -167,7 +167,8 @@ def markdown(report: Report) -> str:
         (f"A batch of {MANY}", "Ours called from Python on numpy arrays, peers in a C loop; ns "
          "per configuration.\n\n"
          + times_table(of("many"), 1e-9, threaded("rows", 1))),
-        ("Start-up", "Seconds from a ready robot to a solver, in a fresh process.\n\n"
+        ("Start-up", "Seconds from a ready robot to a solver, the least of a few fresh processes."
+         "\n\n"
          + _start_up(report)),
         ("Growth", _GROWTH + "\n\n![growth](growth.png)\n\n"
          + "\n\n".join(growth_table(growth) for growth in report.growths)),
@@ -204,5 +205,7 @@ _PYTHON = (
     "input and returns a matrix of its own."
 )
 _GROWTH = (
-    "The exponent is the slope on log axes over the larger half of the sizes. Times are minima."
+    "The exponent is the slope on log axes over the larger half of the sizes. Times are minima. "
+    "Where the curves step up, kernels begin to be tables of calls: scalar code, but compiled in "
+    "seconds, whatever the size."
 )

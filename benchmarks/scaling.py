@@ -65,15 +65,15 @@ def contacts_on_feet(rows: int) -> Problem:
 SERIES = (
     Series(
         "chain", "joints of a chain on a floating base (6D at its tip, m=6)",
-        lambda n: chain(n, "tip"), (8, 16, 32, 64, 128, 256, 500), 1.0,
+        lambda n: chain(n, "tip"), (8, 16, 32, 64, 128, 192, 256, 384, 500), 1.0,
     ),
     Series(
         "stem", "length of a stem with two branches of 7 links at each end (m=24)",
-        lambda n: stem(n, 2, rotated=True), (4, 8, 16, 32, 64, 128, 256), 1.0,
+        lambda n: stem(n, 2, rotated=True), (4, 8, 16, 32, 64, 128, 192, 256, 384, 472), 1.0,
     ),
     Series(
         "contacts", "rows m, points on the feet of our quadruped (12 joints)",
-        contacts_on_feet, (12, 24, 48, 96, 192, 300), 2.0,
+        contacts_on_feet, (12, 24, 48, 96, 144, 192, 240, 300), 2.0,
     ),
 )  # fmt: skip
 

@@ -34,8 +34,10 @@ class StartUp:
     Attributes
     ----------
     first : to a solver with an empty cache, checks and storing included.
-    cached : to a solver from the cache; the least of a few processes.
+    cached : to a solver from the cache.
     stages : by name, measured after `first` in the same process.
+
+    Each is the least of a few processes.
     """
 
     case: Case
@@ -47,11 +49,14 @@ class StartUp:
 
 def start_up(case: Case, algorithm: str) -> StartUp:
     """Measure in fresh processes."""
-    with tempfile.TemporaryDirectory() as cache:
-        first = _process(case, algorithm, cache)
-        cached = [_process(case, algorithm, cache)["solver"] for _ in range(_REPEATED)]
-    stages = {name: first[name] for name in STAGES}
-    return StartUp(case, algorithm, first["solver"], min(cached), stages)
+    runs = []
+    for _ in range(_REPEATED):
+        with tempfile.TemporaryDirectory() as cache:
+            first, cached = (_process(case, algorithm, cache) for _ in range(2))
+        runs.append(first | {"cached": cached["solver"]})
+    least = {name: min(run[name] for run in runs) for name in runs[0]}
+    stages = {name: least[name] for name in STAGES}
+    return StartUp(case, algorithm, least["solver"], least["cached"], stages)
 
 
 def _process(case: Case, algorithm: str, cache: str) -> dict[str, float]:

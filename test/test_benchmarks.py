@@ -334,7 +334,7 @@ def test_growth_is_claimed_only_up_to_the_largest_size():
     claims = targets.growth_claims(scaling.Growth(series, curves))
     assert [claim.holds for claim in claims] == [True, True, True, False, False, False]
     assert claims[2].found == "1.5 at 500"
-    assert claims[4].found == "1.00, ends at 256"
+    assert claims[4].found == f"1.00, ends at {series.sizes[-2]}"
 
 
 def test_report_names_what_is_absent_and_who_is_fastest():

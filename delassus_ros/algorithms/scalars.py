@@ -124,8 +124,9 @@ def dot(u: Vector, v: Vector) -> Scalar:
     return total
 
 
-_FEW = 54
-"""Products up to which a product of matrices is no step: a call costs about as much."""
+_FEW = 27
+"""Products up to which a product of matrices is no step: a call costs about as much, but many
+such products as code of their own would take longer to compile than all the rest."""
 
 
 def matmul(a: Matrix, b: Matrix) -> Matrix:

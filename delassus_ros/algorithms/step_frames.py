@@ -22,7 +22,7 @@ from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
 from delassus_ros.algorithms.spatial import SpatialInertia, contact_rows
 from delassus_ros.algorithms.steps import recorded
 from delassus_ros.algorithms.tree import Link, LinkCluster, Tree
-from delassus_ros.compiler.graph import Graph, Symbol, needed
+from delassus_ros.compiler.graph import Graph, Symbol
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
@@ -172,7 +172,7 @@ def _step(
     entries = [value for row in inertia.matrix() for value in row] if inertia.A else []
     graph = fresh.graph
     outputs = [value.index for value in (*results, *entries) if isinstance(value, Symbol)]
-    live, guards = needed(graph, outputs)
+    live, guards = graph.needed(outputs)
     count = Trace(graph, live, outputs, guards).operations.total
     # What it adds to the carrier: every entry of a symmetric matrix once.
     count += (sum(not is_zero(value) for value in entries) + 6) // 2

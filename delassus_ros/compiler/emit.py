@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call
+from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.parts import split, work_size
@@ -66,6 +67,9 @@ def functions(
     if isinstance(program, Table):
         return table_functions(program, name, configurations), program.size
     parts = split(program)
+    if configurations == 1:
+        # A vector of configurations keeps a processor busy, and its registers full, by itself.
+        parts = [interleaved(part) for part in parts]
     return part_functions(parts, name, configurations), work_size(parts)
 
 

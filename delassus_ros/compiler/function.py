@@ -18,7 +18,7 @@ from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.compiler import cache
 from delassus_ros.compiler.build import package_source
 from delassus_ros.compiler.emit import KERNEL
-from delassus_ros.compiler.graph import Graph, needed
+from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.schedule import scalar_program
@@ -95,7 +95,7 @@ class CompiledFunction:
         outputs = [graph.index_of(value) for value in function(given)]
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
-        live, guards = needed(graph, outputs)
+        live, guards = graph.needed(outputs)
         traced = Trace(graph, live, outputs, guards)
         program = scalar_program(traced, list(range(len(outputs))))
         text = [KernelWriter(program).text(KERNEL), declarations(), ""]

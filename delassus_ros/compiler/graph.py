@@ -10,6 +10,7 @@ not finite shows in the result only where the result depends on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -101,37 +102,44 @@ class Graph:
             "scalars it was given"
         )
 
-    def live(self, roots: list[int]) -> list[int]:
+    def live(self, roots: Iterable[int]) -> list[int]:
         """Return the indices of all nodes that `roots` depend on, operands first."""
-        nodes, seen = self.nodes, set(roots)
-        stack = list(seen)
+        seen: set[int] = set()
+        self._reach(roots, seen)
+        return sorted(seen)
+
+    def needed(self, outputs: list[int]) -> tuple[list[int], list[Guard]]:
+        """Return what outputs and their guards depend on, operands first, and the guards."""
+        seen: set[int] = set()
+        self._reach(outputs, seen)
+        guards = [guard for guard in dict.fromkeys(self.guards) if guard.owner in seen]
+        self._reach((guard.index for guard in guards), seen)
+        return sorted(seen), guards
+
+    def _reach(self, roots: Iterable[int], seen: set[int]) -> None:
+        """Add to `seen` the roots that are not in it, with all that they depend on."""
+        nodes = self.nodes
+        stack = [n for n in roots if n not in seen]
+        seen.update(stack)
         while stack:
             for n in operands(nodes[stack.pop()]):
                 if n not in seen:
                     seen.add(n)
                     stack.append(n)
-        return sorted(seen)
-
-
-def needed(graph: Graph, outputs: list[int]) -> tuple[list[int], list[Guard]]:
-    """Return the nodes that outputs and their guards depend on, operands first, and the guards."""
-    alive = set(graph.live(outputs))
-    guards = [guard for guard in dict.fromkeys(graph.guards) if guard.owner in alive]
-    return graph.live([*outputs, *(guard.index for guard in guards)]), guards
 
 
 def operands(node: Node) -> tuple[int, ...]:
     """Return the operands of a node."""
     kind = node[0]
-    if kind in _LEAVES:
-        return ()
+    if kind in _PLAIN:
+        return node[1:]
     if kind == CALL:
         called: tuple[int, ...] = node[2]
         return called
-    return node[1:2] if kind == RESULT else node[1:]
+    return node[1:2] if kind == RESULT else ()
 
 
-_LEAVES = frozenset((INPUT, CONSTANT, PARAMETER))
+_PLAIN = frozenset((NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT))
 
 
 class Symbol:

@@ -23,7 +23,7 @@ from delassus_ros.algorithms.scalars import Scalar, Vector
 from delassus_ros.compiler import cache
 from delassus_ros.compiler.build import package_source
 from delassus_ros.compiler.emit import KERNEL
-from delassus_ros.compiler.graph import Graph, needed
+from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, aligned_zeros
@@ -198,7 +198,7 @@ def _module(step: NewtonStep) -> str:
     if len(results) != expected:
         raise CompilerError(f"a Newton step returned {len(results)} numbers, not {expected}")
     outputs = [graph.index_of(value) for value in results]
-    live, guards = needed(graph, outputs)
+    live, guards = graph.needed(outputs)
     program = scalar_program(Trace(graph, live, outputs, guards), list(range(expected)))
     return "\n".join([KernelWriter(program).text(KERNEL), _track(), declarations(), ""])
 

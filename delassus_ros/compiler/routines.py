@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from delassus_ros.algorithms.steps import recorded
-from delassus_ros.compiler.graph import CALL, RESULT, Graph, Guard, Symbol, needed
+from delassus_ros.compiler.graph import CALL, RESULT, Graph, Guard, Symbol
 from delassus_ros.errors import CompilerError
 
 
@@ -198,6 +198,6 @@ def _traced(
         return _Place(False, numbers.setdefault(value.index, len(numbers)))
 
     routine.template = _mapped(result, outer)
-    _, routine.guards = needed(graph, list(numbers))
+    _, routine.guards = graph.needed(list(numbers))
     routine.outputs = [*numbers, *(guard.index for guard in routine.guards)]
     return routine

@@ -34,7 +34,6 @@ from delassus_ros.compiler.graph import (
     Graph,
     Guard,
     Symbol,
-    needed,
     operands,
 )
 from delassus_ros.compiler.routines import Routines
@@ -124,16 +123,23 @@ def _kinds(graph: Graph, live: list[int]) -> _Kinds:
     nodes = graph.nodes
     constant: set[int] = set()
     found = _Kinds(Counter(), Counter())
+    kinds: list[str] = []
     for i in live:
-        kind = nodes[i][0]
-        if kind in (CONSTANT, PARAMETER) or (
-            kind != INPUT and constant.issuperset(operands(nodes[i]))
-        ):
+        node = nodes[i]
+        kind = node[0]
+        if kind in (CONSTANT, PARAMETER):
             constant.add(i)
         elif kind == CALL:
-            found.calls[nodes[i][1]] += 1
+            if constant.issuperset(node[2]):
+                constant.add(i)
+            else:
+                found.calls[node[1]] += 1
+        # The first operand tells of most nodes that not all are constant.
+        elif kind != INPUT and node[1] in constant and constant.issuperset(operands(node)):
+            constant.add(i)
         else:
-            found.nodes[kind] += 1
+            kinds.append(kind)
+    found.nodes.update(kinds)
     return found
 
 
@@ -191,7 +197,7 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
                 f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
             )
         outputs += [graph.index_of(value) for row in rows for value in row]
-    live, guards = needed(graph, outputs)
+    live, guards = graph.needed(outputs)
     return Trace(graph, live, outputs, guards)
 
 
@@ -235,5 +241,5 @@ class OperationCounter:
         with self._context():
             G = function(self._tree, self._rows, self._inputs)
         outputs = [self._graph.index_of(value) for row in G for value in row]
-        live, guards = needed(self._graph, outputs)
+        live, guards = self._graph.needed(outputs)
         return Trace(self._graph, live, outputs, guards).operations.total

@@ -1,0 +1,127 @@
+"""The order of instructions: so that a processor always has something to do.
+
+Limbs, rows and joints are computed one after the other in a trace. Much of that could be done at
+the same time, but a processor looks some hundred instructions ahead only, and while it waits for
+the chain of divisions at a root, say, all that it sees may depend on that. List scheduling takes
+at each cycle, of the instructions whose operands are there, the one with the longest way to the
+end behind it. It looks ahead not too far either: what is computed early occupies a register until
+it is needed.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from delassus_ros.compiler.graph import CONSTANT, COS, DIV, INPUT, NEG, SIN, SQRT
+from delassus_ros.compiler.parts import Part
+from delassus_ros.compiler.program import (
+    ANGLES,
+    COSINES,
+    EXTRACT,
+    FLIP,
+    JOIN,
+    LOAD,
+    SHUFFLE,
+    SINES,
+    SPLAT,
+    Instruction,
+    Program,
+)
+
+_WINDOW = 192
+"""Instructions that one may overtake."""
+_USUAL = 4  # cycles of an addition or a multiplication
+_LATENCY = {
+    DIV: 14, SQRT: 18, SIN: 60, COS: 60, ANGLES: 60, INPUT: 5, LOAD: 5, SHUFFLE: 3, JOIN: 3,
+    EXTRACT: 3, SPLAT: 3, FLIP: 1, NEG: _USUAL, CONSTANT: 0, SINES: 0, COSINES: 0,
+}  # fmt: skip
+"""Cycles until a result is there, on most processors; by kind, where it is not the usual."""
+_FREE = {INPUT, CONSTANT, NEG, FLIP, SINES, COSINES}
+"""What comes with another instruction, or takes no time to speak of."""
+
+
+def interleaved(part: Part) -> Part:
+    """Return a part that computes the same in another order."""
+    program = part.program
+    order = _order(program.instructions)
+    at = {k: position for position, k in enumerate(order)}
+
+    def moved(instruction: Instruction) -> Instruction:
+        kind, width, operands, constant, lanes = instruction
+        return Instruction(kind, width, tuple(at[k] for k in operands), constant, lanes)
+
+    def all_of(positions: list[int]) -> list[int]:
+        return [at[k] for k in positions]
+
+    return Part(
+        Program(
+            [moved(program.instructions[k]) for k in order],
+            all_of(program.outputs), all_of(program.guards), all_of(program.regular),
+            all_of(program.checked),
+        ),
+        [(at[k], place) for k, place in part.stores],
+        [(at[k], entry) for k, entry in part.outputs],
+    )  # fmt: skip
+
+
+def _order(code: list[Instruction]) -> list[int]:
+    """Return the positions of the instructions in their new order."""
+    needs = _needs(code)
+    users: list[list[int]] = [[] for _ in code]
+    for k, operands in enumerate(needs):
+        for operand in operands:
+            users[operand].append(k)
+    latency = [_LATENCY.get(instruction.kind, _USUAL) for instruction in code]
+    # Cycles from the beginning of an instruction to the end of all that depends on it.
+    left = [0] * len(code)
+    for k in reversed(range(len(code))):
+        left[k] = latency[k] + max((left[user] for user in users[k]), default=0)
+    missing = [len(operands) for operands in needs]
+    there = [0] * len(code)  # the cycle at which all operands are
+    # What could be next, longest way first; what waits for its operands; and for the window.
+    ready: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int]] = []
+    ahead = [k for k, count in enumerate(missing) if not count]
+    order: list[int] = []
+    done = [False] * len(code)
+    first = cycle = 0
+    while len(order) < len(code):
+        while waiting and waiting[0][0] <= cycle:
+            heapq.heappush(ahead, heapq.heappop(waiting)[1])
+        while True:
+            while first < len(code) and done[first]:
+                first += 1
+            while ahead and ahead[0] < first + _WINDOW:
+                k = heapq.heappop(ahead)
+                heapq.heappush(ready, (-left[k], k))
+            if not ready:
+                break
+            k = heapq.heappop(ready)[1]
+            order.append(k)
+            done[k] = True
+            for user in users[k]:
+                missing[user] -= 1
+                there[user] = max(there[user], cycle + latency[k])
+                if not missing[user]:
+                    heapq.heappush(waiting, (there[user], user))
+            if code[k].kind not in _FREE:
+                break
+            while waiting and waiting[0][0] <= cycle:
+                heapq.heappush(ahead, heapq.heappop(waiting)[1])
+        cycle += 1
+    return order
+
+
+def _needs(code: list[Instruction]) -> list[set[int]]:
+    """Return what each instruction needs.
+
+    Sines and cosines name blocks, which are numbered in the order of their angles.
+    """
+    needs, turned = [], set[int]()
+    for k, instruction in enumerate(code):
+        needs.append(set(instruction.operands))
+        if instruction.kind in (ANGLES, SINES, COSINES):
+            needs[-1] |= turned
+        if instruction.kind == ANGLES:
+            turned.add(k)
+    return needs
