@@ -13,7 +13,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.compiler import interleave
 from delassus_ros.compiler.graph import CONSTANT, INPUT
 from delassus_ros.compiler.interleave import interleaved
-from delassus_ros.compiler.parts import Part, split
+from delassus_ros.compiler.parts import Lengths, Part, split, whole
 from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
@@ -48,7 +48,7 @@ def cycles(code: Sequence[Instruction]) -> int:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_value_is_the_same(name: str, seed: int) -> None:
     before = program(random_problem(seed), name)
-    (part,) = split(before, longest=10**9)
+    part = whole(before)
     after = interleaved(part)
     inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, 1000)
     results = run(before, inputs)
@@ -65,7 +65,7 @@ def test_every_value_is_the_same(name: str, seed: int) -> None:
 def test_stores_keep_their_places(quadruped_problem: Problem) -> None:
     """A long program hands values on from part to part."""
     before = program(quadruped_problem)
-    parts = split(before, longest=100, length=200)
+    parts = split(before, Lengths(100, 200))
     assert len(parts) > 3
     for part in parts:
         after = interleaved(part)
@@ -79,7 +79,7 @@ def test_stores_keep_their_places(quadruped_problem: Problem) -> None:
 def test_nothing_is_overtaken_by_too_much(
     monkeypatch: pytest.MonkeyPatch, quadruped_problem: Problem
 ) -> None:
-    (part,) = split(program(quadruped_problem), longest=10**9)
+    part = whole(program(quadruped_problem))
     for window in (1, 20, 100):
         monkeypatch.setattr(interleave, "_WINDOW", window)
         order = interleave._order(part.program.instructions)
@@ -91,7 +91,7 @@ def test_nothing_is_overtaken_by_too_much(
 
 
 def test_less_waiting(quadruped_problem: Problem) -> None:
-    (part,) = split(program(quadruped_problem), longest=10**9)
+    part = whole(program(quadruped_problem))
     before, after = (cycles(p.program.instructions) for p in (part, interleaved(part)))
     work = sum(i.kind not in interleave._FREE for i in part.program.instructions)
     assert before > 1.3 * work  # there is something to gain

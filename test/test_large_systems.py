@@ -18,7 +18,7 @@ from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions, kernel_for
 from delassus_ros.compiler.graph import CALL, Graph
 from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import split, work_size
+from delassus_ros.compiler.parts import Lengths, split, work_size
 from delassus_ros.compiler.routines import Routines
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.schedule import program_of, scalar_program
@@ -265,9 +265,9 @@ def test_parts_compute_what_the_whole_computes() -> None:
     problem = mechanisms.chain(20, "both ends")
     traced = trace(problem, algorithms.get("pv_osimr"))
     program = scalar_program(traced, checked_positions(problem))
-    whole = split(program, longest=10**9)
-    assert len(whole) == 1 and work_size(whole) == 0
-    parts = split(program, longest=10, length=150)
+    alone = split(program, Lengths(10**9, 1))
+    assert len(alone) == 1 and work_size(alone) == 0
+    parts = split(program, Lengths(10, 150))
     assert len(parts) > 20
     assert max(len(part.program.instructions) for part in parts) < 600
     entries = sorted(entry for part in parts for _, entry in part.outputs)

@@ -16,7 +16,7 @@ from delassus_ros.compiler import python_call
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import split, work_size
+from delassus_ros.compiler.parts import BATCH, SINGLE, split, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
 from delassus_ros.compiler.writer import declarations, part_functions
@@ -66,10 +66,11 @@ def functions(
     """
     if isinstance(program, Table):
         return table_functions(program, name, configurations), program.size
-    parts = split(program)
     if configurations == 1:
-        # A vector of configurations keeps a processor busy, and its registers full, by itself.
-        parts = [interleaved(part) for part in parts]
+        parts = [interleaved(part) for part in split(program, SINGLE)]
+    else:
+        # Vectors of configurations keep a processor busy, and its registers full, in any order.
+        parts = split(program, BATCH)
     return part_functions(parts, name, configurations), work_size(parts)
 
 

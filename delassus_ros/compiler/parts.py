@@ -10,6 +10,7 @@ and constants are not stored: each part loads them itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from delassus_ros.compiler.graph import CONSTANT, INPUT
 from delassus_ros.compiler.program import (
@@ -21,10 +22,25 @@ from delassus_ros.compiler.program import (
     Program,
 )
 
-LONGEST = 3000
-"""Instructions of a program that stays in one part."""
-_LENGTH = 1500
-"""Instructions per part of a longer one."""
+
+class Lengths(NamedTuple):
+    """How long parts are.
+
+    Attributes
+    ----------
+    longest : instructions of a program that stays in one part.
+    length : instructions per part of a longer one.
+    """
+
+    longest: int
+    length: int
+
+
+SINGLE = Lengths(3000, 1500)
+"""For one configuration."""
+BATCH = Lengths(1500, 120)
+"""For vectors of configurations. Of its values a longer function would keep most in memory too,
+and in a larger area: in parts, places come free."""
 
 
 @dataclass
@@ -44,12 +60,16 @@ class Part:
     outputs: list[tuple[int, int]] = field(default_factory=list)
 
 
-def split(program: Program, longest: int = LONGEST, length: int = _LENGTH) -> list[Part]:
-    """Return the parts of a program; one if it has at most `longest` instructions."""
-    whole = Part(program, [], [(k, entry) for entry, k in enumerate(program.outputs)])
-    if len(program.instructions) <= longest:
-        return [whole]
-    return _Cutter(program, length).run()
+def whole(program: Program) -> Part:
+    """Return a program as one part."""
+    return Part(program, [], [(k, entry) for entry, k in enumerate(program.outputs)])
+
+
+def split(program: Program, lengths: Lengths) -> list[Part]:
+    """Return the parts of a program."""
+    if len(program.instructions) <= lengths.longest:
+        return [whole(program)]
+    return _Cutter(program, lengths.length).run()
 
 
 def work_size(parts: list[Part]) -> int:

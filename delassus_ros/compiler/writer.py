@@ -20,7 +20,7 @@ from delassus_ros.compiler.graph import (
     SUB,
 )
 from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
-from delassus_ros.compiler.parts import Part, split
+from delassus_ros.compiler.parts import Part, whole
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -63,7 +63,7 @@ class KernelWriter:
     """
 
     def __init__(self, part: Part | Program, configurations: int = 1) -> None:
-        self._part = part if isinstance(part, Part) else split(part, len(part.instructions))[0]
+        self._part = part if isinstance(part, Part) else whole(part)
         self._program = self._part.program
         self._configurations = configurations
         self._w = Writer()
