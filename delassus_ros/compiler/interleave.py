@@ -66,6 +66,7 @@ def interleaved(part: Part) -> Part:
 
 def _order(code: list[Instruction]) -> list[int]:
     """Return the positions of the instructions in their new order."""
+    count = len(code)
     needs = _needs(code)
     users: list[list[int]] = [[] for _ in code]
     for k, operands in enumerate(needs):
@@ -73,41 +74,44 @@ def _order(code: list[Instruction]) -> list[int]:
             users[operand].append(k)
     latency = [_LATENCY.get(instruction.kind, _USUAL) for instruction in code]
     # Cycles from the beginning of an instruction to the end of all that depends on it.
-    left = [0] * len(code)
-    for k in reversed(range(len(code))):
-        left[k] = latency[k] + max((left[user] for user in users[k]), default=0)
+    left = [0] * count
+    for k in reversed(range(count)):
+        left[k] = latency[k] + max([left[user] for user in users[k]], default=0)
+    # Longest way first, then as before; the remainder is the instruction.
+    rank = [k - count * left[k] for k in range(count)]
     missing = [len(operands) for operands in needs]
-    there = [0] * len(code)  # the cycle at which all operands are
-    # What could be next, longest way first; what waits for its operands; and for the window.
-    ready: list[tuple[int, int]] = []
-    waiting: list[tuple[int, int]] = []
-    ahead = [k for k, count in enumerate(missing) if not count]
+    there = [0] * count  # the cycle at which all operands are
+    arriving: dict[int, list[int]] = {0: [k for k in range(count) if not missing[k]]}
+    ready: list[int] = []  # ranks of what could be next
+    ahead: list[int] = []  # what could be, but for the window
     order: list[int] = []
-    done = [False] * len(code)
+    done = bytearray(count)
     first = cycle = 0
-    while len(order) < len(code):
-        while waiting and waiting[0][0] <= cycle:
-            heapq.heappush(ahead, heapq.heappop(waiting)[1])
-        while True:
-            while first < len(code) and done[first]:
+    while len(order) < count:
+        for k in arriving.pop(cycle, ()):
+            heapq.heappush(ahead, k)
+        takes_time = False
+        while not takes_time:
+            while first < count and done[first]:
                 first += 1
             while ahead and ahead[0] < first + _WINDOW:
-                k = heapq.heappop(ahead)
-                heapq.heappush(ready, (-left[k], k))
+                heapq.heappush(ready, rank[heapq.heappop(ahead)])
             if not ready:
                 break
-            k = heapq.heappop(ready)[1]
+            k = heapq.heappop(ready) % count
             order.append(k)
             done[k] = True
+            end = cycle + latency[k]
             for user in users[k]:
                 missing[user] -= 1
-                there[user] = max(there[user], cycle + latency[k])
+                if there[user] < end:
+                    there[user] = end
                 if not missing[user]:
-                    heapq.heappush(waiting, (there[user], user))
-            if code[k].kind not in _FREE:
-                break
-            while waiting and waiting[0][0] <= cycle:
-                heapq.heappush(ahead, heapq.heappop(waiting)[1])
+                    if there[user] <= cycle:
+                        heapq.heappush(ahead, user)
+                    else:
+                        arriving.setdefault(there[user], []).append(user)
+            takes_time = code[k].kind not in _FREE
         cycle += 1
     return order
 
