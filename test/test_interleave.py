@@ -17,6 +17,7 @@ from delassus_ros.compiler.parts import Lengths, Part, split, whole
 from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
+from delassus_ros.errors import CompilerError
 from delassus_ros.testing import random_problem
 
 
@@ -108,6 +109,13 @@ def test_two_chains_are_computed_together() -> None:
     order = interleave._order(code)
     assert [k - 2 for k in order if k >= 2] == [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
     assert interleaved(Part(Program(code))).program.instructions[3].operands == (0, 1)
+
+
+def test_angles_are_turned_once() -> None:
+    """Sines name blocks of the angles before them, which another order would change."""
+    angles = [Instruction("angles", 1, (0,), lanes=(1,)) for _ in range(2)]
+    with pytest.raises(CompilerError, match="turns angles twice"):
+        interleaved(Part(Program([Instruction(INPUT, 1, lanes=(0,)), *angles])))
 
 
 def test_kernels_agree_with_the_definition(quadruped_problem: Problem) -> None:

@@ -126,7 +126,7 @@ def end_in(graph: Graph, state: State, number: int) -> None:
 @pytest.mark.parametrize(
     ("state", "number"),
     # In turn: both in each state are in the long run.
-    zip(STATES, itertools.cycle(SIGNALS)),
+    list(zip(STATES, itertools.cycle(SIGNALS))),
     ids=[state.__name__ for state in STATES],
 )
 def test_signals_end_the_node_cleanly_in_every_state(graph, state, number) -> None:

@@ -131,15 +131,15 @@ class Graph:
 def operands(node: Node) -> tuple[int, ...]:
     """Return the operands of a node."""
     kind = node[0]
-    if kind in _PLAIN:
-        return node[1:]
+    if kind in _LEAVES:
+        return ()
     if kind == CALL:
         called: tuple[int, ...] = node[2]
         return called
-    return node[1:2] if kind == RESULT else ()
+    return node[1:2] if kind == RESULT else node[1:]
 
 
-_PLAIN = frozenset((NEG, ADD, SUB, MUL, DIV, SQRT, SIN, COS, SELECT))
+_LEAVES = frozenset((INPUT, CONSTANT, PARAMETER))
 
 
 class Symbol:

@@ -27,6 +27,7 @@ from delassus_ros.compiler.program import (
     Instruction,
     Program,
 )
+from delassus_ros.errors import CompilerError
 
 _WINDOW = 192
 """Instructions that one may overtake."""
@@ -117,15 +118,15 @@ def _order(code: list[Instruction]) -> list[int]:
 
 
 def _needs(code: list[Instruction]) -> list[set[int]]:
-    """Return what each instruction needs.
-
-    Sines and cosines name blocks, which are numbered in the order of their angles.
-    """
-    needs, turned = [], set[int]()
+    """Return what each instruction needs; sines and cosines, the angles that they are of."""
+    needs = []
+    angles: set[int] = set()
     for k, instruction in enumerate(code):
-        needs.append(set(instruction.operands))
-        if instruction.kind in (ANGLES, SINES, COSINES):
-            needs[-1] |= turned
+        of_angles = instruction.kind in (SINES, COSINES)
+        needs.append(angles if of_angles else set(instruction.operands))
         if instruction.kind == ANGLES:
-            turned.add(k)
+            if angles:
+                # Sines name blocks of the last one, which another order would change.
+                raise CompilerError("a part turns angles twice")
+            angles = {k}
     return needs

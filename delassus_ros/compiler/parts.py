@@ -40,7 +40,8 @@ SINGLE = Lengths(3000, 1500)
 """For one configuration."""
 BATCH = Lengths(1500, 120)
 """For vectors of configurations. Of its values a longer function would keep most in memory too,
-and in a larger area: in parts, places come free."""
+and in a larger area: in parts, places come free. A program for an arm has so few that it gains
+nothing."""
 
 
 @dataclass

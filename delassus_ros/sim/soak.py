@@ -16,16 +16,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from delassus_ros import Contact, ContactSet, DelassusSolver, Problem, Robot
 from delassus_ros.errors import DelassusError
 from delassus_ros.sim.demo import demo_environment
-from delassus_ros.sim.humanoid import CONTACTS, Motion, humanoid_urdf
+from delassus_ros.sim.humanoid import CONTACTS
 from delassus_ros.sim.processes import Children, Command
 from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Swaps, Timing, account
 from delassus_ros.sim.soak_control import Command as Order
 from delassus_ros.sim.soak_control import Control, Target
+from delassus_ros.sim.soak_recomputed import problem, recomputed
 from delassus_ros.sim.soak_swaps import Swapper
 from delassus_ros.stopping import StopRequest
 
@@ -33,8 +31,6 @@ _NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "lifecycle_msgs")
 _CYCLE = {Target.NODE: 8.0, Target.ECHO: 2.0}  # s, in turn
 _START_LIMIT = 60.0  # s until both answer
 _QUIET = 0.3  # s without arrivals, after which nothing is on its way
-_TOLERANCE = 1e-10  # relative, of a matrix to that of another algorithm
-_CHECK = "ltl"  # factorises the mass matrix, as the recursive algorithms do not
 _TURN = sum(_CYCLE.values())
 _COUNTS = re.compile(
     r"inactive: published (\d+) matrices and (\d+) times INVALID; (\d+) joint states were"
@@ -53,13 +49,6 @@ def node_arguments(more: Sequence[str] = ()) -> list[str]:
         parameters[f"contacts.{name}.kind"] = "surface"
     given = [word for item in parameters.items() for word in ("-p", "{}:={}".format(*item))]
     return ["--ros-args", *given, *more]
-
-
-def problem() -> Problem:
-    """Return what the node solves in the soak run."""
-    robot = Robot.from_urdf(humanoid_urdf().encode())
-    contacts = (Contact(name, frame, "surface") for name, frame in CONTACTS.items())
-    return Problem(robot, ContactSet(contacts))
 
 
 def commands(control: Path, rate: float, more: Sequence[str] = ()) -> list[Command]:
@@ -180,7 +169,7 @@ class _Run:
         """Return all of it, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
         load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Target}
-        checked, wrong = _recompute(*self._node.kept())
+        checked, wrong = recomputed(*self._node.kept())
         stamps = self._control.sent(Target.NODE)
         stamps = stamps[stamps >= begin]
         swaps = Swaps.of(self._swapper.count, stamps, arrivals[Target.NODE], _QUIET)
@@ -210,20 +199,10 @@ class _Run:
         if gone:
             names = ", ".join(f"{child.name} (status {child.status})" for child in gone)
             raise SoakError(f"ended by itself: {names}\n{self._children.report()}")
+        if self._node.malformed:
+            raise SoakError(f"a message contradicts itself: {self._node.malformed}")
         if self._swapper.refusal:
             raise SoakError(f"the node refuses a change: {self._swapper.refusal}")
-
-
-def _recompute(stamps: Any, matrices: Any) -> tuple[int, int]:
-    """Return how many matrices there are, and how many differ from another algorithm's."""
-    if not len(stamps):
-        return 0, 0
-    solver = DelassusSolver(problem(), _CHECK)
-    motion = Motion(solver.problem.robot.joint_names)
-    expected = np.array([solver.solve(motion.at(int(stamp))).matrix for stamp in stamps])
-    error = np.linalg.norm(matrices - expected, axis=(1, 2))
-    right = error <= _TOLERANCE * np.linalg.norm(expected, axis=(1, 2))
-    return len(stamps), int((~right).sum())
 
 
 def run(

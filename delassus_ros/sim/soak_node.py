@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
-from delassus_msgs_py import MatrixReader
+from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters
@@ -44,6 +44,8 @@ class SoakNode(Node):
         What has come from each.
     algorithm
         Algorithm of the latest valid matrix of the node; empty before the first.
+    malformed
+        The first message that contradicts itself, in words, or None.
     """
 
     def __init__(self, capacity: int, rows: int, **node: Any) -> None:
@@ -54,6 +56,7 @@ class SoakNode(Node):
         self._kept_count = 0
         self._countdown = _EVERY
         self.algorithm = ""
+        self.malformed: str | None = None
         callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
         self._matrices, self._echoes = MatrixReader(), MatrixReader()
         self._inputs = [
@@ -85,9 +88,18 @@ class SoakNode(Node):
         """Return the stamps (n,) and the values (n, m, m) of the matrices kept."""
         return self._kept_stamps[: self._kept_count], self._kept[: self._kept_count]
 
+    def _read(self, reader: MatrixReader, data: bytes) -> ReceivedMatrix | None:
+        try:
+            return reader.read(data)
+        except MessageError as error:
+            self.malformed = self.malformed or str(error)
+            return None
+
     def _on_matrix(self, data: bytes) -> None:
-        received = self._matrices.read(data)
+        received = self._read(self._matrices, data)
         arrival = time.time_ns()
+        if received is None:
+            return
         good = received.validity == DelassusMatrix.VALIDITY_OK
         if good:
             self.algorithm = received.algorithm
@@ -102,6 +114,7 @@ class SoakNode(Node):
             self._kept_count += 1
 
     def _on_echo(self, data: bytes) -> None:
-        received = self._echoes.read(data)
+        received = self._read(self._echoes, data)
         arrival = time.time_ns()
-        self.arrivals[Target.ECHO].note(received.stamp, arrival, received.sequence, True)
+        if received is not None:
+            self.arrivals[Target.ECHO].note(received.stamp, arrival, received.sequence, True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ _TAIL = struct.Struct("<B7xQB3xii4xdB7xdI")
 _TIMES = struct.Struct("<dd")  # compute_time, input_age
 _DOUBLE = np.dtype("<f8")
 _CDR = b"\x00\x01"  # plain, little-endian; the two bytes behind it may hold anything
-_MOST_KNOWN = 64  # sets of contacts, of a few publishers
+_MOST_KNOWN = 64
 
 
 @dataclass(slots=True)
@@ -34,8 +33,9 @@ class ReceivedMatrix:
     stamp, contacts_stamp
         Stamps of the joint state and of the set of contacts [ns].
     matrix
-        (m, m), a read-only view on the bytes of the message, which it keeps; not aligned, so
-        take a copy for more than a look. (0, 0) if the message is INVALID.
+        (m, m), read-only; mostly a view on the bytes of the message, which it keeps, and not
+        aligned, so take a copy for more than a look. (0, 0) if the message is INVALID or no
+        contact is active.
     """
 
     stamp: int
@@ -87,10 +87,11 @@ class ReceivedMatrix:
 
 
 class MatrixReader:
-    """Reads matrices from the bytes that a raw subscription delivers.
+    """Reads matrices from the bytes that a raw subscription delivers; one for each of those.
 
     One matrix mostly differs from the one before in its numbers alone: names and sizes, which
-    cost most of the time of converting a message, are read once for each set of contacts. ::
+    cost most of the time of converting a message, are read once for each set of contacts, of
+    which the last 64 are remembered. ::
 
         reader = MatrixReader()
         node.create_subscription(
@@ -118,23 +119,25 @@ class MatrixReader:
             If the bytes are no DelassusMatrix.
 
         """
-        for known in self._known:
+        for place, known in enumerate(self._known):
             if known.fits(data):
-                try:
-                    return known.read(data)
-                except (struct.error, UnicodeDecodeError):
-                    # Cut off or damaged at its end, which is said in the usual words.
+                if place:
+                    # What comes often is found soon.
+                    self._known.insert(0, self._known.pop(place))
+                received = known.read(data)
+                if received is None:
                     break
+                return received
         return self._learn(data)
 
     def _learn(self, data: bytes) -> ReceivedMatrix:
         """Read the whole message, and where its numbers are."""
         message = deserialize_message(data, DelassusMatrix)
         received = ReceivedMatrix.of(message)
-        if len(message.matrix) and data[:2] == _CDR and sys.byteorder == "little":
-            known = _Known(message, data, ReceivedMatrix.of(message))
+        if len(message.matrix) and data[:2] == _CDR:
+            known = _Known(message, data, replace(received))
             # Only if it reads the same: another layout than the expected one is noticed.
-            if known.fits(data) and known.reads(data, message):
+            if known.fits(data) and known.reads(data, received):
                 del self._known[_MOST_KNOWN - 1 :]
                 self._known.insert(0, known)
         return received
@@ -146,6 +149,7 @@ class _Known:
     def __init__(self, message: DelassusMatrix, data: bytes, received: ReceivedMatrix) -> None:
         self._received, self._m = received, len(received.matrix)
         self._algorithm = message.algorithm.encode()
+        self._states = bytes(message.status)
         head = _Head()
         head.number(4, changes=True)
         head.number(4, changes=True)
@@ -159,8 +163,9 @@ class _Known:
             for name in names:
                 head.string(name)
         head.number(4)
+        self._status = head.number(0)
         for _ in message.status:
-            head.number(1)
+            head.number(1, changes=True)
         head.number(4)
         for _ in message.row_offsets:
             head.number(4)
@@ -183,37 +188,41 @@ class _Known:
             and data[self._tail] != DelassusMatrix.VALIDITY_INVALID
         )
 
-    def read(self, data: bytes) -> ReceivedMatrix:
-        """Return what a message says that fits."""
-        received = self._received
+    def read(self, data: bytes) -> ReceivedMatrix | None:
+        """Return what a message says that fits; None if its end is not what it should be."""
+        try:
+            tail = _TAIL.unpack_from(data, self._tail)
+            end = self._name + tail[-1]
+            times = _TIMES.unpack_from(data, _ORIGIN + _aligned(end - _ORIGIN, 8))
+            name = data[self._name : end]
+            if name[:-1] != self._algorithm or name[-1:] != b"\0":
+                if name.find(b"\0") != len(name) - 1:
+                    return None
+                self._received.algorithm = name[:-1].decode()
+                self._algorithm = name[:-1]
+        except (struct.error, UnicodeDecodeError):
+            return None
+        received, m = self._received, self._m
         sec, nanosec = _TIME.unpack_from(data, _ORIGIN)
         received.stamp = sec * 1_000_000_000 + nanosec
         received.sequence, sec, nanosec = _NUMBER.unpack_from(data, self._number)
         received.contacts_stamp = sec * 1_000_000_000 + nanosec
-        m = self._m
+        states = data[self._status : self._status + len(self._states)]
+        if states != self._states:
+            self._states, received.status = states, tuple(states)
         received.matrix = np.frombuffer(data, _DOUBLE, m * m, self._matrix).reshape(m, m)
         (
             received.validity, received.reasons, received.conditioning, received.rank,
             received.structural_rank, received.condition, received.damping_mode,
-            received.damping, length,
-        ) = _TAIL.unpack_from(data, self._tail)  # fmt: skip
-        end = self._name + length
-        name = data[self._name : end - 1]
-        if name != self._algorithm:
-            self._algorithm = name
-            received.algorithm = name.decode()
-        times = _ORIGIN + _aligned(end - _ORIGIN, 8)
-        received.compute_time, received.input_age = _TIMES.unpack_from(data, times)
+            received.damping, _,
+        ) = tail  # fmt: skip
+        received.compute_time, received.input_age = times
         return received
 
-    def reads(self, data: bytes, message: DelassusMatrix) -> bool:
+    def reads(self, data: bytes, expected: ReceivedMatrix) -> bool:
         """Whether what it reads is what the message says."""
-        try:
-            found = self.read(data)
-        except (struct.error, UnicodeDecodeError):
-            return False
-        expected = ReceivedMatrix.of(message)
-        return all(
+        found = self.read(data)
+        return found is not None and all(
             # As numbers, of which NaN is one.
             np.array_equal(getattr(found, name), getattr(expected, name), equal_nan=True)
             if isinstance(getattr(expected, name), (float, np.ndarray))
@@ -229,8 +238,8 @@ class _Head:
         self.mask = bytearray()
 
     def number(self, size: int, changes: bool = False) -> int:
-        """Add a number; return where it is in the message."""
-        self.mask.extend(bytes(_aligned(len(self.mask), size) - len(self.mask)))
+        """Add a number, of some bytes or none; return where it is in the message."""
+        self.mask.extend(bytes(_aligned(len(self.mask), size or 1) - len(self.mask)))
         place = _ORIGIN + len(self.mask)
         self.mask.extend(bytes([0 if changes else 255]) * size)
         return place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -157,11 +158,101 @@ def test_bytes_that_were_cut_off_are_refused(size: int) -> None:
         reader.read(data[:size])
 
 
-def test_big_endian_messages_are_read_the_long_way() -> None:
+def big_endian(msg: DelassusMatrix) -> bytes:
+    """Return the serialized message as a machine of the other byte order writes it."""
+    out = bytearray()
+
+    def put(code: str, *values: float) -> None:
+        for value in values:
+            out.extend(bytes(-len(out) % struct.calcsize(code)))
+            out.extend(struct.pack(">" + code, value))
+
+    def text(value: str) -> None:
+        put("I", len(value.encode()) + 1)
+        out.extend(value.encode() + b"\0")
+
+    put("i", msg.header.stamp.sec)
+    put("I", msg.header.stamp.nanosec)
+    text(msg.header.frame_id)
+    text(msg.layout_id)
+    put("Q", msg.sequence)
+    put("i", msg.contacts_stamp.sec)
+    put("I", msg.contacts_stamp.nanosec)
+    for names in (msg.contacts, msg.kinds):
+        put("I", len(names))
+        for name in names:
+            text(name)
+    for code, values in (("B", msg.status), ("I", msg.row_offsets)):
+        put("I", len(values))
+        put(code, *values)
+    put("B", msg.axes)
+    put("I", len(msg.matrix))
+    put("d", *msg.matrix)
+    put("B", msg.validity)
+    put("Q", msg.reasons)
+    put("B", msg.conditioning)
+    put("i", msg.rank, msg.structural_rank)
+    put("d", msg.condition)
+    put("B", msg.damping_mode)
+    put("d", msg.damping)
+    text(msg.algorithm)
+    put("d", msg.compute_time, msg.input_age)
+    return b"\0\0\0\0" + bytes(out)
+
+
+def test_big_endian_messages_are_read_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's middleware writes little-endian ones; the first bytes tell."""
+    reader = MatrixReader()
+    msg = make_message()
+    reader.read(serialize_message(msg))
+    data = big_endian(msg)
+    for _ in range(2):
+        check(reader.read(data), msg)
+    monkeypatch.setattr(module, "deserialize_message", None)
+    check(reader.read(serialize_message(msg)), msg)
+    with pytest.raises(TypeError):
+        reader.read(data)
+
+
+@pytest.mark.parametrize("name", [b"\xffv_osimr", b"pv\0osimr", b"pv_osim\0"])
+def test_a_damaged_name_is_read_as_ever(name: bytes) -> None:
     reader = MatrixReader()
     data = serialize_message(make_message())
     reader.read(data)
-    # Read as what it says it is: not as the message it was before.
-    with pytest.raises((RuntimeError, MessageError)):
-        reader.read(b"\0\0" + data[2:])
+    damaged = data.replace(b"pv_osimr", name)
+    expected = deserialize_message(damaged, DelassusMatrix)
+    for _ in range(3):
+        check(reader.read(damaged), expected)
+        check(reader.read(data), make_message())
+
+
+def test_a_refused_message_leaves_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = MatrixReader()
+    before = reader.read(serialize_message(make_message(seed=1)))
+    before = reader.read(serialize_message(make_message(seed=1)))
+    with pytest.raises(RuntimeError):
+        reader.read(serialize_message(make_message(seed=2))[:-8])
+    check(before, make_message(seed=1))
+
+
+def test_status_and_order_cost_no_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Feet slip and stick all the time; the sets of contacts that come often stay in front."""
+    reader = MatrixReader()
+    messages = [make_message(names) for names in (("LF",), ("LF", "RF"), ("RF", "LF"))]
+    for msg in messages:
+        reader.read(serialize_message(msg))
+    monkeypatch.setattr(module, "deserialize_message", None)
+    for k in range(12):
+        msg = messages[k % 3]
+        msg.status = [k % 4] * len(msg.contacts)
+        check(reader.read(serialize_message(msg)), msg)
+
+
+def test_the_sets_that_come_often_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = MatrixReader()
+    often = make_message(("often",))
+    for k in range(3 * module._MOST_KNOWN):
+        reader.read(serialize_message(make_message((f"contact{k}",))))
+        check(reader.read(serialize_message(often)), often)
+    monkeypatch.setattr(module, "deserialize_message", None)
+    check(reader.read(serialize_message(often)), often)
