@@ -34,7 +34,7 @@ _WINDOW = 192
 _USUAL = 4  # cycles of an addition or a multiplication
 _LATENCY = {
     DIV: 14, SQRT: 18, SIN: 60, COS: 60, ANGLES: 60, INPUT: 5, LOAD: 5, SHUFFLE: 3, JOIN: 3,
-    EXTRACT: 3, SPLAT: 3, FLIP: 1, NEG: _USUAL, CONSTANT: 0, SINES: 0, COSINES: 0,
+    EXTRACT: 3, SPLAT: 3, FLIP: 1, CONSTANT: 0, SINES: 0, COSINES: 0,
 }  # fmt: skip
 """Cycles until a result is there, on most processors; by kind, where it is not the usual."""
 _FREE = {INPUT, CONSTANT, NEG, FLIP, SINES, COSINES}

@@ -75,12 +75,12 @@ class CompareNode(Node):
         self._reported = (0, 0, 0)
         self._errors = self.create_publisher(Float64, "~/relative_error", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
+        self._readers = (MatrixReader(), MatrixReader())
         for side, topic in enumerate(("first", "second")):
             callback = functools.partial(self._on_matrix, side)
             self.create_subscription(
                 DelassusMatrix, topic, callback, QoSProfile(depth=_DEPTH), raw=True
             )
-        self._readers = (MatrixReader(), MatrixReader())
         self.create_timer(_PERIOD, self.report)
 
     def report(self) -> None:

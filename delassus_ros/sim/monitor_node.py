@@ -68,6 +68,7 @@ class MonitorNode(Node):
             ("reference", DelassusMatrix, many, self._on_reference),
             ("delassus", DelassusMatrix, many, self._on_matrix),
         ]
+        self._references, self._matrices = MatrixReader(), MatrixReader()
         self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = []
         for topic, kind, qos, handler in sources:
             name = names.get(topic, topic)
@@ -76,7 +77,6 @@ class MonitorNode(Node):
                 kind, name, _ignore, qos, raw=kind is DelassusMatrix
             )
             self._sources.append((subscription, handler))
-        self._references, self._matrices = MatrixReader(), MatrixReader()
 
     def poll(self) -> None:
         """Take and process all messages that have arrived."""
