@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import small
+from linkages import REFERENCE, assembled, four_bar
+from small_loops import geared_chain
 
-from delassus_ros import DelassusSolver, algorithms
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.closure import Closure
 from delassus_ros.conditioning import Conditioning, ConditionSettings, Damping
 from delassus_ros.errors import InputError
+from delassus_ros.model import Frame, Transform
 from delassus_ros.node.on_demand import OnDemand, list_algorithms
-from delassus_ros.structural_rank import generic_matrices
+from delassus_ros.node.reasons import Reason
+from delassus_ros.structural_rank import closed_configurations, generic_matrices
 
 Q = np.array([0.3, -0.8, 1.2])
 NAMES = ["hip2", "extra", "hip0", "hip1"]
@@ -30,7 +35,9 @@ def make_on_demand(solver) -> OnDemand:
 
 def test_matrix_of_other_contacts_and_positions(solver, on_demand) -> None:
     for active in (("c0", "c2"), ("c1",), ("c0", "c1", "c2")):
-        solution, seen = on_demand.compute(NAMES, POSITIONS, active)
+        answer = on_demand.compute(NAMES, POSITIONS, active)
+        solution, seen = answer.solution, answer.examination
+        assert answer.caveats is Reason.NONE
         expected = solver.solve(Q, active).matrix
         assert np.array_equal(solution.matrix, expected)
         assert seen.exact and seen.matrix is solution.matrix
@@ -39,9 +46,9 @@ def test_matrix_of_other_contacts_and_positions(solver, on_demand) -> None:
 
 
 def test_no_contact(on_demand) -> None:
-    solution, seen = on_demand.compute(NAMES, POSITIONS, ())
-    assert solution.matrix.shape == (0, 0)
-    assert seen.conditioning is Conditioning.UNKNOWN
+    answer = on_demand.compute(NAMES, POSITIONS, ())
+    assert answer.solution.matrix.shape == (0, 0)
+    assert answer.examination.conditioning is Conditioning.UNKNOWN
 
 
 def test_the_stream_is_not_disturbed(solver, on_demand) -> None:
@@ -76,7 +83,7 @@ def test_orientation_is_passed_on() -> None:
     solver = DelassusSolver(small.problem(axes="world"))
     on_demand = OnDemand(solver, generic_matrices(solver), ConditionSettings())
     turned = [0.5, 0.5, 0.5, 0.5]
-    solution, _ = on_demand.compute(NAMES, POSITIONS, ["c0"], turned)
+    solution = on_demand.compute(NAMES, POSITIONS, ["c0"], turned).solution
     assert np.array_equal(solution.matrix, solver.solve(Q, ["c0"], turned).matrix)
     with pytest.raises(InputError, match="base_orientation"):
         on_demand.compute(NAMES, POSITIONS, ["c0"])
@@ -92,3 +99,70 @@ def test_algorithms_with_reasons(monkeypatch) -> None:
     for name in algorithms.names():
         assert found[name] == (algorithms.get(name).supports(problem) or "")
     assert {each.reason for each in list_algorithms(None)} == {"", "needs a package"}
+
+
+def with_tip(robot: Robot) -> Robot:
+    """Return the robot with a frame on its last link."""
+    last = len(robot.joints) - 2
+    tip = Frame("tip", last, Transform.from_xyz_rpy((0.3, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    return Robot(robot.name, robot.joints, robot.bodies, [tip], couplings=robot.couplings)
+
+
+def four_bar_on_demand(algorithm: str = "c_pv_osimr") -> OnDemand:
+    problem = Problem(four_bar(), [Contact("tip", "tip", np.eye(2, 6))])
+    solver, closure = DelassusSolver(problem, algorithm), Closure(problem, REFERENCE)
+    generic = generic_matrices(solver, configurations=closed_configurations(closure))
+    return OnDemand(solver, generic, ConditionSettings(), closure)
+
+
+def test_the_joints_of_a_loop_follow_from_the_given_ones() -> None:
+    on_demand = four_bar_on_demand()
+    exact = DelassusSolver(on_demand._solver.problem, "projection")
+    for crank in (0.9, 0.3, 2.0):
+        coupler, rocker = assembled(crank)
+        expected = exact.solve([crank, coupler, rocker]).matrix
+        for names, positions in (
+            (["crank"], [crank]),
+            (["rocker", "other", "crank", "coupler"], [rocker, 7.0, crank, coupler]),
+        ):
+            answer = on_demand.compute(names, positions, ["tip"])
+            assert answer.caveats is Reason.NONE
+            error = np.linalg.norm(answer.solution.matrix - expected)
+            assert error < 1e-7 * np.linalg.norm(expected)
+
+
+def test_positions_that_do_not_close_are_no_answer() -> None:
+    on_demand = four_bar_on_demand()
+    crank = 0.9
+    coupler, rocker = assembled(crank)
+    # Elsewhere than the crank puts it: the matrix is that of the crank, with care.
+    answer = on_demand.compute(["crank", "rocker"], [crank, rocker + 0.4], ["tip"])
+    assert answer.caveats is Reason.LOOP_INCONSISTENT
+    good = on_demand.compute(["crank"], [crank], ["tip"])
+    assert np.array_equal(answer.solution.matrix, good.solution.matrix)
+    mirrored = assembled(crank, -1.0)
+    for names, positions, words in (
+        (["crank", "coupler", "rocker"], [crank, *mirrored], "another branch than the reference"),
+        (["other"], [1.0], "loop 'knee': the measured joints"),
+        (["crank"], [np.nan], "joint 'crank' is nan"),
+        (["crank", "rocker"], [crank], "2 names but 1 positions"),
+    ):
+        with pytest.raises(InputError, match=words):
+            on_demand.compute(names, positions, ["tip"])
+    # A question leaves nothing behind.
+    again = on_demand.compute(["crank"], [crank], ["tip"])
+    assert np.array_equal(again.solution.matrix, good.solution.matrix)
+
+
+def test_an_approximation_is_said() -> None:
+    robot = geared_chain(2, floating=False)
+    problem = Problem(with_tip(robot), [Contact("tip", "tip", np.eye(2, 6))])
+    closure = Closure(problem)
+    for algorithm, caveats in (
+        ("c_pv_osimr", Reason.NONE), ("reflected_inertia", Reason.APPROXIMATE_ALGORITHM)
+    ):  # fmt: skip
+        solver = DelassusSolver(problem, algorithm)
+        generic = generic_matrices(solver, configurations=closed_configurations(closure))
+        on_demand = OnDemand(solver, generic, ConditionSettings(), closure)
+        answer = on_demand.compute(["link0", "link1"], [0.3, -0.8], ["tip"])
+        assert answer.caveats is caveats

@@ -30,8 +30,10 @@ from node_support import (  # noqa: E402, F401
 )
 from rclpy.parameter import Parameter  # noqa: E402
 
-from delassus_ros import algorithms  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # noqa: E402
 from delassus_ros.algorithms.dense import Dense  # noqa: E402
+from delassus_ros.closure import Closure  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
 
 PRESENT, LISTED, ALL = (
     Compute.Request.CONTACTS_PRESENT,
@@ -137,6 +139,39 @@ def test_what_cannot_be_computed_is_answered_in_words(
     assert not answer.success
     assert words in answer.message
     assert (answer.matrix.validity, len(answer.matrix.matrix)) == (INVALID, 0)
+
+
+def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) -> None:
+    text = demo_urdf("geared")
+    start(robot_description=text, algorithm="c_pv_osimr")
+    problem = Problem(Robot.from_urdf(text), [Contact(foot, f"{foot}_FOOT") for foot in FEET])
+    closure = Closure(problem)
+    given = {name: 0.3 for name in closure.independent}
+    full = closure.solve(given)
+    expected = DelassusSolver(problem, "projection").solve(full.q).matrix
+
+    def asked(positions: dict[str, float]) -> Any:
+        return call(
+            Compute.Request(
+                joints=list(positions), positions=list(positions.values()), which_contacts=ALL
+            )
+        )
+
+    everything = dict(zip(problem.robot.joint_names, full.q.tolist(), strict=True))
+    for positions in (given, everything):
+        answer = asked(positions)
+        assert answer.success, answer.message
+        assert (answer.matrix.validity, answer.matrix.reasons) == (OK, 0)
+        assert relative_error(matrix_to_numpy(answer.matrix), expected) < 1e-9
+    answer = asked({**everything, "LF_KFE_ROTOR": 0.0})
+    assert answer.success, answer.message
+    assert answer.matrix.validity == DelassusMatrix.VALIDITY_DEGRADED
+    assert answer.matrix.reasons == DelassusMatrix.REASON_LOOP_INCONSISTENT
+    assert relative_error(matrix_to_numpy(answer.matrix), expected) < 1e-9
+    few = {name: value for name, value in given.items() if name != "LF_KFE"}
+    answer = asked(few)
+    assert not answer.success
+    assert "'LF_KFE_GEAR'" in answer.message
 
 
 def test_thresholds_hold_on_demand_and_damping_does_not(start, call, urdf, robot, q) -> None:

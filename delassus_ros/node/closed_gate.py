@@ -256,15 +256,23 @@ class ClosedGate:
         return verdict
 
 
+def complaint_of(bound: BoundClosure, status: ClosureStatus) -> Complaint | None:
+    """Return what there is to say about what :meth:`BoundClosure.solve` returned, or None."""
+    if status is ClosureStatus.OK:
+        return None
+    reason, words = _COMPLAINTS[status]
+    return Complaint(reason, words.format(bound.about))
+
+
 def _close(bound: BoundClosure, verdict: Verdict, q: Array) -> None:
     """Write q from measured joints, or refuse them."""
     status = bound.solve()
     if status.is_valid:
         np.copyto(q, bound.q)
-    if status is ClosureStatus.OK:
+    complaint = complaint_of(bound, status)
+    if complaint is None:
         return
-    reason, words = _COMPLAINTS[status]
-    verdict.reasons |= reason
-    verdict.text = words.format(bound.about)
+    verdict.reasons |= complaint.reason
+    verdict.text = complaint.text
     if not status.is_valid:
         verdict.gate = Gate.REFUSED

@@ -10,6 +10,7 @@ from delassus_msgs.msg import Layout
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 
+from delassus_ros.closure import Closure
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Limits, Pipeline
 from delassus_ros.problem import Problem
@@ -33,6 +34,7 @@ class Computation:
     layout : what the rows mean.
     pipeline : answers joint states.
     orientation : type and topic of the base orientation; None if it is no input.
+    closure : finds the joints that are not measured; None for open chains.
     """
 
     description: str
@@ -42,6 +44,7 @@ class Computation:
     layout: Layout
     pipeline: Pipeline
     orientation: tuple[type, str] | None
+    closure: Closure | None
 
     @classmethod
     def make(
@@ -69,6 +72,7 @@ class Computation:
         problem = solver.problem
         layout = make_layout(problem, clock.now().to_msg(), settings.orientation_world_frame)
         orientation = settings.orientation(problem)
+        closure = settings.closure(problem)
         pipeline = Pipeline(
             solver,
             layout,
@@ -77,12 +81,12 @@ class Computation:
             lambda: int(clock.handle.get_now().nanoseconds),
             warn,
             limits,
-            settings.closure(problem),
+            closure,
             orientation,
         )
         source = settings.orientation_source
         topic = None if orientation is None else (_ORIENTATIONS[source], source)
-        return cls(description, problem, solver, fallback, layout, pipeline, topic)
+        return cls(description, problem, solver, fallback, layout, pipeline, topic, closure)
 
     @property
     def words(self) -> str:

@@ -14,12 +14,18 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
 from delassus_ros.bound_solver import Solution
+from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.conditioning import ConditionMonitor, ConditionSettings, Damping, Examination
 from delassus_ros.errors import InputError
+from delassus_ros.node.closed_gate import complaint_of
 from delassus_ros.node.joint_names import JointNames
+from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
+
+_APPROXIMATE = ("reflected_inertia",)
+"""Algorithms that are approximate where a robot has couplings."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,27 @@ def list_algorithms(problem: Problem | None) -> list[Applicability]:
     return sorted(found + absent, key=lambda each: each.name)
 
 
+def is_approximation(solver: DelassusSolver) -> bool:
+    """Return whether the matrices of a solver are right but for an approximation."""
+    return solver.algorithm in _APPROXIMATE and solver.problem.robot.is_closed
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A matrix that somebody asked for, and what is known about it.
+
+    Attributes
+    ----------
+    solution : the matrix.
+    examination : its condition, exactly.
+    caveats : why it is to be used with care; none, and it is right for what was asked.
+    """
+
+    solution: Solution
+    examination: Examination
+    caveats: Reason
+
+
 class OnDemand:
     """Computes matrices at configurations that somebody asks for.
 
@@ -74,12 +101,20 @@ class OnDemand:
     structural : matrices of all contacts at generic configurations; see
         :class:`~delassus_ros.conditioning.ConditionMonitor`.
     settings : thresholds; its damping is not applied.
+    closure : finds the joints that are not given, for a robot with couplings or loops.
     """
 
     def __init__(
-        self, solver: DelassusSolver, structural: Array, settings: ConditionSettings
+        self,
+        solver: DelassusSolver,
+        structural: Array,
+        settings: ConditionSettings,
+        closure: Closure | None = None,
     ) -> None:
         self._solver = solver
+        self._closure = closure
+        # The last one that was needed: whoever asks again gives the same joints.
+        self._bound: BoundClosure | None = None
         self._joints = solver.problem.robot.joint_names
         # Hysteresis has no meaning between configurations that do not follow each other.
         plain = ConditionSettings(
@@ -94,13 +129,14 @@ class OnDemand:
         positions: ArrayLike,
         active: Iterable[str],
         base_orientation: ArrayLike | None = None,
-    ) -> tuple[Solution, Examination]:
+    ) -> Answer:
         """Return the matrix and what is known about it.
 
         Parameters
         ----------
-        names, positions : joints in any order, and their positions [rad, m]; joints that the
-            robot does not have are passed over.
+        names, positions : joints in any order, and their positions [rad, m]; all joints, or
+            those of a robot with couplings or loops that the others follow from. Joints that
+            the robot does not have are passed over.
         active : names of the active contacts.
         base_orientation : (4,) unit quaternion x, y, z, w; with world axes and a floating base.
 
@@ -108,25 +144,48 @@ class OnDemand:
         ------
         InputError
             If a joint is missing or listed twice, numbers are missing or not finite, a contact
-            is unknown, or the orientation is missing, superfluous or no unit quaternion.
+            is unknown, the orientation is missing, superfluous or no unit quaternion, or
+            no positions of the other joints close the loops on the branch of the reference.
         NumericalError
             If the matrix cannot be computed there.
         """
-        q = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
+        q, complaint = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
         solution = self._solver.solve(q, wanted, base_orientation)
         self._monitor.activate(wanted)
-        return solution, self._monitor.examine(solution.matrix, exact=True)
+        seen = self._monitor.examine(solution.matrix, exact=True)
+        caveats = Reason.NONE if complaint is None else complaint.reason
+        if is_approximation(self._solver):
+            caveats |= Reason.APPROXIMATE_ALGORITHM
+        return Answer(solution, seen, caveats)
 
-    def _q(self, names: Sequence[str], positions: Array) -> Array:
+    def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, Complaint | None]:
+        """Return the positions of all joints, and what there is to say about them."""
         found = JointNames(names, self._joints)
         if found.refusal is not None:
             raise InputError(found.refusal.text)
         if positions.size != found.count:
             raise InputError(found.size_mismatch(positions.size)[1])
-        if not found.is_complete:
+        if self._closure is None and not found.is_complete:
             raise InputError(found.missing()[1])
-        q = positions[found.places]
-        if not np.isfinite(q).all():
-            raise InputError(found.not_finite(q)[1])
-        return q
+        given = positions[found.places]
+        if not np.isfinite(given).all():
+            raise InputError(found.not_finite(given)[1])
+        if self._closure is None:
+            return given, None
+        return self._closed(self._closure, [self._joints[i] for i in found.targets], given)
+
+    def _closed(
+        self, closure: Closure, joints: list[str], given: Array
+    ) -> tuple[Array, Complaint | None]:
+        bound = self._bound
+        if bound is None or list(bound.names) != joints:
+            bound = self._bound = closure.bind(joints)
+        # The answer depends on the question alone.
+        bound.reset()
+        bound.measured[...] = given
+        status = bound.solve()
+        complaint = complaint_of(bound, status)
+        if complaint is not None and not status.is_valid:
+            raise InputError(complaint.text)
+        return bound.q.copy(), complaint

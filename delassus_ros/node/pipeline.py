@@ -19,6 +19,7 @@ from delassus_ros.node.diagnostics import InputHealth, Validity
 from delassus_ros.node.inputs import Inputs
 from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
+from delassus_ros.node.on_demand import is_approximation
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.records import LastAnswer, Limits
@@ -33,8 +34,6 @@ _FAILURES = {
     Status.FAILED: Reason.SOLVER_FAILED,
     Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
 }
-_APPROXIMATE = ("reflected_inertia",)
-"""Algorithms that are approximate where a robot has couplings."""
 _ORIENTATION = "base_orientation"
 # Looking up a member of an enumeration takes as long as a few additions: hot ones have names.
 _WAITING, _REFUSED, _WEAK = Gate.WAITING, Gate.REFUSED, Conditioning.WEAK
@@ -166,7 +165,7 @@ class Pipeline:
         if self._has_orientation:
             bound.inputs[_ORIENTATION][...] = self._inputs.base
         self._solver, self._algorithm = bound, solver.algorithm
-        self._is_approximate = solver.algorithm in _APPROXIMATE and solver.problem.robot.is_closed
+        self._is_approximate = is_approximation(solver)
         self._solver_text = f"{solver.algorithm} stands in for the configured algorithm"
         if self._is_approximate:
             reason |= Reason.APPROXIMATE_ALGORITHM

@@ -10,11 +10,10 @@ from delassus_msgs.srv import Compute, ListAlgorithms
 from delassus_msgs_py import numpy_to_matrix
 from rclpy.lifecycle import LifecycleNode
 
-from delassus_ros.bound_solver import Solution
-from delassus_ros.conditioning import ConditionSettings, Examination
+from delassus_ros.conditioning import ConditionSettings
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.on_demand import OnDemand, list_algorithms
+from delassus_ros.node.on_demand import Answer, OnDemand, list_algorithms
 from delassus_ros.node.reasons import Reason
 from delassus_ros.solver import DelassusSolver
 
@@ -95,7 +94,7 @@ class ComputeService:
             o = request.base_orientation
             needed = any(port.name == _BASE for port in self._computation.problem.inputs)
             orientation = (o.x, o.y, o.z, o.w) if needed else None
-            solution, seen = self._answering().compute(
+            answer = self._answering().compute(
                 request.joints, request.positions, contacts, orientation
             )
         except DelassusError as error:
@@ -103,15 +102,18 @@ class ComputeService:
             response.message = str(error)
             return response
         response.success = True
-        response.matrix = self._message(solution, seen)
-        response.largest_eigenvalue = seen.largest
-        response.smallest_eigenvalue = seen.smallest
+        response.matrix = self._message(answer)
+        response.largest_eigenvalue = answer.examination.largest
+        response.smallest_eigenvalue = answer.examination.smallest
         return response
 
     def _answering(self) -> OnDemand:
         if self._on_demand is None:
-            structural = self._computation.pipeline.structural
-            self._on_demand = OnDemand(self._solver, structural, self._condition)
+            computation = self._computation
+            structural = computation.pipeline.structural
+            self._on_demand = OnDemand(
+                self._solver, structural, self._condition, computation.closure
+            )
         return self._on_demand
 
     def _contacts(self, request: Any) -> tuple[str, ...]:
@@ -132,8 +134,9 @@ class ComputeService:
             )
         return present
 
-    def _message(self, solution: Solution, seen: Examination) -> DelassusMatrix:
+    def _message(self, answer: Answer) -> DelassusMatrix:
         layout = self._computation.layout
+        solution, seen = answer.solution, answer.examination
         kinds = dict(zip(layout.contacts, layout.kinds, strict=True))
         message = DelassusMatrix(
             layout_id=layout.layout_id,
@@ -142,7 +145,9 @@ class ComputeService:
             status=[ActiveContacts.ACTIVE] * len(solution.contacts),
             row_offsets=list(solution.row_offsets),
             axes=layout.axes,
-            validity=DelassusMatrix.VALIDITY_OK,
+            validity=(
+                DelassusMatrix.VALIDITY_DEGRADED if answer.caveats else DelassusMatrix.VALIDITY_OK
+            ),
             conditioning=seen.conditioning,
             rank=seen.rank,
             structural_rank=seen.structural_rank,
@@ -152,7 +157,9 @@ class ComputeService:
         )
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.header.frame_id = layout.header.frame_id
+        reasons = answer.caveats
         if seen.conditioning >= seen.conditioning.WEAK:
-            message.reasons = int(Reason.ILL_CONDITIONED)
+            reasons |= Reason.ILL_CONDITIONED
+        message.reasons = int(reasons)
         numpy_to_matrix(message, solution.matrix)
         return message
