@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -148,16 +149,18 @@ def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None
     assert (answer.algorithm, answer.reasons) == ("dense", FALLBACK)
     line = graph.wait_for_log("'moody' failed: 'dense' stands in for it")
     assert "until the parameter 'algorithm' is set again" in line
+    prepared = moody.prepared
     # Set again, the configured one is tried again, and fails again ...
     node.set_parameters([Parameter("algorithm", value="moody")])
-    answer = graph.ask(robot.joint_names, q)
-    assert answer.validity == INVALID
+    graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
     # ... until it is well.
     moody.mood = lambda G: Status.OK
     assert graph.ask(robot.joint_names, q).algorithm == "dense"
     node.set_parameters([Parameter("algorithm", value="moody")])
-    answer = graph.ask(robot.joint_names, q)
+    answer = graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
     assert (answer.algorithm, answer.reasons) == ("moody", 0)
+    # Made anew each time, as a back end may have been left in any state.
+    assert moody.prepared == prepared + 2
     check(graph.matrices, solve(urdf, q))
 
 
@@ -176,7 +179,47 @@ def test_activating_tries_the_configured_algorithm_again(graph, start, robot, q,
     moody.mood = lambda G: Status.OK
     node.trigger_deactivate()
     node.trigger_activate()
+    graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
+
+
+def test_plug_ins_are_prepared_beside_the_stream(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    """It may take many periods: never in the thread that answers joint states."""
+    threads = []
+    prepare = moody.prepare
+
+    def noted(problem):
+        threads.append(threading.current_thread())
+        return prepare(problem)
+
+    monkeypatch.setattr(moody, "prepare", noted)
+    node = start(algorithm="pv_osimr", rows="all")
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+
+
+def test_a_fallback_is_prepared_before_it_is_needed(graph, start, robot, q, moody) -> None:
+    node = start(algorithm="pv_osimr", fallback="moody", rows="all")
+    assert moody.prepared == 1
+    configuration = node._configuration
+    configuration.algorithm.stand_in()
     assert graph.ask(robot.joint_names, q).algorithm == "moody"
+    assert moody.prepared == 1
+
+
+def test_a_fallback_that_cannot_be_prepared_is_found_at_once(graph, start, moody) -> None:
+    def prepare(problem):
+        raise ZeroDivisionError("no licence")
+
+    moody.prepare = prepare
+    node = start(algorithm="pv_osimr", fallback="moody")
+    assert state_of(node) == "unconfigured"
+    line = graph.wait_for_log("cannot configure: ")
+    assert "algorithm 'moody' cannot be prepared for this problem: Zero" in line
+    assert "no licence" in line
 
 
 def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, moody) -> None:
@@ -375,6 +418,16 @@ def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot,
     while time.monotonic() < end:
         graph.executor.spin_once(timeout_sec=0.02)
     assert {m.validity for m in graph.matrices[already:]} <= {DEGRADED}
+
+
+def test_changes_are_made_while_simulated_time_stands_still(graph, start, urdf) -> None:
+    """Nor does it have to have begun."""
+    node = start(use_sim_time=True, rows="all")
+    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    graph.wait_for_log("algorithm changed from 'pv_osimr' to 'dense'")
+    renamed = urdf.replace('<robot name="', '<robot name="other_', 1)
+    assert node.set_parameters([Parameter("robot_description", value=renamed)])[0].successful
+    graph.wait_for_log("robot description changed from that of")
 
 
 def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:

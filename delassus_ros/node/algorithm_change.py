@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.node.exchange import Exchange
+from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.exchange import Making, make_solver, yielding
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
@@ -56,35 +58,31 @@ class AlgorithmChange:
         self._changed = changed
         self._solver = solver
         self._fallback = fallback
-        self._exchange: Exchange | None = None
+        self._making: Making[DelassusSolver] | None = None
+        self._made_for = ""
         self._timer: Any = None
         self._offered = False
 
     @property
     def building(self) -> bool:
         """Whether a change has begun and not ended."""
-        return self._exchange is not None
+        return self._making is not None
 
     def follow(self) -> None:
         """Look at the parameter and begin what it takes to follow it."""
         wanted = self._node.get_parameter("algorithm").value
-        if self._exchange is not None and self._exchange.algorithm == wanted:
+        if self.building and self._made_for == wanted:
             return
         self.close()
         self.failure = ""
-        if wanted == self._solver.algorithm:
-            if wanted != self._pipeline.algorithm:
-                # Something stands in for it, and it is to be tried again.
-                self._pipeline.set_solver(self._solver)
+        # Where something stands in for it, it is to be tried again: made anew, as a back end may
+        # have been left in any state.
+        if wanted == self._solver.algorithm == self._pipeline.algorithm:
             return
-        try:
-            self._offered = False
-            self._exchange = Exchange(self._problem, wanted)
-        except Exception as error:
-            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
-            self._revert(wanted, error)
-            return
-        self._timer = self._node.create_timer(_POLL, self._poll)
+        self._offered = False
+        self._made_for = wanted
+        self._making = Making(f"making {wanted}", lambda closed: self._made(wanted, closed))
+        self._timer = self._node.create_timer(_POLL, self._poll, clock=STEADY)
 
     def stand_in(self) -> None:
         """Have the fallback compute from the next joint state on, unless it does."""
@@ -98,38 +96,44 @@ class AlgorithmChange:
 
     def close(self) -> None:
         """Give up an exchange that has begun, and end its process."""
-        if self._exchange is not None:
-            self._exchange.close()
-        self._exchange = None
+        if self._making is not None:
+            self._making.close()
+        self._making = None
         if self._timer is not None:
             self._node.destroy_timer(self._timer)
             self._timer = None
 
+    def _made(self, wanted: str, closed: threading.Event) -> DelassusSolver:
+        """Return a solver that is ready to be used; called by another thread."""
+        solver = make_solver(self._problem, wanted, closed)
+        with yielding():
+            self._pipeline.bindings.of(solver)
+        return solver
+
     def _poll(self) -> None:
-        exchange = self._exchange
-        if exchange is None:
-            return
-        if not exchange.ready():
+        making = self._making
+        if making is None or not making.ready():
             return
         if self._offered:
             # No matrix has come since the last look.
-            self._finish(exchange)
+            self._finish(making)
         else:
             self._offered = True
-            self._between(lambda: self._finish(exchange))
+            self._between(lambda: self._finish(making))
 
-    def _finish(self, exchange: Exchange) -> None:
+    def _finish(self, making: Making[DelassusSolver]) -> None:
         """Make the exchange, unless it was given up meanwhile."""
-        if exchange is not self._exchange:
+        if making is not self._making:
             return
         before = self._pipeline.algorithm
         try:
-            solver = exchange.solver()
+            solver = making.result()
             self._pipeline.set_solver(solver)
         except Exception as error:
-            # As above.
+            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
+            wanted = self._made_for
             self.close()
-            self._revert(exchange.algorithm, error)
+            self._revert(wanted, error)
             return
         self._solver = solver
         self.close()

@@ -84,6 +84,9 @@ class Computation:
             closure,
             orientation,
         )
+        if fallback is not None:
+            # When it is needed there is no time for it, nor for finding out that it cannot be.
+            pipeline.bindings.of(fallback)
         source = settings.orientation_source
         topic = None if orientation is None else (_ORIENTATIONS[source], source)
         return cls(description, problem, solver, fallback, layout, pipeline, topic, closure)

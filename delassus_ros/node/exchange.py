@@ -1,4 +1,4 @@
-"""Making the solver of another problem or algorithm while the present one goes on working."""
+"""Making another solver, or all that follows from another robot, beside the control loop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
@@ -18,7 +19,9 @@ from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
 _POLL = 0.02  # s between looks at the child process
-_SWITCH = 1e-4  # s after which a thread that makes a solver lets others go on
+_SWITCH = 1e-4  # s after which a thread that makes something lets others go on
+
+T = TypeVar("T")
 
 
 def refusal(algorithm: str, problem: Problem | None) -> str | None:
@@ -36,97 +39,109 @@ def refusal(algorithm: str, problem: Problem | None) -> str | None:
     return f"algorithm {algorithm!r} cannot solve this problem: {reason}"
 
 
-class Exchange:
-    """A solver in the making, by a thread; compiled in a process of its own where it has to be.
+class GivenUpError(Exception):
+    """What was being made is not wanted any more."""
+
+
+class Making(Generic[T]):
+    """Something in the making, by a thread.
 
     Loading machine code takes many milliseconds, of which a control loop has none to spare.
 
     Parameters
     ----------
-    problem : what to compute.
-    algorithm : name of the algorithm.
-    warm : called with the problem in the other process, to have it fill the disk cache with
-        more; the kernel is then built there even if the cache has it.
-
-    Raises
-    ------
-    AlgorithmError
-        For an unknown algorithm.
+    name : of the thread.
+    make : returns what is wanted; given an event, which is set when it is not wanted any more.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        algorithm: str,
-        warm: Callable[[Problem], object] | None = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self._problem = problem
-        self._warm = warm
-        self._found = algorithms.get(algorithm)
-        self._solver: DelassusSolver | None = None
-        self._error: Exception | None = None
+    def __init__(self, name: str, make: Callable[[threading.Event], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._error: Exception = GivenUpError(f"{name} was given up")
         self._closed = threading.Event()
         self._priority = thread_priority()
-        self._thread = threading.Thread(target=self._run, name=f"making {algorithm}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def ready(self) -> bool:
-        """Return whether :meth:`solver` has an answer; never blocks."""
+        """Return whether :meth:`result` has an answer; never blocks."""
         return not self._thread.is_alive()
 
-    def solver(self) -> DelassusSolver:
-        """Return the solver, once ready.
-
-        Raises
-        ------
-        CompilerError
-            If the build failed.
-        DelassusError
-            If the kernel is damaged, or the algorithm refuses the problem.
-        Exception
-            Whatever a plug-in raises.
-        """
+    def result(self) -> T:
+        """Return what was made, once ready; raises what its making raised."""
         self._thread.join()
-        if self._solver is None:
-            raise self._error or AlgorithmError(f"the change to {self.algorithm!r} was given up")
-        return self._solver
+        if not self._made:
+            raise self._error
+        return self._made[0]
 
     def close(self) -> None:
         """End thread and process, if there still are any."""
         self._closed.set()
         self._thread.join()
-        self._solver = None
+        self._made.clear()
 
     def _run(self) -> None:
         follow(self._priority)
         try:
-            self._solver = self._make()
+            self._made.append(self._make(self._closed))
         except Exception as error:
+            # Whatever a plug-in raises: who asks for the result gets it.
             self._error = error
 
-    def _make(self) -> DelassusSolver | None:
-        kernel: bytes | None = None
-        found = self._found
-        if isinstance(found, TracedAlgorithm):
-            with _yielding():
-                kernel = cached_kernel(self._problem, found) if self._warm is None else None
-            if kernel is None:
-                kernel = self._built()
-            if kernel is None:
-                return None
-        with _yielding():
-            return DelassusSolver(self._problem, self.algorithm, prebuilt=kernel)
 
-    def _built(self) -> bytes | None:
-        """Return the kernel that another process builds; None if it is given up."""
-        build = BackgroundBuild(self._problem, self.algorithm, self._warm)
-        try:
-            while (kernel := build.poll()) is None and not self._closed.wait(_POLL):
-                pass
-            return kernel
-        finally:
-            build.cancel()
+def make_solver(
+    problem: Problem,
+    algorithm: str,
+    closed: threading.Event,
+    warm: Callable[[Problem], object] | None = None,
+) -> DelassusSolver:
+    """Return a solver; compiled in a process of its own where it has to be.
+
+    Parameters
+    ----------
+    problem : what to compute.
+    algorithm : name of the algorithm.
+    closed : to be set by another thread when the solver is not wanted any more.
+    warm : called with the problem in the other process, to have it fill the disk cache with
+        more; the kernel is then built there even if the cache has it.
+
+    Raises
+    ------
+    GivenUpError
+        If it is not wanted any more.
+    CompilerError
+        If the build failed.
+    DelassusError
+        If the algorithm is unknown or refuses the problem, or the kernel is damaged.
+    Exception
+        Whatever a plug-in raises.
+    """
+    kernel: bytes | None = None
+    found = algorithms.get(algorithm)
+    if isinstance(found, TracedAlgorithm):
+        with yielding():
+            kernel = cached_kernel(problem, found) if warm is None else None
+        if kernel is None:
+            kernel = _built(problem, algorithm, closed, warm)
+    with yielding():
+        return DelassusSolver(problem, algorithm, prebuilt=kernel)
+
+
+def _built(
+    problem: Problem,
+    algorithm: str,
+    closed: threading.Event,
+    warm: Callable[[Problem], object] | None,
+) -> bytes:
+    """Return the kernel that another process builds."""
+    build = BackgroundBuild(problem, algorithm, warm)
+    try:
+        while (kernel := build.poll()) is None:
+            if closed.wait(_POLL):
+                raise GivenUpError(f"the kernel of {algorithm!r} was given up")
+        return kernel
+    finally:
+        build.cancel()
 
 
 _lock = threading.Lock()
@@ -135,8 +150,8 @@ _usual = 0.0
 
 
 @contextmanager
-def _yielding() -> Iterator[None]:
-    """Have Python's threads take turns more often while one of them makes a solver."""
+def yielding() -> Iterator[None]:
+    """Have Python's threads take turns more often while one of them makes something."""
     global _loading, _usual
     with _lock:
         if not _loading:

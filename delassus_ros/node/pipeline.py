@@ -15,6 +15,7 @@ from delassus_ros.bound_solver import Solution
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning import Conditioning, ConditionMonitor
 from delassus_ros.errors import ProblemError
+from delassus_ros.node.bindings import Bindings
 from delassus_ros.node.diagnostics import InputHealth, Validity
 from delassus_ros.node.inputs import Inputs
 from delassus_ros.node.joint_gate import Gate, Verdict
@@ -63,6 +64,7 @@ class Pipeline:
     last : what was published last.
     structural : matrices of all contacts at generic configurations; see
         :func:`~delassus_ros.structural_rank.generic_matrices`.
+    bindings : of its solvers.
 
     Raises
     ------
@@ -107,6 +109,7 @@ class Pipeline:
         self._stale = False
         self._output = MatrixOutput(layout)
         self._q = solver.problem.robot.neutral()
+        self.bindings = Bindings()
         self.set_solver(solver)
         self.clock_jumped()
 
@@ -154,11 +157,11 @@ class Pipeline:
 
         Parameters
         ----------
-        solver : computes the matrices.
+        solver : computes the matrices; takes no time if :attr:`bindings` has it already.
         reason : to be said of each of them, as that it stands in for another.
         """
         # First, as it may fail: then the one before goes on.
-        bound = solver.bind()
+        bound = self.bindings.of(solver)
         before, self._q = self._q, bound.inputs["q"]
         # A joint state may be waiting for its matrix.
         self._q[...] = before

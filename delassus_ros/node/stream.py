@@ -9,13 +9,13 @@ from time import perf_counter
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
-from rclpy.clock import Clock, JumpThreshold
-from rclpy.clock_type import ClockType
+from rclpy.clock import JumpThreshold
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import Pipeline
@@ -30,7 +30,6 @@ _SHORTEST_WATCH = 0.002  # s
 _MOST = JOINT_STATES.depth
 """Joint states taken at once: a fast publisher would never let the queue run empty."""
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
-_STEADY = Clock(clock_type=ClockType.STEADY_TIME)
 _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
 )
@@ -182,7 +181,7 @@ class Stream:
         if self._operation.rate:
             period = 1.0 / self._operation.rate
             on_instant = self._surviving(self._on_instant)
-            self._timers.append(self._node.create_timer(period, on_instant, clock=_STEADY))
+            self._timers.append(self._node.create_timer(period, on_instant, clock=STEADY))
 
     def _do_pending(self) -> None:
         pending, self._pending = self._pending, []
