@@ -103,7 +103,7 @@ def test_trouble_is_said_in_words_or_by_name(validity, level) -> None:
 def test_timing() -> None:
     timing = Timing(deadline=1e-3, period=0.001)
     for i in range(100):
-        timing.begin(i * 1e-3)
+        timing.begin(i * 1e-3, i * 1e-3)
         timing.end(i * 1e-3 + 2e-4)
     done = Outcome(True, "all memory is locked into RAM")
     entry = of_timing(timing, 1000.0, 0, 0, [done])

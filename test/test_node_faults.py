@@ -250,16 +250,25 @@ def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moo
 # --- this program -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["answer", "set_contacts", "watch"])
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("answer", ZeroDivisionError), ("answer", RuntimeError),
+        ("set_contacts", ZeroDivisionError), ("watch", ZeroDivisionError),
+    ],
+)  # fmt: skip
 def test_a_fault_of_the_program_ends_nothing(
-    graph, start, urdf, robot, q, monkeypatch, where
+    graph, start, urdf, robot, q, monkeypatch, where, error
 ) -> None:
+    def fail(*_: object) -> None:
+        raise error("a fault")
+
     node = start(input_timeout=0.2)
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     pipeline = node._configuration.computation.pipeline
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, where, lambda *_: 1 / 0)
+        patch.setattr(pipeline, where, fail)
         already = len(graph.matrices)
 
         def said() -> bool:
@@ -272,7 +281,7 @@ def test_a_fault_of_the_program_ends_nothing(
         graph.until(said, "INVALID")
     line = graph.wait_for_log("a fault of this program; inputs are forgotten")
     assert line
-    graph.wait_for_log("ZeroDivisionError")
+    graph.wait_for_log(f"{error.__name__}: a fault")
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     assert state_of(node) == "active"

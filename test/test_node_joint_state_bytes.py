@@ -12,7 +12,11 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node import joint_state_bytes  # noqa: E402
-from delassus_ros.node.joint_state_bytes import JointPositions, JointStateReader  # noqa: E402
+from delassus_ros.node.joint_state_bytes import (  # noqa: E402
+    JointPositions,
+    JointStateReader,
+    UnreadableError,
+)
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=12)
 NUMBERS = st.lists(st.floats(), max_size=9)
@@ -115,6 +119,6 @@ def test_truncated_bytes_are_refused_or_read_in_full() -> None:
         reader.read(whole)
         try:
             state = reader.read(whole[:length])
-        except RuntimeError:
+        except UnreadableError:
             continue
         assert list(state.values) == [1.0, 2.0]

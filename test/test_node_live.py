@@ -310,7 +310,7 @@ def test_values_out_of_range_are_refused_and_change_nothing(graph, start, robot,
 def test_summary_has_the_numbers_of_the_matrix(graph, start, robot, q) -> None:
     heard: list[Summary] = []
     graph.peer.create_subscription(Summary, "delassus_node/summary", heard.append, 100)
-    node = ready(graph, start, robot, q, diagnostics_period=0.05)
+    node = ready(graph, start, robot, q, diagnostics_period=0.0, input_timeout=0.2)
 
     def both() -> tuple[Summary, DelassusMatrix] | None:
         graph.ask(robot.joint_names, q)
@@ -333,3 +333,21 @@ def test_summary_has_the_numbers_of_the_matrix(graph, start, robot, q) -> None:
     set_live(node, conditioning__characteristic_length=0.2)
     graph.ask(robot.joint_names, q)
     graph.until(lambda: heard[-1].characteristic_length == 0.2, "summary with the new length")
+    # Plots show silence, too.
+    silence = graph.until(lambda: heard[-1].validity == INVALID and heard[-1], "silence")
+    assert silence.reasons & DelassusMatrix.REASON_INPUT_STALE
+    assert (silence.latency, silence.rows) == (-1.0, 0)
+    assert silence.invalid > summary.invalid
+
+
+def test_latency_counts_from_the_arrival_at_a_fixed_rate(graph, start, robot, q) -> None:
+    """A joint state may wait for its instant."""
+    node = ready(graph, start, robot, q, rate=5.0, deadline=1e-3)
+    stream = node._configuration.stream
+    before = stream.timing.overruns
+    for _ in range(4):
+        answer = graph.ask(robot.joint_names, q)
+        assert answer.reasons & DelassusMatrix.REASON_OVERRUN
+    # It was answered at once when its instant came, but some of 200 ms late.
+    assert stream.timing.overruns >= before + 4
+    assert stream.timing.latency.largest > 5e-3

@@ -30,6 +30,7 @@ from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.conditioning import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import AlgorithmError, InputError  # noqa: E402
 from delassus_ros.node.diagnostics import Validity  # noqa: E402
+from delassus_ros.node.joint_state_bytes import UnreadableError  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 from delassus_ros.node.records import Limits  # noqa: E402
 
@@ -207,7 +208,7 @@ def test_sizes_differ(rig) -> None:
 
 
 def test_bytes_that_are_no_joint_state(rig) -> None:
-    with pytest.raises(RuntimeError):
+    with pytest.raises(UnreadableError, match="a joint state cannot be read"):
         rig.pipeline.answer(b"\x00\x01\x00\x00\xff")
     assert said(rig.send()) == (OK, Reason.NONE)
 
@@ -382,12 +383,41 @@ def test_a_clock_that_is_set_back(rig) -> None:
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.now = START
     rig.pipeline.clock_jumped()
-    message = rig.send()
-    assert said(message) == (OK, Reason.NONE)
+    # Contacts from before are none; who publishes them repeats them.
+    assert said(rig.send()) == (INVALID, Reason.NO_CONTACTS_RECEIVED)
+    rig.touch(*FEET)
+    assert said(rig.send(at=1)) == (OK, Reason.NONE)
     rig.wait(490)
     assert said(rig.send())[0] == OK
     rig.wait(20)
     assert said(rig.send()) == (INVALID, Reason.CONTACTS_STALE)
+
+
+def test_contacts_that_never_grow_old_outlive_a_jump(solver) -> None:
+    """Nobody need repeat them."""
+    rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
+    rig.wait(10_000)
+    rig.touch(*FEET)
+    rig.now = START
+    rig.pipeline.clock_jumped()
+    assert said(rig.send()) == (OK, Reason.NONE)
+    assert rig.pipeline.contacts_health().age == 0.0
+
+
+def test_counts_begin_with_the_activation_and_go_on_with_another_robot(rig, solver) -> None:
+    rig.send()
+    rig.send(at=1)
+    rig.pipeline.take_in(rig.state())
+    other = Rig(solver)
+    other.touch(*FEET)
+    other.pipeline.count_on(rig.pipeline)
+    # What waited for its answer has none any more.
+    assert (other.pipeline.published, other.pipeline.superseded) == (2, 1)
+    assert other.send().sequence == 4
+    other.pipeline.begin()
+    counts = other.pipeline.published, other.pipeline.refused, other.pipeline.superseded
+    assert counts == (0, 0, 0)
+    assert other.pipeline.sequence == 4
 
 
 def test_a_clock_without_time_yet(solver) -> None:
@@ -566,7 +596,7 @@ def test_health_of_the_inputs(rig) -> None:
     rig.send(LF_HAA=math.nan)
     assert "'LF_HAA' is nan" in rig.pipeline.joints_health().complaint
     contacts = rig.pipeline.contacts_health()
-    assert contacts.received and contacts.age == rig.pipeline.contacts_age()
+    assert contacts.received
     assert contacts.age == pytest.approx(0.1)
     assert rig.pipeline.orientation_health() is None
 

@@ -144,6 +144,7 @@ def test_it_stays_when_the_algorithm_changes_and_goes_when_the_clock_jumps(rig, 
     rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.pipeline.clock_jumped()
+    rig.touch(*FEET)
     assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_MISSING)
 
 

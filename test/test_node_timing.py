@@ -12,29 +12,39 @@ from delassus_ros.node.timing import Schedule, Timing
 
 def run(timing: Timing, intervals: list[float], takes: float = 1e-4, start: float = 5.0) -> float:
     now = start
-    timing.begin(now)
+    timing.begin(now, now)
     timing.end(now + takes)
     for interval in intervals:
         now += interval
-        timing.begin(now)
+        timing.begin(now, now)
         timing.end(now + takes)
     return now
 
 
 def test_latency_and_overruns() -> None:
     timing = Timing(deadline=5e-4)
-    timing.begin(1.0)
-    assert not timing.end(1.0004)
-    timing.begin(1.001)
-    assert timing.end(1.0016)
+    timing.begin(1.0, 1.0)
+    assert timing.end(1.0004) == pytest.approx(4e-4)
+    timing.begin(1.001, 1.001)
+    assert timing.end(1.0016) == pytest.approx(6e-4)
     assert (timing.ticks, timing.overruns) == (2, 1)
     assert timing.latency.largest == pytest.approx(6e-4)
 
 
 def test_without_deadline_nothing_is_late() -> None:
     timing = Timing()
-    timing.begin(0.0)
-    assert not timing.end(100.0)
+    timing.begin(0.0, 0.0)
+    timing.end(100.0)
+    assert timing.overruns == 0
+
+
+def test_latency_begins_where_the_input_arrived() -> None:
+    timing = Timing(deadline=0.01, period=0.02)
+    for instant in (1.0, 1.02):
+        timing.begin(instant, instant - 0.015)
+        assert timing.end(instant + 1e-4) == pytest.approx(0.0151)
+    assert timing.overruns == 2
+    assert timing.jitter.largest < 1e-9
 
 
 def test_jitter_against_the_period() -> None:
@@ -56,7 +66,7 @@ def test_new_rate_becomes_usual() -> None:
     now = run(timing, [0.001] * 100)
     run(timing, [0.002] * 500, start=now)
     timing.jitter.clear()
-    timing.begin(timing._began + 0.002)
+    timing.begin(timing._began + 0.002, now)
     assert timing.jitter.largest < 1e-5
 
 
@@ -67,12 +77,6 @@ def test_pause_is_no_interval() -> None:
     run(timing, [0.001], start=now + 60.0)
     assert timing.jitter.largest < 1e-9
     assert timing.jitter.count == 2
-
-
-def test_end_without_begin_counts_nothing() -> None:
-    timing = Timing()
-    assert not timing.end(1.0)
-    assert timing.ticks == 0
 
 
 def test_rate_since_the_last_report() -> None:

@@ -92,8 +92,8 @@ class Configuration:
 
     def activate(self) -> None:
         """Answer joint states from now on."""
-        self._outputs.look()
         self._outputs.publish_layout()
+        self._account.restart()
         self.stream.start()
         self.algorithm.follow()
         sources = " and ".join(self.stream.topic_names)
@@ -127,9 +127,8 @@ class Configuration:
 
     def _adopt(self, computation: Computation) -> None:
         """Go on with another robot, or another description of the same."""
-        before = self.computation.problem.robot.name
+        before = self.computation
         self.algorithm.close()
-        computation.pipeline.sequence = self.computation.pipeline.sequence
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
         self.computation = computation
@@ -140,9 +139,11 @@ class Configuration:
         if self.stream.active:
             self._outputs.publish_layout()
         self.stream.exchange(computation.pipeline, computation.orientation)
+        computation.pipeline.count_on(before.pipeline)
         self._adopted()
         self._node.get_logger().info(
-            f"robot description changed from that of {before} to {computation.words}"
+            f"robot description changed from that of {before.problem.robot.name} to "
+            f"{computation.words}"
         )
         if self.stream.active:
             self.algorithm.follow()

@@ -100,7 +100,7 @@ class Inputs:
         self.contacts_text = ""
 
     def forget_motion(self, now: int) -> None:
-        """Be without joint positions and orientation; contacts count as new.
+        """Be without joint positions and orientation; contacts that are kept count as new.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Inputs:
 
         Raises
         ------
-        RuntimeError
+        UnreadableError
             If the bytes are no joint state.
         """
         state = self._reader.read(joint_state)

@@ -9,12 +9,18 @@ import numpy as np
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
+from delassus_ros.errors import InputError
+
 _STAMP = struct.Struct("<iI")
 _STAMP_AT = 4  # after the encapsulation
 _PREFIX_AT = _STAMP_AT + _STAMP.size
 _DOUBLE = np.dtype("<f8")
 _MOST_KNOWN = 8  # publishers of parts of a robot's joints
 _PLAIN_CDR = b"\x00\x01\x00\x00"  # little-endian; what else there is goes the long way
+
+
+class UnreadableError(InputError):
+    """Bytes that are no message."""
 
 
 class JointPositions:
@@ -66,7 +72,7 @@ class JointStateReader:
 
         Raises
         ------
-        RuntimeError
+        UnreadableError
             If the bytes are no joint state.
         """
         for known in self._known:
@@ -81,7 +87,10 @@ class JointStateReader:
 
     def _learn(self, data: bytes) -> JointPositions:
         """Read the whole message, and where its positions are."""
-        message = deserialize_message(data, JointState)
+        try:
+            message = deserialize_message(data, JointState)
+        except (RuntimeError, UnicodeError) as error:
+            raise UnreadableError(f"a joint state cannot be read: {error}") from error
         state = JointPositions()
         state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
         state.names, state.values = list(message.name), np.array(message.position)

@@ -8,9 +8,12 @@ from contextlib import ExitStack
 from delassus_msgs.msg import DelassusMatrix, Layout, Summary
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.qos import LATCHED, OUTPUTS, Topics
 from delassus_ros.node.summary_output import SummaryOutput
+
+_LOOK = 0.5  # s between looks for subscribers of the summaries
 
 
 class Outputs:
@@ -26,7 +29,7 @@ class Outputs:
 
     Attributes
     ----------
-    summarized : somebody subscribes to the summaries; as of the last :meth:`look`.
+    summarized : somebody subscribes to the summaries; as of half a second ago at most.
     topics, topic : full names of all topics, and of that of the matrices.
     """
 
@@ -39,6 +42,7 @@ class Outputs:
         characteristic_length: float,
     ) -> None:
         self.summarized = False
+        self._open = True
         self._node = node
         self._warn = warn
         self._layout = layout
@@ -51,6 +55,10 @@ class Outputs:
             undo.callback(node.destroy_lifecycle_publisher, self._layouts)
             self._summaries = topics.advertise(Summary, "~/summary", OUTPUTS)
             undo.callback(node.destroy_lifecycle_publisher, self._summaries)
+            # To ask takes too long for each matrix.
+            timer = node.create_timer(_LOOK, self._look, clock=STEADY)
+            undo.callback(node.destroy_timer, timer)
+            self._look()
             self._undo = undo.pop_all()
         publishers = (self._matrices, self._layouts, self._summaries)
         self.topics = [str(publisher.topic_name) for publisher in publishers]
@@ -58,6 +66,7 @@ class Outputs:
 
     def close(self) -> None:
         """Destroy the publishers."""
+        self._open = False
         self._undo.close()
 
     def set_layout(self, layout: Layout, characteristic_length: float) -> None:
@@ -73,19 +82,21 @@ class Outputs:
         """Publish a serialized DelassusMatrix."""
         self._send(self._matrices, matrix)
 
-    def look(self) -> None:
-        """See whether anybody subscribes to the summaries: too long a question for each."""
-        self.summarized = self._summaries.get_subscription_count() > 0
+    def _look(self) -> None:
+        # The executor may have had it in its queue when the publishers were destroyed.
+        self.summarized = self._open and self._summaries.get_subscription_count() > 0
 
     def summarize(self, pipeline: Pipeline, latency: float, overruns: int) -> None:
-        """Publish the numbers about what was published last.
+        """Publish the numbers about what was published last, if somebody subscribes to them.
 
         Parameters
         ----------
         pipeline : has computed it.
-        latency : from its input to its publication [s].
+        latency : from its input to its publication [s]; -1 where there was no input.
         overruns : how many there were so far.
         """
+        if not self.summarized:
+            return
         last = pipeline.last
         summary = self._summary.fill(
             divmod(last.stamp_ns, 1_000_000_000), pipeline.sequence, last.validity, last.reasons,

@@ -59,7 +59,8 @@ class Pipeline:
     Attributes
     ----------
     published, refused, superseded : number of joint states with a matrix, of those answered by
-        INVALID (silence counts as one), and of those passed over because a newer one was there.
+        INVALID (silence counts as one), and of those passed over because a newer one was there;
+        since :meth:`begin`.
     due : instant of :func:`time.perf_counter` after which a matrix is late.
     last : what was published last.
     structural : matrices of all contacts at generic configurations; see
@@ -120,12 +121,8 @@ class Pipeline:
 
     @property
     def sequence(self) -> int:
-        """Number of the last message, superseded instants included; may be set."""
+        """Number of the last message, superseded instants included."""
         return self._output.sequence
-
-    @sequence.setter
-    def sequence(self, number: int) -> None:
-        self._output.sequence = number
 
     @property
     def merging(self) -> bool:
@@ -184,11 +181,25 @@ class Pipeline:
         self.forget_contacts()
         self.clock_jumped()
         self.last = LastAnswer()
+        self.published = self.refused = self.superseded = 0
+
+    def count_on(self, before: Pipeline) -> None:
+        """Go on counting where another pipeline, in whose place this one is, has stopped."""
+        # What it has kept is never answered.
+        before.clock_jumped()
+        self._output.sequence = before.sequence
+        self.published, self.refused = before.published, before.refused
+        self.superseded = before.superseded
 
     def clock_jumped(self) -> None:
-        """Forget what has a time, as when a simulation was reset; contacts count as new."""
+        """Forget what has a time, as when a simulation was reset.
+
+        Contacts are forgotten as well if they grow old: then they are repeated.
+        """
         if self._inputs.kept.gate is not _WAITING:
             self.supersede(1)
+        if self._limits.contacts_timeout < math.inf:
+            self.forget_contacts()
         self._inputs.forget_motion(self._now())
 
     def set_contacts(self, message: ActiveContacts) -> None:
@@ -231,7 +242,7 @@ class Pipeline:
 
         Raises
         ------
-        RuntimeError
+        UnreadableError
             If the bytes are no joint state.
         """
         now = self._now()
@@ -244,7 +255,7 @@ class Pipeline:
 
         Raises
         ------
-        RuntimeError
+        UnreadableError
             If the bytes are no joint state.
         """
         if self._inputs.read_joints(joint_state, self._now(), self._q):
@@ -380,10 +391,6 @@ class Pipeline:
             self._output.set_status(self._contacts.status(contacts))
 
     # Reports.
-
-    def contacts_age(self) -> float:
-        """Return the time since the latest set of active contacts came [s]; NaN if none has."""
-        return self._contacts.age(self._now())
 
     def joints_health(self) -> InputHealth:
         """Return what is known of the joint states, but for their topic."""

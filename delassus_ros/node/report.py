@@ -109,13 +109,16 @@ class Account:
         self._stream = stream
         self._outputs = outputs
         self._description = description
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew, as the counts of the stream do when the node is activated."""
         self._overruns = self._missed = 0
 
     def entries(self, computation: Computation, change: AlgorithmChange) -> list[Entry]:
         """Return the entries of a moment."""
         found: list[Entry] = []
         if self._stream.active:
-            self._outputs.look()
             found += self._of_inputs(computation)
             last = computation.pipeline.last
             found.append(
@@ -157,9 +160,7 @@ class Account:
 
     def _of_timing(self) -> Entry:
         stream, timing = self._stream, self._stream.timing
-        # Both begin anew when the node is activated.
-        overruns = max(timing.overruns - self._overruns, 0)
-        missed = max(stream.missed - self._missed, 0)
+        overruns, missed = timing.overruns - self._overruns, stream.missed - self._missed
         self._overruns, self._missed = timing.overruns, stream.missed
         rate = timing.rate(perf_counter())
         return of_timing(timing, rate, overruns, missed, stream.realtime)

@@ -16,6 +16,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.joint_state_bytes import UnreadableError
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import Pipeline
@@ -29,6 +30,7 @@ _WATCHES_PER_TIMEOUT = 4
 _SHORTEST_WATCH = 0.002  # s
 _MOST = JOINT_STATES.depth
 """Joint states taken at once: a fast publisher would never let the queue run empty."""
+_NO_INPUT = -1.0  # s, a latency
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
 _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
@@ -86,6 +88,7 @@ class Stream:
         self._timers: list[Any] = []
         self._jump: Any = None
         self._pending: list[Callable[[], object]] = []
+        self._arrived = 0.0
 
     @property
     def active(self) -> bool:
@@ -210,17 +213,17 @@ class Stream:
                 self._warn("fault", text)
                 self._pipeline.forget_contacts()
                 self._pipeline.clock_jumped()
-                self._outputs.publish(self._pipeline.fault(text))
+                self._say(self._pipeline.fault(text))
 
         return survive
 
     # What comes.
 
     def _on_joint_state(self, message: bytes) -> None:
-        began = perf_counter()
-        self.timing.begin(began)
+        arrived = perf_counter()
+        self.timing.begin(arrived, arrived)
         pipeline = self._pipeline
-        pipeline.due = began + self.timing.deadline
+        pipeline.due = arrived + self.timing.deadline
         try:
             if pipeline.merging:
                 self._keep(message)
@@ -234,14 +237,15 @@ class Stream:
                 if superseded:
                     pipeline.supersede(superseded)
                 answer = pipeline.answer(message)
-        except RuntimeError as error:
-            self._refuse_bytes(error)
+        except UnreadableError as error:
+            self._warn("bytes", str(error))
             return
         if answer is not None:
-            self._send(answer, began)
+            self._send(answer)
 
     def _keep(self, message: bytes) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
+        self._arrived = perf_counter()
         self._take_in(message)
         for _ in range(_MOST):
             newer = self._take()
@@ -252,16 +256,13 @@ class Stream:
     def _take_in(self, message: bytes) -> None:
         try:
             self._pipeline.take_in(message)
-        except RuntimeError as error:
-            self._refuse_bytes(error)
+        except UnreadableError as error:
+            self._warn("bytes", str(error))
 
     def _take(self) -> bytes | None:
         """Take the oldest joint state that waits, if one does."""
         subscription = self.joint_states
         return None if subscription is None else take(subscription)
-
-    def _refuse_bytes(self, error: RuntimeError) -> None:
-        self._warn("bytes", f"a joint state cannot be read: {error}")
 
     def _on_contacts(self, message: ActiveContacts) -> None:
         self._pipeline.set_contacts(message)
@@ -278,17 +279,17 @@ class Stream:
             self._schedule = Schedule(period, began - 0.5 * period)
         if not self._schedule.take(began):
             return
-        self.timing.begin(began)
-        self._pipeline.due = began + self.timing.deadline
+        self.timing.begin(began, self._arrived)
+        self._pipeline.due = self._arrived + self.timing.deadline
         answer = self._pipeline.answer_kept()
         if answer is not None:
-            self._send(answer, began)
+            self._send(answer)
 
     def _watch(self) -> None:
         """Say INVALID once when joint states have stopped."""
         answer = self._pipeline.watch()
         if answer is not None:
-            self._outputs.publish(answer)
+            self._say(answer)
             self.timing.pause()
 
     def _on_clock_jump(self, jump: Any) -> None:
@@ -303,14 +304,17 @@ class Stream:
 
     # What goes.
 
-    def _send(self, answer: bytes, began: float) -> None:
+    def _say(self, message: bytes) -> None:
+        """Publish what is no answer to a joint state."""
+        self._outputs.publish(message)
+        self._outputs.summarize(self._pipeline, _NO_INPUT, self.timing.overruns)
+
+    def _send(self, answer: bytes) -> None:
         """Publish an answer, then do what has time until it is on its way."""
         pipeline, timing = self._pipeline, self.timing
         self._outputs.publish(answer)
-        now = perf_counter()
-        timing.end(now)
-        if self._outputs.summarized:
-            self._outputs.summarize(pipeline, now - began, timing.overruns)
+        latency = timing.end(perf_counter())
+        self._outputs.summarize(pipeline, latency, timing.overruns)
         pipeline.after_publishing()
         if self.on_failure is not None and pipeline.last.reasons & _FAILURES:
             self.on_failure()

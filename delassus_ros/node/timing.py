@@ -21,7 +21,7 @@ class Timing:
     Attributes
     ----------
     latency : from the arrival of a tick's input to its output.
-    jitter : how much the time between two inputs differs from the period.
+    jitter : how much the time between two ticks differs from the period.
     ticks, overruns : numbers of ticks, and of those beyond the deadline.
     """
 
@@ -48,26 +48,23 @@ class Timing:
         self._began: float | None = None
         self._usual = self._period
 
-    def begin(self, now: float) -> None:
-        """Note that a tick's input is there."""
+    def begin(self, now: float, arrived: float) -> None:
+        """Note that a tick begins, and when its input arrived."""
         if self._began is not None:
             interval = now - self._began
             usual = interval if self._usual is None else self._usual
             self.jitter.add(abs(interval - usual))
             if self._period is None:
                 self._usual = usual + _SMOOTHING * (interval - usual)
-        self._began = now
+        self._began, self._arrived = now, arrived
 
-    def end(self, now: float) -> bool:
-        """Note that the tick's output is there; return whether it came too late."""
-        if self._began is None:
-            return False
-        took = now - self._began
+    def end(self, now: float) -> float:
+        """Note that the tick's output is there; return its latency [s]."""
+        took = now - self._arrived
         self.ticks += 1
         self.latency.add(took)
-        late = took > self.deadline
-        self.overruns += late
-        return late
+        self.overruns += took > self.deadline
+        return took
 
     def rate(self, now: float) -> float:
         """Return ticks per second since the last call; NaN at the first."""
