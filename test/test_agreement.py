@@ -230,8 +230,52 @@ def test_joint_states_neither_answered_nor_superseded_are_a_fault() -> None:
     books.add_matrix(matrix_of(FEET, 11), 6, 1e-4)  # one of 9 and 10 got lost
     assert (books.unanswered, books.skipped) == (4, 3)
     assert books.faults() == [
-        "4 joint states have no answer, but the sequence accounts for only 3 as superseded"
+        "of 4 joint states without an answer, 1 are not among the 3 that the sequence says were "
+        "superseded"
     ]
+
+
+def test_a_lost_answer_does_not_hide_behind_a_lost_reference() -> None:
+    """As on a busy machine, which loses references, too."""
+    books = Agreement()
+    for stamp in range(1, 21):
+        if stamp not in (6, 7, 8):
+            books.add_reference(matrix_of(FEET, stamp))
+    books.add_matrix(matrix_of(FEET, 5), 1, 1e-4)
+    books.add_matrix(matrix_of(FEET, 9), 5, 1e-4)  # 6, 7 and 8 were superseded
+    books.add_matrix(matrix_of(FEET, 11), 6, 1e-4)  # 10 got lost
+    assert books.unanswered < books.skipped
+    assert any(
+        "of 1 joint states without an answer, 1 are not" in fault for fault in books.faults()
+    )
+
+
+def test_silence_takes_a_number_and_answers_nothing() -> None:
+    """What comes after it may have been superseded by numbers before it."""
+    books = Agreement()
+    for stamp in range(1, 11):
+        books.add_reference(matrix_of(FEET, stamp))
+    books.add_matrix(matrix_of(FEET, 2), 1, 1e-4)
+    books.add_invalid(2, 4, 1024)  # 3 and 4 were superseded
+    books.add_matrix(matrix_of(FEET, 5), 5, 1e-4)
+    assert (books.unanswered, books.skipped) == (2, 2)
+    assert books.faults() == []
+
+
+def test_gaps_are_settled_before_they_are_forgotten() -> None:
+    books = Agreement()
+    empty = np.zeros((0, 0))
+    lost = (3000, 3001, 9000)
+    sequence = 0
+    for stamp in range(1, 30001):
+        books.add_reference(Sample(stamp, (), (0,), empty))
+        if stamp not in (*lost, 3500):
+            # 3500 and one of the two are superseded.
+            sequence += 2 if stamp in (3002, 3501) else 1
+            books.add_matrix(Sample(stamp, (), (0,), empty), sequence, 1e-4)
+    assert (books.unanswered, books.skipped) == (4, 2)
+    assert books._gaps.unaccounted(()) == 2
+    assert len(books._gaps._ends) <= 10000
 
 
 @pytest.mark.parametrize("reference_first", [True, False])

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from delassus_ros.sim.gaps import Gaps
+
 FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-9
@@ -163,6 +165,7 @@ class Agreement:
         # By stamp; None for an INVALID message, which has nothing to compare.
         self._waiting: dict[int, Sample | None] = {}
         self._dropped = 0
+        self._gaps = Gaps(_WINDOW)
         self._sets: dict[int, frozenset[str]] = {}
 
     def add_reference(self, reference: Sample) -> None:
@@ -182,6 +185,7 @@ class Agreement:
             if oldest in self._unanswered:
                 self._unanswered.remove(oldest)
                 self._lost_answers += self._first_stamp is not None and oldest > self._first_stamp
+                self._gaps.settle(oldest)
 
     def add_contacts(self, stamp: int, active: Sequence[str]) -> None:
         """Take a set of active contacts, by its stamp, ns."""
@@ -191,9 +195,9 @@ class Agreement:
 
     def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
         """Take a message without a matrix: stamp of its joint state [ns], number, reasons."""
-        self._count(sequence)
+        skipped = self._count(sequence)
         self.invalid[reasons] += 1
-        self._answer(stamp, None)
+        self._answer(stamp, None, skipped)
 
     def add_matrix(self, sample: Sample, sequence: int, latency: float) -> None:
         """Take a matrix.
@@ -207,13 +211,13 @@ class Agreement:
         latency
             Time from the stamp of the joint state to the arrival of the matrix, s.
         """
-        self._count(sequence)
+        skipped = self._count(sequence)
         self.matrices += 1
         self.last = sample
         self.sizes[len(sample.matrix)] += 1
         self._latencies.append(latency)
         self._check_set(sample)
-        self._answer(sample.stamp, sample)
+        self._answer(sample.stamp, sample, skipped)
 
     @property
     def unreferenced(self) -> int:
@@ -272,24 +276,29 @@ class Agreement:
             )
         if self.backwards:
             reasons.append(f"the sequence went back {self.backwards} times")
-        # Both count from the first answer; what came after the last may still be in flight.
-        if self.unanswered > self.skipped:
+        lost = self._gaps.unaccounted(self._unanswered)
+        if lost:
             reasons.append(
-                f"{self.unanswered} joint states have no answer, but the sequence accounts for "
-                f"only {self.skipped} as superseded"
+                f"of {self.unanswered} joint states without an answer, {lost} are not among "
+                f"the {self.skipped} that the sequence says were superseded"
             )
         return reasons
 
-    def _count(self, sequence: int) -> None:
+    def _count(self, sequence: int) -> int:
+        """Return how many numbers are missing before this one."""
+        skipped = 0
         if self._sequence is not None:
             step = sequence - self._sequence
             if step <= 0:
                 self.backwards += 1
             else:
-                self.skipped += step - 1
+                skipped = step - 1
+        self.skipped += skipped
         self._sequence = sequence
+        return skipped
 
-    def _answer(self, stamp: int, sample: Sample | None) -> None:
+    def _answer(self, stamp: int, sample: Sample | None, skipped: int) -> None:
+        self._gaps.end(stamp, skipped)
         if self._first_stamp is None:
             self._first_stamp = stamp
         self._last_stamp = stamp
