@@ -21,7 +21,7 @@ from delassus_ros.node.diagnostics import (
     of_timing,
     to_message,
 )
-from delassus_ros.node.realtime import Outcome
+from delassus_ros.node.outcome import Outcome
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.timing import Timing
 

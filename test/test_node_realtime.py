@@ -1,4 +1,4 @@
-"""Scheduling, locked memory, garbage and BLAS threads: done, or refused in words."""
+"""Scheduling, locked memory and garbage: done, or refused in words."""
 
 from __future__ import annotations
 
@@ -135,6 +135,85 @@ def test_back_to_normal_scheduling() -> None:
     assert output.startswith("True normal scheduling")
 
 
+UNPRIVILEGED = """
+    import resource, threading
+    RESET = os.SCHED_RESET_ON_FORK
+    def drop():
+        # What a user has whom limits.conf allows real-time priority: no CAP_SYS_NICE.
+        if os.getuid() == 0:
+            os.setuid(65534)
+    def policies():
+        found = [int(thread) for thread in os.listdir("/proc/self/task")]
+        return {(os.sched_getscheduler(t) & ~RESET, os.sched_getparam(t).sched_priority)
+                for t in found}
+    stop = threading.Event()
+    other = threading.Thread(target=stop.wait)
+    other.start()
+"""
+
+
+def test_an_unprivileged_user_comes_back_to_normal_scheduling() -> None:
+    """The flag for children, which Linux does not let it clear, stays."""
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    output = in_child(
+        UNPRIVILEGED
+        + """
+    mode = realtime.RealtimeMode()
+    mode.enter(realtime.RealtimeSettings(priority=3, hold_garbage=False))
+    print(policies() == {(os.SCHED_FIFO, 3)})
+    drop()
+    print([outcome.done for outcome in mode.leave()], policies() == {(os.SCHED_OTHER, 0)})
+    print(bool(os.sched_getscheduler(0) & RESET), realtime.thread_priority())
+    stop.set()
+    """
+    )
+    assert output.splitlines() == ["True", "[True] True", "True 0"]
+
+
+def test_an_unprivileged_user_whom_limits_allow_it_may_again_and_again() -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    output = in_child(
+        UNPRIVILEGED
+        + """
+    if os.getuid() == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_RTPRIO, (10, 10))
+        except (OSError, ValueError):
+            print("no limit")
+    drop()
+    mode = realtime.RealtimeMode()
+    for _ in range(3):
+        entered = mode.enter(realtime.RealtimeSettings(priority=3, hold_garbage=False))
+        inside = policies() == {(os.SCHED_FIFO, 3)}
+        left = mode.leave()
+        print(entered[-1].done, inside, left[0].done if left else None,
+              policies() == {(os.SCHED_OTHER, 0)})
+    stop.set()
+    """
+    )
+    lines = output.splitlines()
+    if lines[0] == "no limit":
+        pytest.skip("not even root may raise the limit of real-time priorities here")
+    assert lines == ["True True True True"] * 3
+
+
+def test_the_flag_for_children_stays_where_it_cannot_be_cleared(monkeypatch) -> None:
+    asked = []
+
+    def note(thread: int, policy: int, _param: object) -> None:
+        asked.append((thread, policy))
+        if not policy & os.SCHED_RESET_ON_FORK:
+            raise PermissionError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", note)
+    monkeypatch.setattr(realtime.Path, "iterdir", lambda _: [])
+    outcome = realtime.set_priority(0)
+    assert outcome.done and outcome.text.startswith("normal scheduling")
+    assert asked == [(0, os.SCHED_OTHER), (0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK)]
+
+
 def test_processors_are_kept_to_and_released() -> None:
     first = min(os.sched_getaffinity(0))
     output = in_child(
@@ -241,25 +320,6 @@ def test_calls_of_the_c_library() -> None:
     assert realtime._call_libc("close", -1) == "Bad file descriptor"
 
 
-def test_blas_has_no_threads() -> None:
-    code = """
-        import numpy
-        outcome = realtime.limit_blas_threads()
-        print(outcome.done, realtime.blas_threads(), outcome.text, sep="|")
-        """
-    if realtime._loaded("openblas"):
-        assert in_child(code) == "True|1|linear algebra runs in the calling thread"
-    else:
-        assert in_child(code).startswith("False|None|linear algebra may use threads")
-
-
-def test_without_openblas(monkeypatch) -> None:
-    monkeypatch.setattr(realtime, "_loaded", lambda _: [])
-    outcome = realtime.limit_blas_threads()
-    assert not outcome.done and "OMP_NUM_THREADS=1" in outcome.text
-    assert realtime.blas_threads() is None
-
-
 class Cycle:
     def __init__(self) -> None:
         self.itself = self
@@ -331,6 +391,21 @@ def test_mode_does_what_is_asked_and_reports_all(monkeypatch) -> None:
     assert [outcome.text for outcome in undone] == ["garbage is collected as usual"]
     assert gc.isenabled()
     assert mode.leave() == []
+
+
+def test_what_cannot_be_undone_is_said_when_entering_again(monkeypatch) -> None:
+    mode = RealtimeMode()
+    settings = RealtimeSettings(processors=(min(os.sched_getaffinity(0)),), hold_garbage=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(settings.processors))
+    assert [outcome.done for outcome in mode.enter(settings)] == [True, True]
+    monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EPERM))
+    try:
+        outcomes = mode.enter(settings)
+    finally:
+        mode.leave()
+    assert [outcome.done for outcome in outcomes] == [False, True, False]
+    assert "Operation not permitted" in outcomes[0].text
 
 
 def test_mode_without_wishes_changes_no_scheduling() -> None:

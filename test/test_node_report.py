@@ -25,6 +25,10 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
+from delassus_ros.node import blas  # noqa: E402
+from delassus_ros.node.outcome import Outcome  # noqa: E402
+from delassus_ros.node.realtime import RealtimeMode  # noqa: E402
+
 GOOD, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
 
@@ -193,3 +197,19 @@ def test_what_real_time_use_was_refused_is_said(graph, start, reports) -> None:
     start(diagnostics_period=0.05, realtime__cpus=[100_000])
     reports.until("timing", WARN, "there is no processor 100000")
     graph.wait_for_log("not kept to processors 100000: there is no processor 100000")
+
+
+def test_what_cannot_be_undone_of_real_time_use_is_said(graph, start, monkeypatch) -> None:
+    node = start()
+    leave = RealtimeMode.leave
+    refused = Outcome(False, "memory not unlocked: no")
+    monkeypatch.setattr(RealtimeMode, "leave", lambda mode: [*leave(mode), refused])
+    node.trigger_deactivate()
+    graph.wait_for_log("memory not unlocked: no")
+
+
+def test_a_reference_blas_is_no_reason_to_warn(graph, start, reports, monkeypatch) -> None:
+    monkeypatch.setattr(blas, "_loaded", lambda _: [])
+    start(diagnostics_period=0.05)
+    status = reports.until("timing", GOOD, "in time")
+    assert "no library known to have threads is loaded" in value_of(status, "real-time")

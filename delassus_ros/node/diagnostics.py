@@ -14,7 +14,7 @@ from typing import Any
 
 from delassus_ros.conditioning import Conditioning, Examination
 from delassus_ros.node.histogram import Histogram
-from delassus_ros.node.realtime import Outcome
+from delassus_ros.node.outcome import Outcome
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.timing import Timing
 

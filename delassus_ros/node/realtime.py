@@ -1,4 +1,4 @@
-"""What makes a process keep its rate: scheduling, locked memory, garbage collection, BLAS.
+"""What makes a process keep its rate: scheduling, locked memory, garbage collection.
 
 None of it is needed, and most of it needs permission. Each function does its part or leaves
 everything as it was, and returns in words what was done or why not; none raises for that. All of
@@ -19,45 +19,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from delassus_ros.node.blas import limit_blas_threads
+from delassus_ros.node.outcome import Outcome
+
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _CAP_IPC_LOCK = 14
 _YOUNG = 2000
 """Objects made since the last collection for a young one to be worth it (about 50 µs)."""
 _MIDDLE = 50
 """Young collections for one that also looks at what survived them."""
-_OPENBLAS = tuple(
-    f"{prefix}openblas_{{}}_num_threads{suffix}"
-    for prefix in ("", "scipy_")
-    for suffix in ("", "64_", "_64")
-)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a request.
-
-    Attributes
-    ----------
-    done : it was done.
-    text : what was done, or why not and what would help, in a sentence.
-    """
-
-    done: bool
-    text: str
 
 
 def set_priority(priority: int) -> Outcome:
     """Run all threads of the process with SCHED_FIFO at a priority of 1 to 99; 0 is normal.
 
-    Processes and threads that they start from then on have normal scheduling.
+    Processes and threads that they start from then on have normal scheduling. Without
+    CAP_SYS_NICE that stays so after 0: Linux lets nobody else take it back.
     """
     if not hasattr(os, "sched_setscheduler"):
         return Outcome(False, "no real-time priority: this system has no SCHED_FIFO")
     policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK if priority else os.SCHED_OTHER
     what = f"real-time priority {priority} (SCHED_FIFO)" if priority else "normal scheduling"
     wanted = os.sched_param(priority)
+
+    def change(thread: int) -> None:
+        try:
+            os.sched_setscheduler(thread, policy, wanted)
+        except PermissionError:
+            if priority:
+                raise
+            # The flag is set, and clearing it takes CAP_SYS_NICE.
+            os.sched_setscheduler(thread, policy | os.SCHED_RESET_ON_FORK, wanted)
+
     try:
-        _each_thread(lambda thread: os.sched_setscheduler(thread, policy, wanted))
+        _each_thread(change)
     except PermissionError:
         allowed = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
         return Outcome(
@@ -134,39 +129,6 @@ def unlock_memory() -> Outcome:
     if failure is not None:
         return Outcome(False, f"memory not unlocked: {failure}")
     return Outcome(True, "memory may be swapped out again")
-
-
-def limit_blas_threads() -> Outcome:
-    """Have numpy's OpenBLAS compute in the calling thread.
-
-    For matrices as small as these its worker threads help nobody, and waiting for them takes
-    milliseconds when the machine is busy.
-    """
-    libraries = _loaded("openblas")
-    for library in libraries:
-        for name in _OPENBLAS:
-            change = getattr(library, name.format("set"), None)
-            if change is None:
-                continue
-            change.argtypes, change.restype = [ctypes.c_int], None
-            change(1)
-            return Outcome(True, "linear algebra runs in the calling thread")
-    return Outcome(
-        False,
-        "linear algebra may use threads of its own: numpy was not built with OpenBLAS; set "
-        "OMP_NUM_THREADS=1 in the environment of the process",
-    )
-
-
-def blas_threads() -> int | None:
-    """Return how many threads numpy's OpenBLAS uses; None if there is no OpenBLAS."""
-    for library in _loaded("openblas"):
-        for name in _OPENBLAS:
-            query = getattr(library, name.format("get"), None)
-            if query is not None:
-                query.argtypes, query.restype = [], ctypes.c_int
-                return int(query())
-    return None
 
 
 class GarbageKeeper:
@@ -253,8 +215,9 @@ class RealtimeMode:
         """Do all that is asked for; go back first from what an earlier call did.
 
         Memory is locked and garbage collected before the priority is raised, as both take long.
+        What an earlier call did and cannot be undone comes first among the outcomes.
         """
-        self.leave()
+        outcomes = [outcome for outcome in self.leave() if not outcome.done]
         processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
         priority = thread_priority()
         locked = any("memory" in other._undo for other in self._entered)
@@ -280,7 +243,6 @@ class RealtimeMode:
                 lambda: set_priority(priority),
             ),
         ]
-        outcomes = []
         for name, wanted, do, undo in steps:
             if wanted:
                 outcome = do()
@@ -291,7 +253,7 @@ class RealtimeMode:
         return outcomes
 
     def leave(self) -> list[Outcome]:
-        """Undo what :meth:`enter` did, last things first."""
+        """Undo what :meth:`enter` did, last things first; return what became of each."""
         if self not in RealtimeMode._entered:
             return []
         place = RealtimeMode._entered.index(self)
@@ -368,17 +330,6 @@ def _call_libc(name: str, *arguments: int) -> str | None:
     if function(*(ctypes.c_int(argument) for argument in arguments)):
         return os.strerror(ctypes.get_errno())
     return None
-
-
-def _loaded(word: str) -> list[ctypes.CDLL]:
-    """Return the shared libraries in this process whose file name contains a word."""
-    try:
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    columns = (line.split(maxsplit=5) for line in lines)
-    paths = {column[5] for column in columns if len(column) == 6}
-    return [ctypes.CDLL(path) for path in sorted(paths) if word in Path(path).name.lower()]
 
 
 def _listed(processors: Iterable[int]) -> str:

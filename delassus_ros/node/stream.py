@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
@@ -18,11 +18,12 @@ from sensor_msgs.msg import JointState
 from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.joint_state_bytes import UnreadableError
 from delassus_ros.node.operation import Operation
+from delassus_ros.node.outcome import Outcome
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, Topics
 from delassus_ros.node.queue import take
-from delassus_ros.node.realtime import Outcome, RealtimeMode
+from delassus_ros.node.realtime import RealtimeMode
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.timing import Schedule, Timing
 
@@ -127,15 +128,13 @@ class Stream:
         self._set_timers()
         # Last: the threads of the middleware that there are by now are meant as well.
         self.realtime = self._mode.enter(self._operation.realtime)
-        logger = self._node.get_logger()
-        for outcome in self.realtime:
-            if not outcome.done:
-                logger.warning(outcome.text)
-        logger.info("; ".join(outcome.text for outcome in self.realtime if outcome.done))
+        self._warn_of_refusals(self.realtime)
+        done = "; ".join(outcome.text for outcome in self.realtime if outcome.done)
+        self._node.get_logger().info(done)
 
     def stop(self) -> None:
         """End all subscriptions and timers, and give back what was taken for real-time use."""
-        self._mode.leave()
+        self._warn_of_refusals(self._mode.leave())
         self._end_timers()
         self._pending.clear()
         for subscription in (self.joint_states, self.orientations, self.contacts):
@@ -185,6 +184,11 @@ class Stream:
             period = 1.0 / self._operation.rate
             on_instant = self._surviving(self._on_instant)
             self._timers.append(self._node.create_timer(period, on_instant, clock=STEADY))
+
+    def _warn_of_refusals(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            if not outcome.done:
+                self._node.get_logger().warning(outcome.text)
 
     def _do_pending(self) -> None:
         pending, self._pending = self._pending, []
