@@ -49,7 +49,7 @@ def generate_launch_description() -> LaunchDescription:
                 "params_file",
                 default_value="",
                 description="Parameters of both nodes, under /**; if empty, those of the robot, "
-                "else of the quadruped.",
+                "else of the quadruped. Both start by themselves, whatever autostart says there.",
             ),
             DeclareLaunchArgument(
                 "robot_description_file",
@@ -107,6 +107,8 @@ def _nodes(context) -> list:
             "name": f"delassus_{side}",
             "namespace": value("namespace"),
             "algorithm": value(side),
+            # No lifecycle manager knows their names.
+            "autostart": "true",
             "params_file": value("params_file") or config,
             **{name: value(name) for name in _PASSED_ON},
         }

@@ -59,16 +59,17 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument(
                 "autostart",
-                default_value="true",
-                choices=["true", "false"],
-                description="Configure and activate by itself; false where a lifecycle manager "
-                "does this.",
+                default_value="",
+                choices=["", "true", "false"],
+                description="Configure and activate by itself, without a lifecycle manager; if "
+                "empty, as the parameter file says, else false.",
             ),
             DeclareLaunchArgument(
                 "use_sim_time",
-                default_value="false",
-                choices=["true", "false"],
-                description="Take the time from the topic /clock.",
+                default_value="",
+                choices=["", "true", "false"],
+                description="Take the time from the topic /clock; if empty, as the parameter "
+                "file says, else false.",
             ),
             DeclareLaunchArgument(
                 "enclave",
@@ -92,10 +93,10 @@ def _node(context) -> list[Node]:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
-    # Later parameters win over those of the file.
+    parameters = [str(_existing("params_file", value("params_file")))]
+    # Later ones win over those of the file: only what is asked for is among them.
     given = {
-        "autostart": value("autostart") == "true",
-        "use_sim_time": value("use_sim_time") == "true",
+        name: value(name) == "true" for name in ("autostart", "use_sim_time") if value(name)
     }
     if value("algorithm"):
         given["algorithm"] = value("algorithm")
@@ -106,13 +107,15 @@ def _node(context) -> list[Node]:
         given["robot_description"] = ParameterValue(urdf, value_type=str)
     elif value("xacro_arguments"):
         raise RuntimeError("xacro_arguments are given, but no robot_description_file")
+    if given:
+        parameters.append(given)
     return [
         Node(
             package="delassus_ros",
             executable="delassus_node",
             name=value("name"),
             namespace=value("namespace"),
-            parameters=[str(_existing("params_file", value("params_file"))), given],
+            parameters=parameters,
             remappings=[("robot_description", value("robot_description_topic"))],
             ros_arguments=["--log-level", value("log_level"), "--enclave", value("enclave")],
             output="screen",

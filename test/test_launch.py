@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import robots
@@ -25,7 +26,10 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource  # n
 from launch.substitutions import PathJoinSubstitution  # noqa: E402
 from launch_pytest.actions import ReadyToTest  # noqa: E402
 from launch_ros.substitutions import FindPackageShare  # noqa: E402
-from ros_support import LATCHED, Graph, new_domain  # noqa: E402
+from lifecycle_msgs.srv import GetState  # noqa: E402
+from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rclpy.parameter import parameter_value_to_python  # noqa: E402
+from ros_support import LATCHED, ROOT, Graph, new_domain  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
@@ -47,6 +51,32 @@ def included(file: str, **arguments: str) -> LaunchDescription:
     source = PythonLaunchDescriptionSource(path)
     include = IncludeLaunchDescription(source, launch_arguments=arguments.items())
     return LaunchDescription([include, ReadyToTest()])
+
+
+def parameters_with(folder: Path, autostart: str) -> str:
+    """Write the quadruped's parameters with something else for autostart; return the file."""
+    text = (ROOT / "config" / "quadruped.yaml").read_text(encoding="utf-8")
+    assert "autostart: true\n" in text
+    file = folder / "parameters.yaml"
+    file.write_text(text.replace("autostart: true\n", autostart), encoding="utf-8")
+    return str(file)
+
+
+def asked(graph: Graph, node: str) -> tuple[list[Any], str]:
+    """Return what a node has for autostart, use_sim_time and algorithm, and its state."""
+
+    def answer(kind: type, service: str, request: Any) -> Any:
+        client = graph.peer.create_client(kind, f"{node}/{service}")
+        graph.until(client.service_is_ready, service)
+        future = client.call_async(request)
+        graph.until(future.done, f"answer of {service}")
+        graph.peer.destroy_client(client)
+        return future.result()
+
+    names = ["autostart", "use_sim_time", "algorithm"]
+    found = answer(GetParameters, "get_parameters", GetParameters.Request(names=names))
+    values = [parameter_value_to_python(value) for value in found.values]
+    return values, answer(GetState, "get_state", GetState.Request()).current_state.label
 
 
 @launch_pytest.fixture
@@ -94,6 +124,50 @@ def test_delassus_launch_expands_xacro_with_arguments(capfd) -> None:
         layout = graph.until(lambda: graph.layouts, "layout")[0]
     assert layout.robot == "somebody"
     assert list(layout.contacts) == ["LF", "RF", "LH", "RH"]
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> str:
+    """Parameters of a node that somebody else starts, on simulated time."""
+    return parameters_with(tmp_path, "autostart: false\n    use_sim_time: true\n")
+
+
+@launch_pytest.fixture
+def node_of_a_parameter_file(supervised: str) -> LaunchDescription:
+    """delassus_node as its parameter file says."""
+    return included(
+        "delassus.launch.py",
+        robot_description_file=str(robots.quadruped()),
+        params_file=supervised,
+        name="supervised",
+    )
+
+
+@pytest.mark.launch(fixture=node_of_a_parameter_file)
+def test_delassus_launch_leaves_the_parameter_file_its_say(capfd) -> None:
+    with Graph(capfd, DOMAIN) as graph:
+        assert asked(graph, "supervised") == ([False, True, "pv_osimr"], "unconfigured")
+
+
+@launch_pytest.fixture
+def node_of_arguments(supervised: str) -> LaunchDescription:
+    """delassus_node with arguments that contradict its parameter file."""
+    return included(
+        "delassus.launch.py",
+        robot_description_file=str(robots.quadruped()),
+        params_file=supervised,
+        name="argued",
+        autostart="true",
+        use_sim_time="false",
+    )
+
+
+@pytest.mark.launch(fixture=node_of_arguments)
+def test_delassus_launch_arguments_win_over_the_parameter_file(capfd) -> None:
+    with Graph(capfd, DOMAIN) as graph:
+        values, _ = asked(graph, "argued")
+        assert values == [True, False, "pv_osimr"]
+        graph.until(lambda: asked(graph, "argued")[1] == "active", "active node")
 
 
 @launch_pytest.fixture
@@ -157,9 +231,15 @@ def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], wo
 
 
 @launch_pytest.fixture
-def comparison() -> LaunchDescription:
-    """Two algorithms on the simulated quadruped."""
-    return included("compare.launch.py", robot="quadruped", second="efpa", namespace="both")
+def comparison(tmp_path: Path) -> LaunchDescription:
+    """Two algorithms on the simulated quadruped, with parameters for a lifecycle manager."""
+    return included(
+        "compare.launch.py",
+        robot="quadruped",
+        second="efpa",
+        namespace="both",
+        params_file=parameters_with(tmp_path, "autostart: false\n"),
+    )
 
 
 @pytest.mark.launch(fixture=comparison)
