@@ -61,7 +61,9 @@ class Base:
     def expected(self, quaternion) -> np.ndarray:
         return self._solver.solve(self._q, base_orientation=quaternion).matrix
 
-    def ask(self, quaternion=None, frame="", world="odom", imu=False, late=0.0, **imu_fields: Any):
+    def ask(
+        self, quaternion=None, frame="base", world="odom", imu=False, late=0.0, **imu_fields: Any
+    ):
         """Publish an orientation and joint states until one is answered; return the answer."""
         already, deadline = len(self._graph.matrices), time.monotonic() + 20.0
         while time.monotonic() < deadline:
@@ -163,6 +165,22 @@ def test_world_frame(graph, start, base) -> None:
     assert base.until(good, QUATERNION, world="map").header.frame_id == "map"
 
 
+@pytest.mark.parametrize(
+    ("source", "options", "words"),
+    [
+        ("odometry", {"frame": ""}, "of which link it is: set the parameter orientation.frame"),
+        ("odometry", {"world": ""}, "in which frame it is (header.frame_id)"),
+        ("imu", {"frame": "", "imu": True}, "set the parameter orientation.frame"),
+    ],
+)
+def test_messages_that_name_no_frame(graph, start, base, source, options, words) -> None:
+    start(axes="world", orientation__source=source, orientation__timeout=5.0)
+    invalid = reason(DelassusMatrix.REASON_ORIENTATION_INVALID)
+    base.until(invalid, QUATERNION, **options)
+    assert words in graph.wait_for_log("the orientation of the base is refused: ")
+    base.until(good, QUATERNION, **{"imu": source == "imu"})
+
+
 def test_imu_at_a_link_of_its_own(graph, start, urdf, base, robot, q) -> None:
     """Its orientation is turned into that of the root link."""
     imu = (
@@ -202,7 +220,7 @@ def test_frame_for_messages_that_name_none(start, urdf, base, robot) -> None:
         robot_description=with_imu, axes="world", orientation__source="imu",
         orientation__frame="other_imu", orientation__timeout=5.0,
     )  # fmt: skip
-    answer = base.until(good, times(QUATERNION, TURN), imu=True)
+    answer = base.until(good, times(QUATERNION, TURN), frame="", imu=True)
     assert relative_error(matrix_to_numpy(answer), base.expected(QUATERNION)) < 1e-9
 
 

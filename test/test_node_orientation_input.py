@@ -45,9 +45,9 @@ class Source:
         self.input = OrientationInput(robot, **options)
         self.target = np.full(4, np.nan)
 
-    def send(self, quaternion=(0.0, 0.0, 0.0, 1.0), stamp=0, now=None, **frames):
+    def send(self, quaternion=(0.0, 0.0, 0.0, 1.0), stamp=0, now=None, frame="base", world=None):
         at = START + (stamp if now is None else now) * MS
-        return self.input.read(quaternion, START + stamp * MS, at, self.target, **frames)
+        return self.input.read(quaternion, START + stamp * MS, at, self.target, frame, world)
 
     def at(self, now):
         return self.input.complaint(START + now * MS)
@@ -69,9 +69,8 @@ def test_nothing_before_the_first(source) -> None:
 
 def test_odometry_of_the_root_link_is_taken_as_it_is(source) -> None:
     q = (0.1, -0.7, 0.5, math.sqrt(1 - 0.75))
-    for frame in ("", "base"):
-        assert source.send(q, frame=frame, world="odom") is None
-        assert source.target == pytest.approx(q, abs=1e-15)
+    assert source.send(q, frame="base", world="odom") is None
+    assert source.target == pytest.approx(q, abs=1e-15)
 
 
 @settings(deadline=None)
@@ -95,6 +94,19 @@ def test_frame_may_be_stated_where_messages_are_wrong(robot) -> None:
     assert np.array_equal(stated.target, told.target)
 
 
+def test_a_message_that_names_no_frame_is_refused_with_what_to_do(source, robot) -> None:
+    """The root link would be a guess: sensors are mounted in many ways."""
+    source.send((0.5, 0.5, 0.5, 0.5))
+    before = source.target.copy()
+    complaint = source.send(frame="")
+    assert complaint.reason is Reason.ORIENTATION_INVALID
+    assert "of which link it is: set the parameter orientation.frame" in complaint.text
+    assert "header.frame_id of an Imu, child_frame_id of an Odometry" in complaint.text
+    assert source.at(0) is complaint
+    assert np.array_equal(source.target, before)
+    assert Source(robot, frame="imu").send(frame="") is None
+
+
 def test_unknown_frame_of_a_message(source) -> None:
     complaint = source.send(frame="imu_link")
     assert complaint.reason is Reason.ORIENTATION_INVALID
@@ -114,10 +126,18 @@ def test_frame_that_moves_on_the_root_link(source, robot) -> None:
 def test_other_world(robot) -> None:
     source = Source(robot, world="odom")
     assert source.send(world="odom") is None
-    assert source.send(world="") is None
+    # An inertial sensor cannot say.
+    assert source.send(world=None) is None
     complaint = source.send(world="map")
     assert complaint.reason is Reason.ORIENTATION_INVALID
     assert "it is in frame 'map', but the rows are in 'odom'" in complaint.text
+    complaint = source.send(world="")
+    assert complaint.reason is Reason.ORIENTATION_INVALID
+    assert "does not say in which frame it is (header.frame_id); the rows are in 'odom'" in (
+        complaint.text
+    )
+    for world in ("", "map", None):
+        assert Source(robot, world="").send(world=world) is None
 
 
 @pytest.mark.parametrize(
@@ -171,13 +191,13 @@ def test_own_timeout(robot) -> None:
 
 def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
     """A source whose clock is an hour ahead dies: its last orientation is no younger for that."""
-    source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, source.target)
+    source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, source.target, "base")
     assert source.at(99) is None
     assert source.at(101).reason is Reason.ORIENTATION_STALE
 
 
 def test_without_a_stamp_the_arrival_counts(source) -> None:
-    source.input.read((0, 0, 0, 1), 0, START, source.target)
+    source.input.read((0, 0, 0, 1), 0, START, source.target, "base")
     assert source.at(99) is None
     assert source.at(101).reason is Reason.ORIENTATION_STALE
 

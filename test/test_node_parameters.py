@@ -115,7 +115,7 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
         for world in ("odom", "map"):
             complaint = orientation.read(turned, NOW, NOW, base, "base", world)
             found.append(complaint and complaint.text)
-        orientation.read(turned, NOW, NOW, base, "base", "")
+        orientation.read(turned, NOW, NOW, base, "base")
         late = orientation.complaint(NOW + S // 5)
         found += [late and late.text, base.tolist()]
         options["base_orientation"] = base if base.any() else np.array([0.0, 0.0, 0.0, 1.0])

@@ -45,7 +45,7 @@ def make_rig(solver) -> Rig:
     return rig
 
 
-def turn(rig: Rig, orientation, child: str = "", frame: str = "odom", at: float = 0.0) -> None:
+def turn(rig: Rig, orientation, child: str = "base", frame: str = "odom", at: float = 0.0) -> None:
     """Send an odometry, and expect matrices for its orientation from now on."""
     message = Odometry(child_frame_id=child)
     message.header.frame_id = frame
@@ -102,7 +102,9 @@ BAD = {
     "nan": ((0, 0, 0, math.nan), {}, "has norm nan"),
     "other world": ((0, 0, 0, 1), {"frame": "map"}, "in frame 'map', but the rows are in 'odom'"),
     "moving frame": ((0, 0, 0, 1), {"child": "LF_FOOT"}, "'LF_FOOT' can move on the root link"),
-    "no frame": ((0, 0, 0, 1), {"child": "bse"}, "unknown frame 'bse'; did you mean 'base'"),
+    "unknown": ((0, 0, 0, 1), {"child": "bse"}, "unknown frame 'bse'; did you mean 'base'"),
+    "no frame": ((0, 0, 0, 1), {"child": ""}, "set the parameter orientation.frame"),
+    "no world": ((0, 0, 0, 1), {"frame": ""}, "does not say in which frame it is"),
 }
 
 

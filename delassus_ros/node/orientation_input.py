@@ -84,7 +84,7 @@ class OrientationInput:
         now: int,
         target: Array,
         frame: str = "",
-        world: str = "",
+        world: str | None = None,
     ) -> Complaint | None:
         """Take the next orientation.
 
@@ -94,8 +94,9 @@ class OrientationInput:
         stamp : its stamp; 0 or less if it has none.
         now : time of the node's clock.
         target : (4,) gets the orientation of the root link, if there is nothing to complain of.
-        frame : what the message calls its frame; empty for the root link.
-        world : what the message calls its reference; empty if it does not.
+        frame : what the message calls its frame; empty if it does not.
+        world : what the message calls its reference; empty if it does not, None if messages of
+            its type cannot.
 
         Returns
         -------
@@ -104,7 +105,7 @@ class OrientationInput:
         self._arrived, self.stamp = now, max(stamp, 0)
         self._complaint = self._check(orientation, frame, world)
         if self._complaint is None:
-            mounting = self._mountings.get(self._frame or frame, _IDENTITY)
+            mounting = self._mountings[self._frame or frame]
             target[...] = _normalized(_times_conjugate(orientation, mounting))
         return self._complaint
 
@@ -128,13 +129,26 @@ class OrientationInput:
             )
         return None
 
-    def _check(self, orientation: Sequence[float], frame: str, world: str) -> Complaint | None:
-        if self._world and world and world != self._world:
+    def _check(
+        self, orientation: Sequence[float], frame: str, world: str | None
+    ) -> Complaint | None:
+        if self._world and world is not None and world != self._world:
+            if world:
+                return self._invalid(
+                    f"it is in frame {world!r}, but the rows are in {self._world!r} "
+                    "(orientation.world_frame)"
+                )
             return self._invalid(
-                f"it is in frame {world!r}, but the rows are in {self._world!r} "
-                "(orientation.world_frame)"
+                "its message does not say in which frame it is (header.frame_id); the rows are "
+                f"in {self._world!r} (orientation.world_frame)"
             )
-        if not self._frame and frame and frame not in self._mountings:
+        if not (self._frame or frame):
+            return self._invalid(
+                "its message does not say of which link it is: set the parameter "
+                "orientation.frame to that link, or have the driver name it (header.frame_id of "
+                "an Imu, child_frame_id of an Odometry)"
+            )
+        if not self._frame and frame not in self._mountings:
             return self._invalid(self._no_mounting(frame))
         norm = math.hypot(*orientation)
         if norm == 0.0:
@@ -162,9 +176,6 @@ class OrientationInput:
             unknown("frame", frame, known)
             + " (orientation.frame names it, if the messages do not)"
         )
-
-
-_IDENTITY: Quaternion = (0.0, 0.0, 0.0, 1.0)
 
 
 def mountings(robot: Robot) -> Mapping[str, Quaternion]:

@@ -30,7 +30,7 @@ def read_message(
         # REP 145 and the message's own comment: -1 says that there is no estimate.
         if message.orientation_covariance[0] == -1.0:
             return source.refuse(now, "the Imu says that it has none")
-        orientation, frame, world = message.orientation, header.frame_id, ""
+        orientation, frame, world = message.orientation, header.frame_id, None
     else:
         orientation = message.pose.pose.orientation
         frame, world = message.child_frame_id, header.frame_id

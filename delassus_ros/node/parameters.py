@@ -46,8 +46,9 @@ _DESCRIPTIONS = {
     "orientation.source": "Where the orientation of the base comes from, with world axes and a "
     "floating base: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
     "orientation.frame": "Link whose orientation it is, fixed to the root link. Empty: the one "
-    "that the messages name.",
-    "orientation.world_frame": "Frame along whose axes the rows are.",
+    "that the messages name; one that names none is refused.",
+    "orientation.world_frame": "Frame along whose axes the rows are; an odometry has to be in it. "
+    "Empty: it may be in any.",
     "orientation.timeout": "Age of the orientation from which on the answer is INVALID [s]. "
     "0: never.",
 }
