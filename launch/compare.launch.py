@@ -3,7 +3,7 @@
 Usage: ros2 launch delassus_ros compare.launch.py first:=pv_osimr second:=efpa params_file:=...
        ros2 launch delassus_ros compare.launch.py robot:=quadruped      needs no robot
 
-The node delassus_compare logs the agreement once a second, publishes it on diagnostics, and the
+The node delassus_compare logs the agreement once a second, publishes it on /diagnostics, and the
 error of each pair of matrices on delassus_compare/relative_error.
 """
 

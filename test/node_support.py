@@ -56,7 +56,7 @@ def make_q(robot: Robot) -> list[float]:
 def make_start(graph: Graph, urdf: str) -> Start:
     """Return a function that makes a node of the quadruped and starts it."""
 
-    def start(**changes: Any) -> DelassusNode:
+    def start(namespace: str = "", **changes: Any) -> DelassusNode:
         parameters = {
             "autostart": True,
             "robot_description": urdf,
@@ -66,7 +66,9 @@ def make_start(graph: Graph, urdf: str) -> Start:
             **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
             **{name.replace("__", "."): value for name, value in changes.items()},
         }
-        node = DelassusNode(context=graph.context, parameter_overrides=overrides(parameters))
+        node = DelassusNode(
+            context=graph.context, namespace=namespace, parameter_overrides=overrides(parameters)
+        )
         graph.add(node)
         node.start()
         return node

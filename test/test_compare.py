@@ -138,7 +138,7 @@ class Talkers:
             Float64, "delassus_compare/relative_error", lambda m: self.errors.append(m.data), 10
         )
         self.node.create_subscription(
-            DiagnosticArray, "diagnostics", lambda m: self.diagnostics.extend(m.status), 10
+            DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10
         )
 
     def close(self) -> None:
@@ -175,12 +175,12 @@ def make_talkers() -> Iterator[Talkers]:
     talkers.close()
 
 
-@pytest.fixture(name="compare")
-def make_compare(talkers: Talkers) -> Iterator[subprocess.Popen[str]]:
+def started(talkers: Talkers, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the node beside the talkers."""
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     program = subprocess.Popen(
         [sys.executable, "-m", "delassus_ros.sim.compare_node"]
-        + ["--ros-args", "-r", "first:=a", "-r", "second:=b"],
+        + ["--ros-args", "-r", "first:=a", "-r", "second:=b", *arguments],
         env=os.environ | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(talkers.domain)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -191,6 +191,11 @@ def make_compare(talkers: Talkers) -> Iterator[subprocess.Popen[str]]:
     if program.poll() is None:
         program.kill()
     program.communicate()
+
+
+@pytest.fixture(name="compare")
+def make_compare(talkers: Talkers) -> Iterator[subprocess.Popen[str]]:
+    yield from started(talkers)
 
 
 def connect(talkers: Talkers) -> None:
@@ -289,6 +294,18 @@ def test_node_that_saw_nothing_fails_and_says_so(
     assert "fault: no two matrices could be compared" in errors
 
 
+@pytest.fixture(name="compare_in_a_namespace")
+def make_compare_in_a_namespace(talkers: Talkers) -> Iterator[None]:
+    yield from started(talkers, "-r", "__ns:=/both")
+
+
+def test_diagnostics_of_a_namespace_go_where_aggregators_look(
+    talkers: Talkers, compare_in_a_namespace: None
+) -> None:
+    talkers.until(lambda: talkers.diagnostics, "report")
+    assert talkers.diagnostics[0].name == "both/delassus_compare: agreement"
+
+
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
     pytest.importorskip("diagnostic_msgs", reason="diagnostic_msgs is not installed")
@@ -306,7 +323,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_tells_topics_and_exit_status() -> None:
     result = run("--help")
     assert result.returncode == 0
-    for word in ("first, second", "diagnostics", "~/relative_error", "Exit status"):
+    for word in ("first, second", "/diagnostics", "~/relative_error", "Exit status"):
         assert word in result.stdout
 
 

@@ -246,11 +246,12 @@ def comparison(tmp_path: Path) -> LaunchDescription:
 def test_compare_launch_publishes_agreement(capfd) -> None:
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     reports: list[DiagnosticStatus] = []
+    name = "both/delassus_compare: agreement"
     with Graph(capfd, DOMAIN) as graph:
         graph.peer.create_subscription(
             DiagnosticArray,
-            "/both/diagnostics",
-            lambda message: reports.extend(s for s in message.status if "compare" in s.name),
+            "/diagnostics",
+            lambda message: reports.extend(s for s in message.status if s.name == name),
             100,
         )
         graph.until(

@@ -155,11 +155,11 @@ def test_message() -> None:
     messages = pytest.importorskip("diagnostic_msgs.msg", reason="needs diagnostic_msgs")
     time = pytest.importorskip("builtin_interfaces.msg")
     entries = [of_input(HEALTHY), Entry("matrix", Level.ERROR, "no")]
-    message = to_message(entries, time.Time(sec=5), "delassus_node", "quadruped")
+    message = to_message(entries, time.Time(sec=5), "/left/delassus_node", "quadruped")
     assert message.header.stamp.sec == 5
     assert [status.name for status in message.status] == [
-        "delassus_node: joint states",
-        "delassus_node: matrix",
+        "left/delassus_node: joint states",
+        "left/delassus_node: matrix",
     ]
     assert [status.level for status in message.status] == [
         messages.DiagnosticStatus.OK,

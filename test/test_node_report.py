@@ -78,6 +78,18 @@ def test_an_inactive_node_is_visible(graph, start, reports) -> None:
     assert not [p for p in node.publishers if p.topic_name == "/diagnostics"]
 
 
+def test_nodes_of_one_name_in_two_namespaces_are_told_apart(graph, start, reports) -> None:
+    for namespace in ("", "left", "right/far"):
+        start(namespace, diagnostics_period=0.05)
+    prefixes = {"delassus_node", "left/delassus_node", "right/far/delassus_node"}
+
+    def heard() -> set[str]:
+        return {status.name for message in reports.heard for status in message.status}
+
+    graph.until(lambda: {f"{prefix}: matrix" for prefix in prefixes} <= heard(), "three nodes")
+    assert {name.partition(": ")[0] for name in heard()} == prefixes
+
+
 def test_a_node_that_works(graph, start, reports, robot, q) -> None:
     start(diagnostics_period=0.05)
     reports.until("joint states", STALE, "nothing has come on /joint_states")

@@ -225,7 +225,7 @@ def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> A
     ----------
     entries : its lines.
     stamp : builtin_interfaces/Time of the node's clock.
-    node : name of the node, which begins the name of each line.
+    node : full name of the node, which begins the name of each line, without its slash.
     robot : name of the robot, as hardware_id.
     """
     # Here, so that everything else is usable without ROS.
@@ -236,7 +236,7 @@ def to_message(entries: Iterable[Entry], stamp: Any, node: str, robot: str) -> A
     message.status = [
         DiagnosticStatus(
             level=bytes([entry.level]),
-            name=f"{node}: {entry.name}",
+            name=f"{node.removeprefix('/')}: {entry.name}",
             message=entry.message,
             hardware_id=robot,
             values=[KeyValue(key=key, value=value) for key, value in entry.values.items()],

@@ -75,7 +75,7 @@ class Report:
             return
         entries, robot = self._entries()
         stamp = self._node.get_clock().now().to_msg()
-        message = to_message(entries, stamp, self._node.get_name(), robot)
+        message = to_message(entries, stamp, self._node.get_fully_qualified_name(), robot)
         try:
             self._publisher.publish(message)
         except RuntimeError:

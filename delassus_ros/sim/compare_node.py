@@ -33,7 +33,7 @@ usage: delassus_compare [--ros-args ...]
 Compares the Delassus matrices that two nodes publish for the same joint states.
 
 subscribes  first, second     delassus_msgs/DelassusMatrix; to be remapped
-publishes   diagnostics       diagnostic_msgs/DiagnosticArray, once a second
+publishes   /diagnostics      diagnostic_msgs/DiagnosticArray, once a second
             ~/relative_error  std_msgs/Float64, for each pair: norm(second - first) / norm(first)
 parameters  tolerance         largest relative error that counts as agreement (1e-9)
 
@@ -74,7 +74,7 @@ class CompareNode(Node):
         self.malformed: str | None = None
         self._reported = (0, 0, 0)
         self._errors = self.create_publisher(Float64, "~/relative_error", 10)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._readers = (MatrixReader(), MatrixReader())
         for side, topic in enumerate(("first", "second")):
             callback = functools.partial(self._on_matrix, side)
@@ -113,7 +113,7 @@ class CompareNode(Node):
         }
         status = DiagnosticStatus(
             level=level,
-            name=f"{self.get_name()}: agreement",
+            name=f"{self.get_fully_qualified_name().removeprefix('/')}: agreement",
             message=message,
             values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
         )
