@@ -47,6 +47,23 @@ def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
     assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
 
 
+def test_the_demo_packages_are_those_of_the_extra():
+    lines = (ROOT / "requirements" / "sim.txt").read_text().splitlines()
+    wanted = {line for line in lines if line and not line.startswith("#")}
+    (command,) = re.findall(r".*mujoco.*", "".join(blocks("bash")))
+    assert set(re.findall(r"'([^']+)'", command)) == wanted
+
+
+def test_the_programs_are_those_of_the_package():
+    setup = (ROOT / "setup.py").read_text()
+    programs = set(re.findall(r'"(\w+)": "delassus_ros\.', setup))
+    text = (ROOT / "README.md").read_text()
+    paragraph = next(part for part in text.split("\n\n") if "not on `PATH`" in part)
+    named = set(re.findall(r"`(delassus_\w+)`", paragraph))
+    assert named | {"delassus"} == programs
+    assert "install_scripts=$base/lib/delassus_ros" in (ROOT / "setup.cfg").read_text()
+
+
 def test_the_loops_file_says_what_its_comments_say():
     (text,) = [block for block in blocks("yaml") if block.startswith("loops:")]
     side = read_side_file(text)

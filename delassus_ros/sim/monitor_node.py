@@ -17,6 +17,7 @@ from rclpy.subscription import Subscription
 from rclpy.utilities import try_shutdown
 
 from delassus_ros.sim.agreement import Agreement
+from delassus_ros.sim.needs import missing
 from delassus_ros.sim.samples import nanoseconds, sample_of
 from delassus_ros.sim.view import View, describe_agreement, milliseconds
 from delassus_ros.stopping import StopRequest
@@ -173,6 +174,11 @@ def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
 
 def main(args: list[str] | None = None) -> int:
     """Watch until told to stop; return 0 if matrices came and agreed, else 1."""
+    # Elsewhere it writes plain lines.
+    fault = missing("delassus_monitor", "rich") if sys.stdout.isatty() else None
+    if fault is not None:
+        print(fault, file=sys.stderr)
+        return 1
     try:
         with StopRequest() as stop:
             rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)

@@ -26,10 +26,9 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.sim import ROBOTS, demo_urdf
-from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
+from delassus_ros.sim.needs import missing
 from delassus_ros.stopping import StopRequest
 
-_STEPS_PER_SECOND = round(1.0 / PERIOD)
 _CONTACTS_PERIOD = 100_000_000  # ns; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
 _CATCH_UP = 0.01  # s of delay that is made good
@@ -49,19 +48,23 @@ class SimulatorNode(Node):
     """
 
     def __init__(self) -> None:
+        # Here, as it needs the physics engine, which main looks for first.
+        from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
+
+        steps_per_second = round(1.0 / PERIOD)
         super().__init__("simulator")
         rate = self.declare_parameter(
             "rate",
             1000,
             ParameterDescriptor(
                 description="Joint states per second; a divisor of 1000.",
-                integer_range=[IntegerRange(from_value=1, to_value=_STEPS_PER_SECOND, step=1)],
+                integer_range=[IntegerRange(from_value=1, to_value=steps_per_second, step=1)],
                 read_only=True,
             ),
         ).value
-        if _STEPS_PER_SECOND % rate:
+        if steps_per_second % rate:
             raise InvalidParameterValueException(
-                "rate", rate, f"{rate} does not divide {_STEPS_PER_SECOND}"
+                "rate", rate, f"{rate} does not divide {steps_per_second}"
             )
         with_reference = self.declare_parameter(
             "reference",
@@ -95,7 +98,7 @@ class SimulatorNode(Node):
         """Number of times the schedule had to be moved because the machine did not keep up."""
 
         self._simulation = QuadrupedSimulation(robot)
-        self._substeps = _STEPS_PER_SECOND // rate
+        self._substeps = steps_per_second // rate
         self._stamp = 0
         self._make_joint_states()
         self._make_contacts()
@@ -239,6 +242,10 @@ class SimulatorNode(Node):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until it is told to stop; return the exit status."""
+    fault = missing("delassus_simulator", "mujoco")
+    if fault is not None:
+        print(fault, file=sys.stderr)
+        return 1
     try:
         with StopRequest() as stop:
             rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
