@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -121,6 +123,18 @@ def test_set_that_is_not_repeated_gets_too_old() -> None:
     assert contacts.stale(0) is None
     contacts.read(["LF"], [9], now=12 * second)
     assert contacts.stale(99 * second) is None
+
+
+def test_a_set_that_is_refused_has_arrived(contacts) -> None:
+    second = 1_000_000_000
+    assert math.isnan(contacts.age(3 * second))
+    contacts.read(FEET, [ACTIVE] * 4, now=5 * second)
+    contacts.read(["LF", "LF"], [ACTIVE, ACTIVE], now=7 * second)
+    assert contacts.age(10 * second) == 3.0
+    contacts.restart(9 * second)
+    assert contacts.age(10 * second) == 1.0
+    contacts.forget()
+    assert math.isnan(contacts.age(10 * second))
 
 
 def test_without_timeout_no_set_is_too_old(contacts) -> None:

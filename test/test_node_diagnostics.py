@@ -26,8 +26,8 @@ from delassus_ros.node.reasons import Reason
 from delassus_ros.node.timing import Timing
 
 HEALTHY = InputHealth(
-    "joint states", "/joint_states", publishers=1, age=0.002, timeout=0.5, received=True,
-    counts={"superseded": 3},
+    "joint states", "/joint_states", publishers=1, age=0.002, silence=0.001, timeout=0.5,
+    received=True, counts={"superseded": 3},
 )  # fmt: skip
 SEEN = Examination(
     Conditioning.OK, 12, 12, 10.0, 0.5, 20.0, False, np.zeros((12, 12)), Damping.NONE, 0.0
@@ -40,6 +40,20 @@ SEEN = Examination(
         ({}, Level.OK, "in time"),
         ({"complaint": "lacks joint 'a'"}, Level.WARN, "lacks joint 'a'"),
         ({"age": 0.7}, Level.STALE, "the latest is 0.7 s old (publishers: 1)"),
+        ({"age": 0.7, "complaint": "0.7 s old"}, Level.STALE, "0.7 s old"),
+        ({"silence": 12.34}, Level.STALE, "the latest came 12.34 s ago (publishers: 1)"),
+        (
+            {"silence": 3.0, "complaint": "'LF' twice", "incompatible": ("DEADLINE",)},
+            Level.STALE,
+            "the latest came 3 s ago (publishers: 1): 'LF' twice; a publisher of /joint_states "
+            "offers an incompatible QoS (DEADLINE): change it there, or by the parameters "
+            "qos_overrides./joint_states.subscription.*",
+        ),
+        (
+            {"received": False, "complaint": "what comes has 'x'"},
+            Level.STALE,
+            "nothing of use has come on /joint_states, whose publishers are 1: what comes has 'x'",
+        ),
         ({"received": False, "publishers": 0}, Level.STALE, "nobody publishes /joint_states"),
         (
             {"received": False, "publishers": 2},
@@ -49,17 +63,23 @@ SEEN = Examination(
         (
             {"received": False, "incompatible": ("RELIABILITY",)},
             Level.ERROR,
-            "incompatible QoS (RELIABILITY): change it there, or by the parameters "
-            "qos_overrides./joint_states.subscription.*",
+            "nothing has come on /joint_states, whose publishers are 1: a publisher of "
+            "/joint_states offers an incompatible QoS (RELIABILITY): change it there, or by the "
+            "parameters qos_overrides./joint_states.subscription.*",
         ),
-        ({"incompatible": ("DURABILITY",)}, Level.WARN, "incompatible QoS (DURABILITY)"),
-        ({"age": math.nan}, Level.OK, "in time"),
+        (
+            {"incompatible": ("DURABILITY",)},
+            Level.WARN,
+            "a publisher of /joint_states offers an incompatible QoS (DURABILITY): change it "
+            "there, or by the parameters qos_overrides./joint_states.subscription.*",
+        ),
+        ({"age": math.nan, "silence": math.nan}, Level.OK, "in time"),
     ],
 )
 def test_inputs(change, level, words) -> None:
     entry = of_input(replace(HEALTHY, **change))
     assert (entry.name, entry.level) == ("joint states", level)
-    assert words in entry.message
+    assert entry.message == words
     assert entry.values["superseded"] == "3"
     assert entry.values["age [s]"] == (
         "unknown" if "age" in change and math.isnan(change["age"]) else

@@ -601,6 +601,45 @@ def test_health_of_the_inputs(rig) -> None:
     assert rig.pipeline.orientation_health() is None
 
 
+def test_joint_states_that_are_refused_are_no_silence(rig) -> None:
+    """Until they stop: then what was wrong with the last one is not what there is to do."""
+    rig.send()
+    for _ in range(10):
+        rig.wait(100)
+        rig.send(LF_HAA=math.nan)
+        assert rig.pipeline.watch() is None
+    health = rig.pipeline.joints_health()
+    assert "'LF_HAA' is nan" in health.complaint
+    assert (health.age, health.silence) == (0.0, 0.0)
+    rig.wait(600)
+    rig.publish(rig.pipeline.watch())
+    health = rig.pipeline.joints_health()
+    assert health.silence == pytest.approx(0.6)
+    assert not health.complaint
+
+
+def test_joint_states_of_another_robot_are_the_reason_for_silence(rig) -> None:
+    rig.send(["x", "y"])
+    health = rig.pipeline.joints_health()
+    assert not health.received
+    assert health.complaint == "what comes has 'x', 'y', none of the robot's joints"
+    rig.send()
+    assert not rig.pipeline.joints_health().complaint
+    rig.wait(600)
+    rig.send(["x"])
+    health = rig.pipeline.joints_health()
+    assert health.received and health.silence == pytest.approx(0.6)
+    assert health.complaint == "what comes has 'x', none of the robot's joints"
+
+
+def test_a_set_of_contacts_that_is_refused_has_come(rig) -> None:
+    rig.touch("LF", "LF")
+    rig.wait(700)
+    health = rig.pipeline.contacts_health()
+    assert health.received and health.silence == pytest.approx(0.7)
+    assert "'LF' is listed more than once" in health.complaint
+
+
 # --- everything at once -------------------------------------------------------------------------
 
 GRID = 10  # ms: parts of one matrix, less than max_skew apart, are then of the same instant

@@ -94,6 +94,7 @@ def test_none_has_come(rig) -> None:
     assert "no orientation of the base has arrived yet" in rig.pipeline.last.text
     health = rig.pipeline.orientation_health()
     assert health is not None and not health.received and health.timeout == 0.1
+    assert not health.complaint
 
 
 BAD = {
@@ -127,6 +128,10 @@ def test_an_inertial_sensor_without_an_estimate(rig) -> None:
     imu(rig, (0, 0, 0, 1), unknown=True)
     assert said(rig.send()) == (INVALID, Reason.ORIENTATION_INVALID)
     assert "refused: the Imu says that it has none" in rig.pipeline.last.text
+    rig.wait(300)
+    health = rig.pipeline.orientation_health()
+    assert health.received and health.silence == pytest.approx(0.3)
+    assert "the Imu says that it has none" in health.complaint
 
 
 def test_one_that_is_too_old(rig) -> None:

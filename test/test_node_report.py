@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
@@ -127,6 +130,61 @@ def test_a_matrix_that_is_refused_is_an_error_with_its_words(
     reports.until("joint states", GOOD, "in time")
 
 
+def test_what_is_refused_all_the_time_is_named_and_then_its_silence(
+    graph, start, reports, robot, q
+) -> None:
+    """Longer than the timeouts, which would make the last good ones too old."""
+    start(diagnostics_period=0.02, input_timeout=0.3, contacts_timeout=0.3)
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    good = time.monotonic()
+
+    def named() -> bool:
+        graph.move(robot.joint_names, [math.nan, *q[1:]])
+        graph.touch(["LF", "LF"])
+        entries = reports.next()
+        joints = entries["delassus_node: joint states"]
+        contacts = entries["delassus_node: active contacts"]
+        return (
+            time.monotonic() > good + 1.0
+            and joints.message == "the position of joint 'LF_HAA' is nan; expected finite numbers"
+            and contacts.message.startswith("contact 'LF' is listed more than once")
+            and {joints.level, contacts.level} == {WARN}
+        )
+
+    graph.until(named, "names of what is wrong")
+    reports.until("joint states", STALE, "s ago (publishers: 1)")
+    status = reports.until("active contacts", STALE, "s ago (publishers: 1): contact 'LF' is")
+    assert float(value_of(status, "silence [s]")) > 0.3
+
+
+def test_an_incompatible_qos_is_said_while_its_publisher_is_there(
+    graph, start, reports, robot, q
+) -> None:
+    start(
+        diagnostics_period=0.02,
+        input_timeout=0.3,
+        rows="all",
+        **{"qos_overrides__/joint_states__subscription__reliability": "reliable"},
+    )
+
+    def moving(level: bytes, words: str) -> bool:
+        graph.move(robot.joint_names, q)
+        joints = reports.next()["delassus_node: joint states"]
+        return joints.level == level and words in joints.message
+
+    graph.until(lambda: moving(GOOD, "in time"), "joint states")
+    best_effort = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    other = graph.peer.create_publisher(JointState, "joint_states", best_effort)
+    graph.until(lambda: moving(WARN, "incompatible QoS (RELIABILITY)"), "warning")
+    # What the good one says has stopped: that matters more.
+    status = reports.until("joint states", STALE, "s ago (publishers: 2): a publisher of")
+    assert "incompatible QoS (RELIABILITY)" in status.message
+    graph.peer.destroy_publisher(other)
+    graph.until(lambda: moving(GOOD, "in time"), "joint states alone")
+    reports.until("joint states", STALE, "s ago (publishers: 1)")
+
+
 @pytest.mark.parametrize(
     ("kind", "topic", "qos", "policy"),
     [
@@ -166,11 +224,13 @@ def test_a_publisher_below_an_overridden_reliability_is_named(graph, start, repo
 def test_a_subscriber_with_incompatible_qos_is_named(graph, start, reports) -> None:
     start(diagnostics_period=0.05)
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    graph.peer.create_subscription(
+    subscription = graph.peer.create_subscription(
         DelassusMatrix, "delassus_node/delassus", lambda _: None, latched
     )
     status = reports.until("output", WARN, "requests an incompatible QoS (DURABILITY)")
     assert "qos_overrides./delassus_node/delassus.publisher" in status.message
+    graph.peer.destroy_subscription(subscription)
+    reports.until("output", GOOD, "offered")
 
 
 def test_a_deadline_that_the_output_offers_is_watched(graph, start, reports, robot, q) -> None:

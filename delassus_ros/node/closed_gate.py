@@ -108,9 +108,9 @@ class ClosedGate:
         return self._gate.heard
 
     @property
-    def last_stamp(self) -> int:
-        """Stamp of the last q that passed or was too old [ns]; 0 if there is none."""
-        return self._gate.last_stamp
+    def strangers(self) -> str:
+        """What comes, in words, where that has no joints of the robot; see the other gate."""
+        return self._gate.strangers
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
         """Change the limits; see the other gate."""

@@ -68,7 +68,7 @@ class ContactInput:
             self._arrived = now
 
     def age(self, now: int) -> float:
-        """Return the time since the latest set arrived [s]; NaN if none has."""
+        """Return the time since the latest set arrived, refused or not [s]; NaN if none has."""
         return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
 
     def stale(self, now: int) -> Complaint | None:
@@ -105,11 +105,11 @@ class ContactInput:
         None, or what is wrong with it.
         """
         complaint = self._contradiction(names, status)
-        self._arrived = now
         if complaint is not None:
             self.forget()
-            self.reasons = complaint.reason
+            self.reasons, self._arrived = complaint.reason, now
             return complaint
+        self._arrived = now
         self._status = dict(zip(names, status, strict=True))
         touching = [
             name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT

@@ -68,11 +68,12 @@ class InputHealth:
     name : what it brings, e.g. ``"joint states"``.
     topic : its full name.
     publishers : how many there are.
-    age : age of the latest input [s]; NaN if there is none or no stamp.
-    timeout : age from which on it is too old [s].
+    age : age of the latest input [s]; NaN if there is none or no time yet.
+    silence : time since anything came, whether it was of use or not [s]; NaN likewise.
+    timeout : age and silence from which on it is too old [s].
     received : whether anything has come since the node was activated.
     complaint : what was wrong with the latest input, in words; empty if nothing was.
-    incompatible : QoS policies by which publishers were found not to match.
+    incompatible : QoS policies by which publishers that there are do not match.
     counts : further numbers, by what they count.
     """
 
@@ -80,6 +81,7 @@ class InputHealth:
     topic: str
     publishers: int
     age: float
+    silence: float
     timeout: float
     received: bool
     complaint: str = ""
@@ -88,36 +90,46 @@ class InputHealth:
 
 
 def of_input(health: InputHealth) -> Entry:
-    """Return the entry of an input."""
+    """Return the entry of an input: whether anything comes, and what is wrong with it."""
     topic = health.topic
+    causes = [health.complaint] if health.complaint else []
     if health.incompatible:
-        policies = ", ".join(health.incompatible)
-        level = Level.WARN if health.received else Level.ERROR
-        message = (
-            f"a publisher of {topic} offers an incompatible QoS ({policies}): change it there, "
-            f"or by the parameters qos_overrides.{topic}.subscription.*"
+        causes.append(
+            f"a publisher of {topic} offers an incompatible QoS "
+            f"({', '.join(health.incompatible)}): change it there, or by the parameters "
+            f"qos_overrides.{topic}.subscription.*"
         )
-    elif not health.received:
-        level = Level.STALE
-        message = (
-            f"nothing has come on {topic}, whose publishers are {health.publishers}"
+    state = ""
+    if not health.received:
+        level = Level.ERROR if health.incompatible else Level.STALE
+        state = (
+            f"nothing{' of use' if health.complaint else ''} has come on {topic}, whose "
+            f"publishers are {health.publishers}"
             if health.publishers
             else f"nobody publishes {topic}"
         )
+    elif health.silence > health.timeout:
+        level = Level.STALE
+        state = (
+            f"the latest came {_number(health.silence)} s ago (publishers: {health.publishers})"
+        )
     elif health.age > health.timeout:
         level = Level.STALE
-        message = f"the latest is {_number(health.age)} s old (publishers: {health.publishers})"
-    elif health.complaint:
-        level, message = Level.WARN, health.complaint
+        if not health.complaint:
+            state = f"the latest is {_number(health.age)} s old (publishers: {health.publishers})"
+    elif causes:
+        level = Level.WARN
     else:
-        level, message = Level.OK, "in time"
+        level, state = Level.OK, "in time"
     values = {
         "topic": topic,
         "publishers": str(health.publishers),
         "age [s]": _number(health.age),
+        "silence [s]": _number(health.silence),
         "timeout [s]": _number(health.timeout),
         **{name: str(count) for name, count in health.counts.items()},
     }
+    message = ": ".join(part for part in (state, "; ".join(causes)) if part)
     return Entry(health.name, level, message, values)
 
 

@@ -194,24 +194,45 @@ class Inputs:
 
     def joints_health(self, last: LastAnswer, now: int) -> InputHealth:
         """Return what is known of the joint states; the last answer knows what was wrong."""
-        heard = self._gate.heard
+        heard, timeout = self._gate.heard, self._limits.input_timeout
         # Without a stamp the time of arrival has to do.
-        age = math.nan if heard is None else 1e-9 * (now - (self._gate.last_stamp or heard))
-        text = last.text if last.reasons & OF_JOINTS else ""
-        timeout = self._limits.input_timeout
-        return InputHealth("joint states", "", 0, age, timeout, heard is not None, text)
+        age = _since(heard and (last.stamp_ns or heard), now)
+        silence = _since(heard, now)
+        if heard is None or silence > timeout:
+            # What the last answer says is that they are silent.
+            strangers = self._gate.strangers
+            text = f"{strangers}, none of the robot's joints" if strangers else ""
+        else:
+            text = last.text if last.reasons & OF_JOINTS else ""
+        return InputHealth("joint states", "", 0, age, silence, timeout, heard is not None, text)
 
     def contacts_health(self, now: int) -> InputHealth:
         """Return what is known of the sets of active contacts."""
+        # They count from their arrival.
         age, timeout = self.contacts.age(now), self._limits.contacts_timeout
-        received = not math.isnan(age)
-        return InputHealth("active contacts", "", 0, age, timeout, received, self.contacts_text)
+        received = self.contacts.reasons is not Reason.NO_CONTACTS_RECEIVED
+        text = self.contacts_text
+        return InputHealth("active contacts", "", 0, age, age, timeout, received, text)
 
     def orientation_health(self, now: int) -> InputHealth | None:
         """Return what is known of the orientation; None if it is not used."""
         source = self._source
         if source is None:
             return None
-        age = source.age(now)
-        received = not math.isnan(age)
-        return InputHealth("orientation", "", 0, age, source.timeout, received, source.text)
+        complaint = source.complaint(now)
+        received = complaint is None or complaint.reason is not Reason.ORIENTATION_MISSING
+        return InputHealth(
+            "orientation",
+            "",
+            0,
+            source.age(now),
+            source.silence(now),
+            source.timeout,
+            received,
+            source.text if received else "",
+        )
+
+
+def _since(instant: int | None, now: int) -> float:
+    """Return the time since an instant of the node's clock [s]; NaN where one is unknown."""
+    return 1e-9 * (now - instant) if instant and now else math.nan

@@ -182,6 +182,11 @@ class JointGate:
             return self._incomplete is not None
         return self.heard - self._incomplete <= self._timeout
 
+    @property
+    def strangers(self) -> str:
+        """What comes, in words, where that has none of the joints; else empty."""
+        return f"what comes has {listed('', self._part.names)}" if self._part.is_foreign else ""
+
     def hear(self, now: int) -> None:
         """Note that a joint state has come, so that silence begins anew."""
         self.heard, self._silent = now, False
@@ -206,8 +211,8 @@ class JointGate:
             what += " with joints of the robot"
         reason = Reason.NO_JOINT_STATE if self.heard is None else Reason.INPUT_STALE
         text = f"{what} for {1e-9 * (now - since):.3g} s"
-        if self._part.is_foreign:
-            text += f"; what comes has {listed('', self._part.names)}"
+        if self.strangers:
+            text += f"; {self.strangers}"
         return self._refuse(self.last_stamp, now, reason, text)
 
     def _look_up(self, names: Sequence[str]) -> JointNames:

@@ -69,6 +69,10 @@ class OrientationInput:
         since = self.stamp or self._arrived
         return 1e-9 * (now - since) if since and now else math.nan
 
+    def silence(self, now: int) -> float:
+        """Return the time since the latest orientation came, refused or not [s]; NaN if none."""
+        return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
+
     def forget(self) -> None:
         """Have no orientation, as before the first."""
         self.stamp = 0

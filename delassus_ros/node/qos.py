@@ -8,7 +8,14 @@ from typing import Any
 
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
-from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
+from rclpy.qos import (
+    DurabilityPolicy,
+    QoSCompatibility,
+    QoSPolicyKind,
+    QoSProfile,
+    ReliabilityPolicy,
+    qos_check_compatible,
+)
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
@@ -46,8 +53,26 @@ class Topics:
         self._incompatible: dict[str, list[str]] = {}
 
     def incompatible(self, topic: str) -> Sequence[str]:
-        """Return the QoS policies by which others were found not to match at a topic."""
-        return self._incompatible.get(topic, ())
+        """Return the QoS policies by which others were found not to match at a topic.
+
+        Empty once all who are there match. Asks the graph: not for the control loop.
+        """
+        noted = self._incompatible.get(topic, ())
+        return noted if noted and self._mismatch(topic) else ()
+
+    def _mismatch(self, topic: str) -> bool:
+        """Whether there is one now that does not match this node at a topic."""
+        node = self._node
+        here = node.get_name(), node.get_namespace()
+        offers = node.get_publishers_info_by_topic(topic)
+        requests = node.get_subscriptions_info_by_topic(topic)
+        return any(
+            qos_check_compatible(offer.qos_profile, request.qos_profile)[0]
+            == QoSCompatibility.ERROR
+            for offer in offers
+            for request in requests
+            if here in ((end.node_name, end.node_namespace) for end in (offer, request))
+        )
 
     def subscribe(
         self,

@@ -176,11 +176,10 @@ class Account:
     def _of_outputs(self) -> Entry:
         outputs, topics = self._outputs, self._topics
         complaints = [
-            f"a subscriber of {topic} requests an incompatible QoS "
-            f"({', '.join(topics.incompatible(topic))}): change it there, or by the parameters "
-            f"qos_overrides.{topic}.publisher.*"
+            f"a subscriber of {topic} requests an incompatible QoS ({', '.join(policies)}): "
+            f"change it there, or by the parameters qos_overrides.{topic}.publisher.*"
             for topic in outputs.topics
-            if topics.incompatible(topic)
+            if (policies := topics.incompatible(topic))
         ]
         late = topics.missed_deadlines
         if late:
