@@ -101,6 +101,15 @@ def test_an_inactive_node_changes_as_well(graph, start, urdf, robot, q) -> None:
     assert answer.layout_id != first.layout_id
 
 
+def test_simulated_time_that_stands_still_is_not_waited_for(graph, start, urdf) -> None:
+    """No message of the clock has come: a simulator is paused, or is to be started later."""
+    node = start(use_sim_time=True)
+    assert node.get_clock().now().nanoseconds == 0
+    node.set_parameters([Parameter("robot_description", value=heavier(urdf, 4.0))])
+    graph.wait_for_log("robot description changed from that of delassus_quadruped")
+    assert node._configuration.computation.problem.robot.name == "heavier"
+
+
 @pytest.mark.parametrize("way", ["topic", "parameter"])
 @pytest.mark.parametrize(
     ("spoil", "words"),
