@@ -147,10 +147,21 @@ def test_nothing_measured_yet() -> None:
 @pytest.mark.parametrize(
     ("arguments", "level", "words"),
     [
-        (("efpa", "efpa", False, ""), Level.OK, "efpa"),
-        (("efpa", "dense", True, ""), Level.OK, "efpa; dense is being built"),
-        (("dense", "efpa", False, ""), Level.WARN, "dense stands in for efpa"),
-        (("efpa", "efpa", False, "no room"), Level.WARN, "efpa goes on: no room"),
+        (("efpa", "efpa", "efpa", False, "x", ""), Level.OK, "efpa"),
+        (("efpa", "efpa", "dense", True, "x", ""), Level.OK, "efpa; dense is being built"),
+        (("efpa", "efpa", "dense", False, "x", ""), Level.OK, "efpa; dense comes with x"),
+        (("dense", "efpa", "efpa", False, "x", ""), Level.WARN, "dense stands in for efpa"),
+        (
+            ("dense", "efpa", "ltl", True, "x", ""),
+            Level.WARN,
+            "dense stands in for efpa; ltl is being built",
+        ),
+        (
+            ("dense", "efpa", "dense", False, "x", ""),
+            Level.WARN,
+            "dense stands in for efpa; dense comes with x",
+        ),
+        (("efpa", "efpa", "efpa", False, "x", "no room"), Level.WARN, "efpa goes on: no room"),
     ],
 )
 def test_algorithm(arguments, level, words) -> None:

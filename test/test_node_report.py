@@ -12,6 +12,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from failing import make_fail  # noqa: E402
 from node_support import (  # noqa: E402, F401
     FEET,
     OK,
@@ -31,6 +32,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros.node import blas  # noqa: E402
 from delassus_ros.node.outcome import Outcome  # noqa: E402
 from delassus_ros.node.realtime import RealtimeMode  # noqa: E402
+from delassus_ros.algorithms.base import Status  # noqa: E402
 
 GOOD, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
@@ -263,6 +265,46 @@ def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tm
     # A change that succeeds ends it.
     node.set_parameters([Parameter("algorithm", value="pv_osimr")])
     reports.until("algorithm", GOOD, "pv_osimr")
+
+
+def test_an_algorithm_that_is_set_while_inactive_comes_with_activation(
+    graph, start, reports
+) -> None:
+    node = start(diagnostics_period=0.02)
+    node.trigger_deactivate()
+    node.set_parameters([Parameter("algorithm", value="dense")])
+    reports.until("algorithm", GOOD, "pv_osimr; dense comes with activation")
+    node.trigger_activate()
+    graph.until(
+        lambda: reports.next()["delassus_node: algorithm"].message == "dense", "other algorithm"
+    )
+
+
+def test_an_algorithm_that_comes_with_another_robot_is_said(
+    graph, start, reports, urdf, monkeypatch, tmp_path
+) -> None:
+    tmp_path.chmod(0o700)
+    node = start(diagnostics_period=0.02)
+    # Nothing is in this cache, so that it takes a while.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    other = urdf.replace('name="delassus_quadruped"', 'name="other"', 1)
+    node.set_parameters_atomically(
+        [Parameter("robot_description", value=other), Parameter("algorithm", value="efpa")]
+    )
+    reports.until("algorithm", GOOD, "pv_osimr; efpa comes with the robot that is being built")
+    graph.until(
+        lambda: reports.next()["delassus_node: algorithm"].message == "efpa", "other algorithm"
+    )
+
+
+def test_only_what_stands_in_is_said_to(graph, start, reports, monkeypatch, robot, q) -> None:
+    node = start(diagnostics_period=0.02, fallback="dense", rows="all")
+    make_fail(monkeypatch, node._configuration.computation.pipeline._solver, Status.FAILED)
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    reports.until("algorithm", WARN, "dense stands in for pv_osimr")
+    node.trigger_deactivate()
+    node.set_parameters([Parameter("algorithm", value="efpa")])
+    reports.until("algorithm", WARN, "dense stands in for pv_osimr; efpa comes with activation")
 
 
 def test_what_real_time_use_was_refused_is_said(graph, start, reports) -> None:

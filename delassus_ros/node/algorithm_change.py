@@ -68,6 +68,11 @@ class AlgorithmChange:
         """Whether a change has begun and not ended."""
         return self._making is not None
 
+    @property
+    def configured(self) -> str:
+        """Name of the algorithm that is to compute; where another one does, it stands in."""
+        return self._solver.algorithm
+
     def follow(self) -> None:
         """Look at the parameter and begin what it takes to follow it."""
         wanted = self._node.get_parameter("algorithm").value

@@ -204,24 +204,31 @@ def of_timing(
     return Entry("timing", level, "; ".join(complaints) or "in time", values)
 
 
-def of_algorithm(active: str, wanted: str, building: bool, failure: str) -> Entry:
+def of_algorithm(
+    active: str, configured: str, wanted: str, building: bool, awaited: str, failure: str
+) -> Entry:
     """Return the entry of the algorithm.
 
     Parameters
     ----------
-    active : name of the algorithm in use.
+    active : name of the algorithm that computes.
+    configured : name of the one that is to compute; another one stands in for it.
     wanted : name that the parameter asks for.
     building : its kernel is being built.
+    awaited : what it comes with, if it is not.
     failure : why the last change failed; empty if it did not.
     """
     values = {"algorithm": active, "wanted": wanted}
     if failure:
         return Entry("algorithm", Level.WARN, f"{active} goes on: {failure}", values)
+    level, text = Level.OK, active
+    if active != configured:
+        level, text = Level.WARN, f"{active} stands in for {configured}"
     if building:
-        return Entry("algorithm", Level.OK, f"{active}; {wanted} is being built", values)
-    if active != wanted:
-        return Entry("algorithm", Level.WARN, f"{active} stands in for {wanted}", values)
-    return Entry("algorithm", Level.OK, active, values)
+        text += f"; {wanted} is being built"
+    elif wanted != configured:
+        text += f"; {wanted} comes with {awaited}"
+    return Entry("algorithm", level, text, values)
 
 
 def names_of(reasons: Reason) -> str:

@@ -130,8 +130,10 @@ class Account:
         found += [
             of_algorithm(
                 computation.pipeline.algorithm,
+                change.configured,
                 self._node.get_parameter("algorithm").value,
                 change.building,
+                "the robot that is being built" if self._description.building else "activation",
                 change.failure,
             ),
             self._of_robot(computation),
