@@ -31,6 +31,8 @@ from node_support import (  # noqa: E402, F401
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
+from delassus_ros import algorithms  # noqa: E402
+
 
 def heavier(urdf: str, factor: float, name: str = "heavier") -> str:
     """Return the quadruped with a heavier trunk, under another name."""
@@ -88,6 +90,17 @@ def test_another_robot_by_parameter_and_with_another_algorithm(
     node.set_parameters([Parameter("robot_description", value=urdf)])
     answer = follow(graph, robot, q, answer.layout_id)
     assert (answer.layout_id, answer.algorithm) == (first.layout_id, "dense")
+
+
+def test_the_description_in_use_with_another_algorithm(graph, start, urdf, robot, q) -> None:
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    result = node.set_parameters_atomically(
+        [Parameter("robot_description", value=urdf), Parameter("algorithm", value="dense")]
+    )
+    assert result.successful, result.reason
+    answer = graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    assert answer.layout_id == first.layout_id
 
 
 def test_an_inactive_node_changes_as_well(graph, start, urdf, robot, q) -> None:
@@ -161,6 +174,100 @@ def test_a_description_whose_build_fails_reverts_the_parameter(
     assert node.get_parameter("robot_description").value == urdf
     assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
     assert children() == set()
+
+
+def together(node, description: str, algorithm: str) -> None:
+    """Set both parameters."""
+    result = node.set_parameters_atomically(
+        [
+            Parameter("robot_description", value=description),
+            Parameter("algorithm", value=algorithm),
+        ]
+    )
+    assert result.successful, result.reason
+
+
+def present(node) -> tuple[str, str]:
+    return node.get_parameter("robot_description").value, node.get_parameter("algorithm").value
+
+
+def test_a_build_that_fails_reverts_the_algorithm_as_well(
+    graph, start, urdf, robot, q, monkeypatch
+) -> None:
+    """One that only the other robot goes with."""
+    efpa = type(algorithms.get("efpa"))
+    monkeypatch.setattr(
+        efpa, "supports", lambda self, p: "it is light" if "heavier" not in p.robot.name else None
+    )
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.executable", "/bin/false")
+        together(node, heavier(urdf, 8.0), "efpa")
+        assert present(node) == (heavier(urdf, 8.0), "efpa")
+        graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
+    assert present(node) == (urdf, "pv_osimr")
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.layout_id, answer.algorithm) == (first.layout_id, "pv_osimr")
+    assert not [line for line in graph.log if "cannot be set back" in line]
+
+
+def test_an_algorithm_set_while_a_build_fails_stays(
+    graph, start, urdf, robot, q, monkeypatch
+) -> None:
+    node = start(rows="all")
+    for name in ("dense", "pv_osimr"):
+        node.set_parameters([Parameter("algorithm", value=name)])
+        graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.executable", "/bin/false")
+        together(node, heavier(urdf, 9.0), "efpa")
+        # That of the present robot is in the cache.
+        node.set_parameters([Parameter("algorithm", value="dense")])
+        graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
+    assert present(node) == (urdf, "dense")
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+
+
+def test_the_algorithm_of_a_change_that_is_taken_back_is_used(
+    graph, start, urdf, robot, q, monkeypatch, tmp_path
+) -> None:
+    tmp_path.chmod(0o700)
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    # An empty one, so that building takes a while.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    together(node, heavier(urdf, 5.5), "dense")
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+    node.set_parameters([Parameter("robot_description", value=urdf)])
+    answer = graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    assert answer.layout_id == first.layout_id
+    assert present(node) == (urdf, "dense")
+
+
+def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch) -> None:
+    """The description by topic, which was in use, has become a bad one meanwhile."""
+    node = start(robot_description="")
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    change = node._configuration.description
+    with monkeypatch.context() as patch:
+        # Not to fail before the other description has come.
+        patch.setattr(change, "_poll", lambda: None)
+        node.set_parameters([Parameter("robot_description", value=heavier(urdf, 8.5))])
+        graph.describe("<robot")
+        graph.until(lambda: node._description.text == "<robot", "description")
+    graph.until(lambda: change._poll() or not change.building, "end of the change")
+    line = graph.wait_for_log("'robot_description' cannot be set back to what is in use: ")
+    assert "'robot_description' cannot be used: " in line
+    assert change.failure
+    assert node._configuration.computation.problem.robot.name == "delassus_quadruped"
+    # A good one mends it.
+    graph.describe(urdf)
+    graph.until(lambda: node._description.text == urdf, "description")
+    assert node.set_parameters([Parameter("robot_description", value="")])[0].successful
+    assert state_of(node) == "active"
 
 
 def test_an_empty_description_is_that_of_the_topic(graph, start, urdf, robot, q) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -27,7 +27,7 @@ from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
-_DESCRIPTION = "robot_description"
+_DESCRIPTION, _ALGORITHM = "robot_description", "algorithm"
 
 _Transition = Callable[["DelassusNode", LifecycleState], TransitionCallbackReturn]
 
@@ -73,7 +73,7 @@ class DelassusNode(LifecycleNode):
         refuse_impossible_changes(self)
         self.stopping: Callable[[], bool] = lambda: not self.context.ok()
         self._configuration: Configuration | None = None
-        self._accepted = ""  # parameter robot_description of what is computed
+        self._accepted: dict[str, str] = {}  # parameters by which it is computed
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
@@ -181,14 +181,14 @@ class DelassusNode(LifecycleNode):
         self.get_logger().info(
             f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
         )
-        self._accept_description()
+        self._accept()
         return Configuration(
             self,
             self._warn,
             operation,
             computation,
-            self._accept_description,
-            self._keep_description,
+            self._accept,
+            self._keep,
         )
 
     def _configured(self) -> Configuration:
@@ -204,7 +204,7 @@ class DelassusNode(LifecycleNode):
         if configuration is not None:
             configuration.close()
 
-    # The robot description.
+    # The robot description and the algorithm.
 
     def _wanted_description(self) -> str:
         return self.get_parameter(_DESCRIPTION).value or self._description.text
@@ -213,29 +213,58 @@ class DelassusNode(LifecycleNode):
         if self._autostart:
             self.start()
         else:
-            self._follow_description()
+            self._follow({_DESCRIPTION})
 
-    def _follow_description(self) -> None:
-        """Change to the wanted robot description, if it is another one."""
-        configuration, wanted = self._configuration, self._wanted_description()
-        if configuration is None or not wanted:
+    def _follow(self, names: Set[str]) -> None:
+        """Change to the wanted robot description and algorithm, of which these may be new."""
+        configuration = self._configuration
+        if configuration is None:
+            return
+        if _DESCRIPTION in names:
+            self._follow_description(configuration)
+            if configuration.description.building:
+                # A robot to come brings its algorithm with it.
+                return
+        wanted = self.get_parameter(_ALGORITHM).value
+        # One that was to come with a robot that is given up is wanted all the same.
+        if _ALGORITHM in names or wanted != self._accepted[_ALGORITHM]:
+            self._accepted[_ALGORITHM] = wanted
+            if configuration.stream.active:
+                configuration.algorithm.follow()
+
+    def _follow_description(self, configuration: Configuration) -> None:
+        wanted = self._wanted_description()
+        if not wanted:
             return
         if wanted == configuration.computation.description:
             configuration.description.close()
-            self._accept_description()
+            self._accepted[_DESCRIPTION] = self.get_parameter(_DESCRIPTION).value
         else:
             settings = Settings.from_parameters(parameters.values(self))
             configuration.description.follow(wanted, settings)
 
-    def _accept_description(self) -> None:
-        self._accepted = self.get_parameter(_DESCRIPTION).value
+    def _accept(self) -> None:
+        """Note the parameters by which it is computed from now on."""
+        self._accepted = {
+            name: self.get_parameter(name).value for name in (_DESCRIPTION, _ALGORITHM)
+        }
 
-    def _keep_description(self, reason: str) -> None:
-        """Say why another description cannot be used, and set the parameter back."""
-        robot = self._configured().computation.problem.robot.name
-        self.get_logger().error(f"cannot change the robot description, {robot} goes on: {reason}")
-        if self.get_parameter(_DESCRIPTION).value != self._accepted:
-            self.set_parameters([Parameter(_DESCRIPTION, value=self._accepted)])
+    def _keep(self, reason: str) -> None:
+        """Say why another description cannot be used, and set back what came with it."""
+        robot, logger = self._configured().computation.problem.robot.name, self.get_logger()
+        logger.error(f"cannot change the robot description, {robot} goes on: {reason}")
+        changes = [
+            Parameter(name, value=value)
+            for name, value in self._accepted.items()
+            if self.get_parameter(name).value != value
+        ]
+        if not changes:
+            return
+        # Together, as each may go with the other alone.
+        result = self.set_parameters_atomically(changes)
+        if not result.successful:
+            names = " and ".join(repr(change.name) for change in changes)
+            logger.error(f"{names} cannot be set back to what is in use: {result.reason}")
 
     # Parameters.
 
@@ -245,7 +274,7 @@ class DelassusNode(LifecycleNode):
         configured = self._configuration is not None
         reason = parameters.refusal(present, changes, configured)
         wanted = {change.name: change.value for change in changes}
-        if reason is None and wanted.keys() & {"algorithm", _DESCRIPTION}:
+        if reason is None and wanted.keys() & {_ALGORITHM, _DESCRIPTION}:
             reason = self._refusal({**present, **wanted}, _DESCRIPTION in wanted)
         return SetParametersResult(successful=reason is None, reason=reason or "")
 
@@ -253,7 +282,7 @@ class DelassusNode(LifecycleNode):
         """Return why algorithm and robot description do not go together, or None if they do."""
         configuration = self._configuration
         if configuration is None:
-            return refusal(wanted["algorithm"], None)
+            return refusal(wanted[_ALGORITHM], None)
         problem = configuration.computation.problem
         if described:
             description = wanted[_DESCRIPTION] or self._description.text
@@ -264,7 +293,7 @@ class DelassusNode(LifecycleNode):
                 problem = Settings.from_parameters(wanted).problem(description)
             except DelassusError as error:
                 return f"'robot_description' cannot be used: {error}"
-        return refusal(wanted["algorithm"], problem)
+        return refusal(wanted[_ALGORITHM], problem)
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:
         names = {change.name for change in changes}
@@ -275,8 +304,5 @@ class DelassusNode(LifecycleNode):
             return
         if names & SETTINGS.keys():
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
-        if _DESCRIPTION in names:
-            self._follow_description()
-        # A robot to come brings its algorithm with it.
-        elif "algorithm" in names and configuration.stream.active:
-            configuration.algorithm.follow()
+        if names & {_DESCRIPTION, _ALGORITHM}:
+            self._follow(names)
