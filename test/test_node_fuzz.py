@@ -265,6 +265,18 @@ values = st.one_of(
 )  # fmt: skip
 
 
+contact_names = st.builds(
+    ParameterValue, type=st.just(9),
+    string_array_value=st.lists(st.sampled_from([*FEET, "toe", "heel", "tip"]), max_size=3),
+)  # fmt: skip
+FOR_OTHERS = {
+    "contacts__toe__kind": "pont",
+    "contacts__heel__xyz": "up",
+    "contacts__tip__frame": 3,
+}
+"""Given for contacts that are not listed at first."""
+
+
 def change_parameters(graph: Graph, node: Any, much: Any) -> None:
     """Set anything to anything; what is refused changes nothing."""
     client = graph.peer.create_client(
@@ -283,11 +295,11 @@ def change_parameters(graph: Graph, node: Any, much: Any) -> None:
         names = node.list_parameters([], 0).names
         return {name: repr(node.get_parameter_or(name).value) for name in names}
 
+    anything = st.tuples(st.one_of(st.sampled_from(names), words), values)
+    contacts = st.tuples(st.just("contacts.names"), contact_names)
+
     @much
-    @given(
-        st.lists(st.tuples(st.one_of(st.sampled_from(names), words), values), min_size=1,
-                 max_size=4)
-    )  # fmt: skip
+    @given(st.lists(st.one_of(anything, anything, contacts), min_size=1, max_size=4))
     def run(changes: list[tuple[str, ParameterValue]]) -> None:
         before = present()
         request = SetParametersAtomically.Request()
@@ -307,14 +319,14 @@ def change_parameters(graph: Graph, node: Any, much: Any) -> None:
 
 
 def test_whatever_parameters_are_set_while_active(graph, start, robot, q) -> None:
-    node = start(rows="all")
+    node = start(rows="all", **FOR_OTHERS)
     graph.ask(robot.joint_names, q)
     change_parameters(graph, node, examples(fuzzing, max_examples=150))
     assert graph.ask(robot.joint_names, q).validity in (INVALID, 1)
 
 
 def test_whatever_parameters_are_set_while_unconfigured(graph, start) -> None:
-    node = start(autostart=False)
+    node = start(autostart=False, **FOR_OTHERS)
     change_parameters(graph, node, examples(fuzzing, max_examples=150))
     # Whatever they are now, configuring is a matter of words.
     node.trigger_configure()

@@ -160,6 +160,40 @@ def test_lists_of_integers_are_lists_of_numbers(graph, start) -> None:
     assert "integers" in descriptor.additional_constraints
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("kind", "pont", "unknown kind 'pont'; did you mean 'point'?"),
+        ("kind", 3, "it is 3; expected text"),
+        ("moving", "on", "unknown moving 'on'"),
+        ("frame", True, "it is True; expected text"),
+        ("xyz", "up", "'contacts.toe.xyz' is 'up'; expected a list of numbers"),
+        ("selection", 1.5, "'contacts.toe.selection' is 1.5; expected a list of numbers"),
+    ],
+)
+def test_a_contact_that_was_given_badly_cannot_be_listed_later(
+    graph, start, key, value, words
+) -> None:
+    node = start(autostart=False, **{f"contacts__toe__{key}": value})
+    result = node.set_parameters([Parameter("contacts.names", value=["LF", "toe"])])[0]
+    assert not result.successful
+    name = f"contacts.toe.{key}"
+    assert result.reason.startswith("contact 'toe' cannot be listed, as the node was started")
+    assert f"a bad {name!r}: " in result.reason
+    assert words in result.reason
+    assert node.get_parameter("contacts.names").value == list(FEET)
+    assert not node.has_parameter(name)
+    assert node.set_parameters([Parameter("contacts.names", value=["LF", "heel"])])[0].successful
+
+
+def test_what_was_given_for_a_contact_counts_once_it_is_listed(graph, start) -> None:
+    node = start(autostart=False, contacts__toe__kind="surface", contacts__toe__xyz=[0, 0, 1])
+    result = node.set_parameters([Parameter("contacts.names", value=["LF", "toe"])])[0]
+    assert result.successful, result.reason
+    assert node.get_parameter("contacts.toe.kind").value == "surface"
+    assert list(node.get_parameter("contacts.toe.xyz").value) == [0, 0, 1]
+
+
 def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
     node = start(autostart=False)
     for name in ("contacts.LF.xyz", "contacts.LF.selection", "armature.values"):

@@ -78,7 +78,7 @@ class DelassusNode(LifecycleNode):
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
         try:
-            parameters.declare(self)
+            self._overrides = parameters.declare(self)
             self._autostart: bool = self.get_parameter("autostart").value
             self._description = DescriptionTopic(
                 self, self._on_description, lambda: self.stopping()
@@ -272,7 +272,7 @@ class DelassusNode(LifecycleNode):
         """Refuse all changes if one of them cannot be made."""
         present = parameters.values(self)
         configured = self._configuration is not None
-        reason = parameters.refusal(present, changes, configured)
+        reason = parameters.refusal(present, changes, configured, self._overrides)
         wanted = {change.name: change.value for change in changes}
         if reason is None and wanted.keys() & {_ALGORITHM, _DESCRIPTION}:
             reason = self._refusal({**present, **wanted}, _DESCRIPTION in wanted)

@@ -68,11 +68,15 @@ _OTHERS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
 """Beginnings of parameters that are rclpy's."""
 
 
-def declare(node: Node) -> None:
+def declare(node: Node) -> dict[str, Any]:
     """Declare the parameters of a node made with automatic declaration of overrides.
 
     Overrides that no parameter is declared for are undeclared again, with a warning: a
     misspelt parameter would otherwise be ignored in silence.
+
+    Returns
+    -------
+    Values of these overrides by name. Those of a contact that is listed later count then.
 
     Raises
     ------
@@ -80,7 +84,9 @@ def declare(node: Node) -> None:
         If an override has the wrong type or is out of range.
     """
     names = node.list_parameters([], 0).names
-    given = {name for name in names if not name.startswith(_OTHERS)}
+    given = {
+        name: node.get_parameter_or(name).value for name in names if not name.startswith(_OTHERS)
+    }
     for name in given:
         node.undeclare_parameter(name)
     node.declare_parameter(
@@ -98,8 +104,10 @@ def declare(node: Node) -> None:
         _declare(node, name, setting)
     declare_contacts(node)
     known = node.list_parameters([], 0).names
-    for name in sorted(given.difference(known)):
+    ignored = {name: given[name] for name in sorted(given.keys() - set(known))}
+    for name in ignored:
         node.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
+    return ignored
 
 
 def declare_contacts(node: Node) -> None:
@@ -120,15 +128,27 @@ def values(node: Node) -> dict[str, Any]:
 
 
 def refusal(
-    present: Mapping[str, Any], changes: Iterable[Parameter], configured: bool
+    present: Mapping[str, Any],
+    changes: Iterable[Parameter],
+    configured: bool,
+    overrides: Mapping[str, Any],
 ) -> str | None:
     """Return why parameters cannot be set together, or None if they can.
 
     Whether an algorithm or a robot description can be used is asked elsewhere.
+
+    Parameters
+    ----------
+    present : values by name.
+    changes : what is to be set.
+    configured : whether the node is.
+    overrides : what :func:`declare` returned.
     """
     wanted = dict(present)
     for change in changes:
         reason = _refusal(change.name, change.value, configured)
+        if reason is None and change.name == "contacts.names":
+            reason = _refusal_of_overrides(change.value or (), overrides)
         if reason is not None:
             return reason
         if change.value is not None:
@@ -160,6 +180,29 @@ def _refusal(name: str, value: Any, configured: bool) -> str | None:
     choices = CONTACT_CHOICES.get(key, ()) if of_contact else CHOICES.get(name, ())
     if choices and value not in choices:
         return unknown(key, str(value), choices, plural=key)
+    return None
+
+
+def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any]) -> str | None:
+    """Return why contacts cannot be listed with what was given for them at the start, or None.
+
+    Declaring their parameters, which nobody could refuse any more, would raise it.
+    """
+    for contact in contacts:
+        for key, default in CONTACT_DEFAULTS.items():
+            name = f"contacts.{contact}.{key}"
+            if name not in overrides:
+                continue
+            value = overrides[name]
+            if isinstance(default, str) and not isinstance(value, str):
+                reason: str | None = f"it is {value!r}; expected text"
+            else:
+                reason = _refusal(name, value, configured=False)
+            if reason is not None:
+                return (
+                    f"contact {contact!r} cannot be listed, as the node was started with a bad "
+                    f"{name!r}: {reason}"
+                )
     return None
 
 
