@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from node_support import (  # noqa: E402, F401
     solve,
     state_of,
 )
+from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from ros_support import LATCHED, overrides, stamp_of  # noqa: E402
@@ -288,6 +290,42 @@ def test_description_by_topic_starts_the_node(graph, start, urdf, robot, q) -> N
     graph.until(lambda: state_of(node) == "active", "activation")
     answer = graph.ask(robot.joint_names, q)
     assert relative_error(matrix_to_numpy(answer), solve(urdf, q)) < 1e-12
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated) -> None:
+    """Also where simulated time has not begun; what is set after it in one go counts."""
+    node = start(robot_description="", use_sim_time=simulated)
+    graph.wait_for_log("waiting for the robot description on /robot_description")
+    timers = len(list(node.timers))
+    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
+    graph.until(client.service_is_ready, "service")
+
+    def set_parameters(**values: Any) -> None:
+        changes = [Parameter(name, value=value) for name, value in values.items()]
+        request = SetParameters.Request(parameters=[c.to_parameter_msg() for c in changes])
+        future = client.call_async(request)
+        graph.until(future.done, "answer")
+        assert all(result.successful for result in future.result().results)
+
+    set_parameters(robot_description="<robot")
+    graph.wait_for_log("cannot configure: ")
+    assert len(list(node.timers)) == timers
+    set_parameters(robot_description=urdf, rows="all")
+    graph.until(lambda: state_of(node) == "active", "activation")
+    assert node.get_parameter("rows").value == "all"
+    # Once: not again after it was cleaned up.
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    set_parameters(robot_description=urdf)
+    assert len(list(node.timers)) == timers
+    assert state_of(node) == "unconfigured"
+
+
+def test_description_by_parameter_without_autostart_waits(start, urdf) -> None:
+    node = start(robot_description="", autostart=False)
+    assert node.set_parameters([Parameter("robot_description", value=urdf)])[0].successful
+    assert not list(node.timers)
 
 
 def test_description_that_was_published_before_the_node_came(graph, start, urdf) -> None:

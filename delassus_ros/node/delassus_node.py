@@ -15,6 +15,7 @@ from rclpy.parameter import Parameter
 from delassus_ros.errors import DelassusError, RobotError
 from delassus_ros.node import parameters
 from delassus_ros.node.change_requests import refuse_impossible_changes
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.description import DescriptionTopic
@@ -74,6 +75,7 @@ class DelassusNode(LifecycleNode):
         self.stopping: Callable[[], bool] = lambda: not self.context.ok()
         self._configuration: Configuration | None = None
         self._accepted: dict[str, str] = {}  # parameters by which it is computed
+        self._starter: Any = None
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
@@ -100,6 +102,17 @@ class DelassusNode(LifecycleNode):
             self.get_logger().info(f"waiting for the robot description on {topic}")
         elif self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
+
+    def _start_soon(self) -> None:
+        """Start in a callback of its own: who sets a parameter may be about to set others."""
+        if self._starter is None:
+            self._starter = self.create_timer(0.0, self._start_now, clock=STEADY)
+
+    def _start_now(self) -> None:
+        starter, self._starter = self._starter, None
+        if starter is not None:
+            self.destroy_timer(starter)
+            self.start()
 
     def destroy_node(self) -> None:
         """Give back everything, the process of a running build included."""
@@ -301,6 +314,8 @@ class DelassusNode(LifecycleNode):
             parameters.declare_contacts(self)
         configuration = self._configuration
         if configuration is None:
+            if self._autostart and _DESCRIPTION in names:
+                self._start_soon()
             return
         if names & SETTINGS.keys():
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
