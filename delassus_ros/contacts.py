@@ -9,6 +9,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros.arguments import names, shown
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
@@ -37,8 +38,8 @@ class Contact:
     Raises
     ------
     ContactError
-        For an unknown kind, a selection that is not (k, 6), not finite or not of full rank, a
-        placement that is not a Transform, or an unknown `moving`.
+        If name or frame is no text, for an unknown kind, a selection that is not (k, 6), not
+        finite or not of full rank, a placement that is not a Transform, or an unknown `moving`.
     """
 
     name: str
@@ -50,6 +51,12 @@ class Contact:
     """(rows, 6), linear first: the rows that the contact owns."""
 
     def __post_init__(self) -> None:
+        for what, text in (("name", self.name), ("frame", self.frame)):
+            if not isinstance(text, str):
+                raise ContactError(
+                    f"contact {self.name!r}: its {what} is {shown(text)}; expected text: write "
+                    "Contact('LF', frame='LF_FOOT')"
+                )
         if not self.name:
             raise ContactError(f"contact on frame {self.frame!r}: its name is empty")
         if not isinstance(self.placement, Transform):
@@ -119,10 +126,15 @@ class ContactSet(Sequence[Contact]):
     Raises
     ------
     ContactError
-        If there is none, two share a name, or something else than a Contact is given.
+        If there is none, two share a name, or something else than Contacts is given.
     """
 
     def __init__(self, contacts: Iterable[Contact]) -> None:
+        if isinstance(contacts, (str, Contact)) or not isinstance(contacts, Iterable):
+            raise ContactError(
+                f"contacts is {shown(contacts)}; expected a list: write "
+                "[Contact('LF', frame='LF_FOOT')]"
+            )
         self._contacts = tuple(contacts)
         if not self._contacts:
             raise ContactError("a contact set needs at least one contact")
@@ -167,13 +179,11 @@ class ContactSet(Sequence[Contact]):
         Raises
         ------
         InputError
-            For a name that is not in the set or is given twice, or a string in place of a
-            list of names.
+            For a name that is not in the set or is given twice, or something else than a list
+            of names.
         """
-        if isinstance(active, str):
-            raise InputError(f"active contacts are a list of names: write [{active!r}]")
         found: list[int] = []
-        for name in active:
+        for name in names("active contacts", active):
             index = self._index.get(name)
             if index is None:
                 raise InputError(unknown("contact", name, self._index))

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from delassus_ros.algorithms.base import Status
 from delassus_ros.algorithms.cluster_dynamics import c_aba, c_rnea
 from delassus_ros.algorithms.cluster_motion import ClusterMotion
+from delassus_ros.arguments import instance
 from delassus_ros.compiler.function import CompiledFunction
-from delassus_ros.errors import NumericalError
-from delassus_ros.model.robot import Robot
+from delassus_ros.errors import NumericalError, RobotError
+from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
 
@@ -42,10 +43,11 @@ class Dynamics:
     Raises
     ------
     RobotError
-        If a joint inside the tree is floating; names it.
+        If a joint inside the tree is floating; names it. If `robot` is no Robot.
     """
 
     def __init__(self, robot: Robot, cache: bool = True) -> None:
+        instance("robot", robot, Robot, FROM_URDF, RobotError)
         self._motion = ClusterMotion(robot)
         self.joints, self.size = self._motion.joints, self._motion.size
         self._robot, self._cache = robot, cache
@@ -88,7 +90,7 @@ class Dynamics:
         Raises
         ------
         InputError
-            If an array has another size; names it.
+            If an array is no numbers or has another size; names it.
         NumericalError
             If a loop is singular there, or an input is not finite.
         """
@@ -103,7 +105,7 @@ class Dynamics:
         Raises
         ------
         InputError
-            If an array has another size; names it.
+            If an array is no numbers or has another size; names it.
         NumericalError
             If the mass matrix is not positive definite there, a loop is singular, or an input
             is not finite.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros.arguments import numbers
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
@@ -113,10 +114,7 @@ class PlacementCheck:
     def _numbers(self, name: str, values: ArrayLike) -> tuple[str, Array]:
         """Return what to call the values of a contact, and the values."""
         what = f"{self._port}[{name!r}]"
-        try:
-            return what, np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{what} must be {self._width} numbers") from error
+        return what, numbers(what, values, f"{self._width} numbers")
 
 
 def check_unit(what: str, norms: Array, where: str) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from delassus_ros.arguments import instance, names
 from delassus_ros.contacts import Contact, ContactSet
-from delassus_ros.errors import ContactError, ProblemError, unknown
+from delassus_ros.errors import ContactError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
 
 Axes = Literal["contact", "world"]
@@ -56,10 +57,13 @@ class Problem:
     Raises
     ------
     ContactError
-        If a contact names an unknown frame, or one that is fixed to the world.
+        If a contact names an unknown frame, or one that is fixed to the world, or if `contacts`
+        is no list of contacts.
+    RobotError
+        If `robot` is no Robot.
     ProblemError
-        For unknown axes or outputs, and for outputs besides G if a floating joint is not the
-        base.
+        For unknown axes or outputs, outputs that are no list of names, and for outputs besides G
+        if a floating joint is not the base.
     """
 
     def __init__(
@@ -69,10 +73,10 @@ class Problem:
         axes: Axes = "contact",
         outputs: Iterable[str] = ("G",),
     ) -> None:
-        self._robot = robot
+        self._robot = instance("robot", robot, Robot, FROM_URDF, RobotError)
         self._contacts = contacts if isinstance(contacts, ContactSet) else ContactSet(contacts)
         self._axes = axes
-        self._outputs = tuple(sorted({"G", *outputs}))
+        self._outputs = tuple(sorted({"G", *names("outputs", outputs, ProblemError)}))
         self._check()
 
     def _check(self) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.arguments import instance
 from delassus_ros.batch import BatchSolution, BatchSolver
 from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.compiler.batch_kernel import Layout
@@ -16,9 +17,12 @@ from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Array, Kernel
 from delassus_ros.compiler.stored import kernel_from
 from delassus_ros.compiler.trace import OperationCount, trace
-from delassus_ros.errors import AlgorithmError, NumericalError
+from delassus_ros.errors import AlgorithmError, NumericalError, ProblemError
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
+
+_PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
+"""The call that makes a problem, for messages."""
 
 
 class DelassusSolver:
@@ -38,6 +42,8 @@ class DelassusSolver:
         For an unknown algorithm, or one that refuses the problem.
     CompilerError
         If compilation fails.
+    ProblemError
+        If `problem` is no Problem.
     """
 
     def __init__(
@@ -47,7 +53,7 @@ class DelassusSolver:
         cache: bool = True,
         prebuilt: bytes | None = None,
     ) -> None:
-        self._problem = problem
+        self._problem = instance("problem", problem, Problem, _PROBLEM, ProblemError)
         self._algorithm = algorithms.get(algorithm)
         self._kernel: Kernel = (
             kernel_for(problem, self._algorithm, use_cache=cache)
@@ -118,11 +124,12 @@ class DelassusSolver:
         Raises
         ------
         InputError
-            For a q of wrong size or with non-finite entries, an unknown contact, a missing
-            or superfluous base orientation, a placement of a contact that does not move, or a
-            quaternion that is not of unit norm.
+            For a q of wrong size or with non-finite entries, an unknown contact or something
+            else than a list of names, a missing or superfluous base orientation, a placement of a
+            contact that does not move, or a quaternion that is not of unit norm.
         NumericalError
-            If M is not positive definite at q, naming the joint, or if a back end fails.
+            If M is not positive definite or a loop is singular at q, naming the joint or loop, or
+            if a back end fails.
         """
         bound = self._thread_bound()
         given = {

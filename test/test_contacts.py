@@ -113,9 +113,10 @@ def test_active_names_in_any_order_give_ascending_indices() -> None:
     [
         (["LF", "RFF"], r"unknown contact 'RFF'; did you mean 'RF'\? contacts: LF, RF, LH, RH"),
         (["tail"], "unknown contact 'tail'; contacts: LF, RF, LH, RH"),
-        ([3], "unknown contact 3; contacts: LF"),
+        ([3], "active contacts must be a list of names, got 3 in it"),
+        (3, "active contacts must be a list of names, got 3"),
         (["LF", "RF", "LF"], "contact 'LF' is given twice among the active ones"),
-        ("LF", r"a list of names: write \['LF'\]"),
+        ("LF", r"active contacts must be a list of names: write \['LF'\]"),
     ],
 )
 def test_refused_active_sets(active: object, words: str) -> None:

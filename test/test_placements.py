@@ -74,7 +74,7 @@ def test_active_contacts_take_placements_too(solver) -> None:
         ({"contact_positions": {"rolls": [0, 0]}},
          r"contact_positions\['rolls'\] has shape \(2,\), expected \(3,\)"),
         ({"contact_positions": {"rolls": [[0, 0, 0]]}}, r"has shape \(1, 3\), expected \(3,\)"),
-        ({"contact_positions": {"rolls": "abc"}}, r"\['rolls'\] must be 3 numbers"),
+        ({"contact_positions": {"rolls": "abc"}}, r"\['rolls'\] is 'abc'; expected 3 numbers"),
         ({"contact_positions": {"turns": [0, np.nan, 0]}},
          r"contact_positions\['turns'\] is \[0.0, nan, 0.0\], expected finite numbers"),
         ({"contact_orientations": {"turns": 2 * TURN}},

@@ -9,10 +9,11 @@ import numpy as np
 
 from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
 from delassus_ros.algorithms.rotors import lock, redistribute
+from delassus_ros.arguments import instance, names
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.problem import Problem
 
@@ -109,19 +110,20 @@ def rotor_report(robot: Robot, keep: Iterable[str] = ()) -> RotorReport:
     ------
     RobotError
         If there is none; names the joints that stay coupled. For these robots there are the
-        cluster algorithms.
+        cluster algorithms. If `robot` is no Robot, or `keep` no list of frames that exist.
     """
+    instance("robot", robot, Robot, FROM_URDF, RobotError)
     held = set()
-    for name in keep:
+    for name in names("keep", keep, RobotError):
         if name not in robot.frames:
             raise RobotError(unknown("frame", name, robot.frames))
         held.add(robot.frames[name].body)
     exact = redistribute(robot, held)
     if not exact.is_ordinary:
         coupled = exact.coupled[0].joints
-        names = ", ".join(repr(exact.robot.joints[i].name) for i in coupled)
+        tied = ", ".join(repr(exact.robot.joints[i].name) for i in coupled)
         raise RobotError(
-            f"robot {robot.name!r} is no ordinary tree: joints {names} stay coupled; that is so "
+            f"robot {robot.name!r} is no ordinary tree: joints {tied} stay coupled; that is so "
             "for belts, loops, rotors that are not round, and axes that are not parallel"
         )
     return RotorReport(robot, exact.robot, lock(robot, held).robot)

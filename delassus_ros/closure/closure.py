@@ -14,15 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros import arguments
 from delassus_ros.algorithms import constraints
 from delassus_ros.closure.bound import BoundClosure, Plan
 from delassus_ros.closure.reference import determining_joints, reference_configuration
 from delassus_ros.closure.status import ClosureStatus
 from delassus_ros.closure.step import ClosureStep, reaches
 from delassus_ros.compiler.newton import Newton, newton_for
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.clusters import clusters_of
-from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 
@@ -70,7 +71,10 @@ class Closure:
     ------
     RobotError
         If the robot's constraints contradict each other, or a loop does not close at the
-        reference or is singular there; names it.
+        reference or is singular there; names it. If `robot` is no Robot, or the reference no
+        mapping to numbers.
+    InputError
+        For a tolerance that is not positive, or a negative agreement.
     """
 
     def __init__(
@@ -81,11 +85,18 @@ class Closure:
         agreement: float = 0.02,
         cache: bool = True,
     ) -> None:
-        self._robot = robot.robot if isinstance(robot, Problem) else robot
+        given = robot.robot if isinstance(robot, Problem) else robot
+        self._robot = arguments.instance("robot", given, Robot, FROM_URDF, RobotError)
+        if not 0.0 < tolerance < np.inf:
+            raise InputError(f"tolerance is {tolerance}; expected a positive number")
+        if not agreement >= 0.0:
+            raise InputError(f"agreement is {agreement}; expected a number from 0 on")
         self._tolerance = tolerance
         self._agreement = agreement
         self._cache = cache
-        self._reference = reference_configuration(self._robot, reference or {}, tolerance)
+        positions = {} if reference is None else reference
+        stated = arguments.by_joint("reference", positions, RobotError)
+        self._reference = reference_configuration(self._robot, stated, tolerance)
         self._reference.setflags(write=False)
         self._clusters = clusters_of(self._robot)
         self._indices = {
@@ -125,16 +136,18 @@ class Closure:
         Raises
         ------
         InputError
-            For an unknown joint, a q of wrong shape, or if the measured joints do not
-            determine the others; names the loop.
+            For an unknown joint, what is not numbers, a q of wrong shape, or if the measured
+            joints do not determine the others; names the loop.
         """
         if isinstance(measured, Mapping):
-            names = tuple(measured)
-            parts = [np.ravel(np.asarray(value, np.float64)) for value in measured.values()]
+            names = arguments.names("measured joints", measured)
+            parts = [
+                np.ravel(arguments.numbers(f"joint {name!r}", measured[name])) for name in names
+            ]
             values = np.concatenate(parts) if parts else np.zeros(0)
         else:
             names = self._robot.joint_names
-            values = np.asarray(measured, dtype=np.float64)
+            values = arguments.numbers("measured", measured, "positions by joint, or all of q")
         bound = self._thread_bound(names)
         if values.shape != bound.measured.shape:
             raise InputError(
@@ -151,10 +164,10 @@ class Closure:
         Raises
         ------
         InputError
-            For an unknown joint or one given twice, or if the joints do not determine the
-            others; names the loop.
+            For what is no list of names, an unknown joint or one given twice, or if the joints
+            do not determine the others; names the loop.
         """
-        joints = self._joints(tuple(names))
+        joints = self._joints(arguments.names("measured joints", names))
         given = self._given(joints)
         moved = tuple(
             joint for cluster in self._clusters for joint in cluster.joints if joint not in given

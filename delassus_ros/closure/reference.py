@@ -85,10 +85,13 @@ def determining_joints(
         if not sizes.size or sizes.max() < _INDEPENDENT:
             names = [robot.joints[joint].name for joint in candidates]
             others = [robot.joints[j].name for j in cluster.joints if j not in candidates]
-            raise InputError(
-                f"{constraints.described(cluster)}: the measured joints {names} do not determine "
-                f"the others; measure {len(cluster.independent) - len(chosen)} more of {others}"
+            more = len(cluster.independent) - len(chosen)
+            lack = (
+                f"the measured joints {names} do not determine the others; measure {more} more"
+                if names
+                else f"none of its joints is measured; measure {more}"
             )
+            raise InputError(f"{constraints.described(cluster)}: {lack} of {others}")
         k = int(np.argmax(sizes))
         chosen.append(candidates[k])
         direction = left[k] / sizes[k]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.algorithms.base import Inputs, Status
 from delassus_ros.algorithms.scalars import Vector
+from delassus_ros.arguments import numbers
 from delassus_ros.compiler import cache
 from delassus_ros.compiler.build import package_source
 from delassus_ros.compiler.emit import KERNEL
@@ -153,7 +154,7 @@ class CompiledFunction:
         Raises
         ------
         InputError
-            If there are more or fewer, or one has another size; names it.
+            If there are more or fewer, or one is no numbers or has another size; names it.
         """
         if len(values) != len(self.inputs):
             names = ", ".join(port.name for port in self.inputs)
@@ -161,7 +162,7 @@ class CompiledFunction:
         block_in, block_out = self._buffers()
         position = 0
         for port, value in zip(self.inputs, values, strict=True):
-            array = np.asarray(value, dtype=np.float64)
+            array = numbers(port.name, value)
             if array.size != port.size:
                 raise InputError(f"{port.name!r} has {array.size} numbers, expected {port.size}")
             block_in[position : position + port.size] = array.ravel()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from delassus_ros import arguments
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.consistency import check_constraints
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
@@ -21,6 +22,8 @@ from delassus_ros.model.spatial import Array, Inertia, Transform, frozen
 Base = Literal["floating", "fixed"]
 WORLD = -1
 """Parent index of joints, and body index of frames, that belong to the world."""
+FROM_URDF = "Robot.from_urdf('robot.urdf')"
+"""The call that makes a robot, for messages."""
 UNIT_TOLERANCE = 1e-9
 """How far the length of a joint axis may be from 1."""
 
@@ -144,7 +147,7 @@ class Robot:
         self._bodies = tuple(bodies)
         self._couplings = tuple(couplings)
         self._loops = tuple(loops)
-        self._independent = tuple(independent)
+        self._independent = arguments.names("independent", independent, RobotError)
         self._functions = tuple(functions)
         self._frames = MappingProxyType({frame.name: frame for frame in frames})
         self._check(frames)
@@ -221,7 +224,7 @@ class Robot:
         from delassus_ros.model.urdf import read_urdf
 
         robot = read_urdf(source, base, loops)
-        return robot.with_armature(armature) if armature else robot
+        return robot if armature is None else robot.with_armature(armature)
 
     def with_armature(self, armature: Mapping[str, float]) -> Robot:
         """Return the same robot with these joint armatures [kg·m² or kg].
@@ -229,11 +232,11 @@ class Robot:
         Raises
         ------
         RobotError
-            For an unknown joint, a negative or non-finite value, or a joint with more than
-            one degree of freedom.
+            If it is no mapping to numbers, for an unknown joint, a negative or non-finite value,
+            or a joint with more than one degree of freedom.
         """
         joints = {joint.name: joint for joint in self._joints}
-        for name, value in armature.items():
+        for name, value in arguments.by_joint("armature", armature, RobotError).items():
             if name not in joints:
                 raise RobotError(unknown("joint", name, self.joint_names))
             if joints[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
@@ -243,7 +246,7 @@ class Robot:
                 )
             if not (np.isfinite(value) and value >= 0):
                 raise RobotError(f"joint {name!r}: armature must be finite and >= 0, got {value}")
-            joints[name] = replace(joints[name], armature=float(value))
+            joints[name] = replace(joints[name], armature=value)
         return self._replaced(joints=tuple(joints.values()))
 
     def with_constraints(
@@ -268,7 +271,7 @@ class Robot:
             couplings=(*self._couplings, *couplings),
             loops=(*self._loops, *loops),
             functions=(*self._functions, *functions),
-            independent=self._independent if independent is None else tuple(independent),
+            independent=self._independent if independent is None else independent,
         )
 
     def _replaced(self, **changes: Any) -> Robot:

@@ -136,8 +136,14 @@ class Transform:
 
     @classmethod
     def from_xyz_rpy(cls, xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
-        """Return the pose of a URDF ``<origin xyz rpy>``; metres and radians."""
-        return cls(rotation_from_rpy(rpy), np.asarray(xyz, dtype=np.float64))
+        """Return the pose of a URDF ``<origin xyz rpy>``; metres and radians.
+
+        Raises
+        ------
+        GeometryError
+            If one of them is not three finite numbers; says what was given.
+        """
+        return cls(rotation_from_rpy(_numbers("rpy", rpy, (3,))), _numbers("xyz", xyz, (3,)))
 
     def __matmul__(self, other: Transform) -> Transform:
         """Compose: the pose of `other`'s child in this parent."""

@@ -1,0 +1,131 @@
+"""What callers give: objects, numbers and names of the right type, or an error that says so."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delassus_ros.errors import DelassusError, InputError
+
+_T = TypeVar("_T")
+_SHOWN = 60
+"""Most characters of a value in a message."""
+
+
+def instance(
+    what: str, value: object, kind: type[_T], write: str, error: type[DelassusError]
+) -> _T:
+    """Return a value that has to be of a class.
+
+    Parameters
+    ----------
+    what : what to call it.
+    write : the call that makes one, for the message.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        If it is something else.
+    """
+    if not isinstance(value, kind):
+        raise error(f"{what} is {shown(value)}; expected a {kind.__name__}: write {write}")
+    return value
+
+
+def numbers(
+    what: str,
+    values: object,
+    expected: str = "numbers",
+    error: type[DelassusError] = InputError,
+) -> NDArray[np.float64]:
+    """Return values as an array; not copied where that is possible.
+
+    Parameters
+    ----------
+    what : what to call them.
+    expected : what they should be, for the message.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        If they are not numbers, or their lists differ in length.
+    """
+    try:
+        if values is not None:  # of which numpy makes NaN
+            return np.asarray(values, dtype=np.float64)
+        reason: Exception | None = None
+    except (TypeError, ValueError) as refused:
+        reason = refused
+    raise error(f"{what} is {shown(values)}; expected {expected}") from reason
+
+
+def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str, float]:
+    """Return what maps names of joints to numbers.
+
+    Raises
+    ------
+    DelassusError
+        If it is no mapping, or holds something else than numbers; names the joint.
+    """
+    if not isinstance(values, Mapping):
+        raise error(f"{what} is {shown(values)}; expected numbers by joint: write {{'knee': 0.1}}")
+    found = {}
+    for name, value in values.items():
+        array = numbers(f"{what} of joint {name!r}", value, "a number", error)
+        if array.ndim:
+            raise error(f"{what} of joint {name!r} is {shown(value)}; expected a number")
+        found[name] = float(array)
+    return found
+
+
+def names(
+    what: str, given: Iterable[str], error: type[DelassusError] = InputError
+) -> tuple[str, ...]:
+    """Return names; a text is refused, whose letters would be taken for them.
+
+    Raises
+    ------
+    DelassusError
+        If it is no list of texts.
+    """
+    if isinstance(given, str):
+        raise error(f"{what} must be a list of names: write [{given!r}]")
+    try:
+        # Faster than to ask whether it is an Iterable.
+        entries = iter(given)
+    except TypeError as reason:
+        raise error(f"{what} must be a list of names, got {shown(given)}") from reason
+    listed = tuple(entries)
+    for name in listed:
+        if not isinstance(name, str):
+            raise error(f"{what} must be a list of names, got {shown(name)} in it")
+    return listed
+
+
+def count(what: str, value: object) -> int:
+    """Return a whole number from 1 on.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    try:
+        whole = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise InputError(f"{what} is {shown(value)}; expected a whole number, at least 1")
+    return whole
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, long ones shortened."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,181 @@
+"""What is no robot, no number or no list of names is refused with what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
+from delassus_ros.algorithms.rotor_report import rotor_report
+from delassus_ros.closure import Closure
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import (
+    ContactError,
+    DelassusError,
+    GeometryError,
+    InputError,
+    ProblemError,
+    RobotError,
+)
+
+LEG = Path(__file__).resolve().parents[1] / "docs" / "geared_leg.urdf"
+FOOT = Contact("LF", "LF_FOOT")
+FROM_URDF = "expected a Robot: write Robot.from_urdf('robot.urdf')"
+BY_JOINT = "expected numbers by joint: write {'knee': 0.1}"
+Q = np.zeros(12)
+RAGGED = [[1.0], [1.0, 2.0]]
+
+
+@pytest.fixture(scope="module")
+def quadruped() -> Robot:
+    return Robot.from_urdf(robots.quadruped())
+
+
+@pytest.fixture(scope="module")
+def problem(quadruped: Robot) -> Problem:
+    return Problem(quadruped, [FOOT])
+
+
+@pytest.fixture(scope="module")
+def solver(problem: Problem) -> DelassusSolver:
+    return DelassusSolver(problem, cache=False)
+
+
+@pytest.fixture(scope="module")
+def leg() -> Robot:
+    return Robot.from_urdf(LEG, base="fixed")
+
+
+@pytest.fixture(scope="module")
+def closure(leg: Robot) -> Closure:
+    return Closure(leg, cache=False)
+
+
+def said(kind: type[DelassusError], call: Callable[[], object]) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    assert type(caught.value) is kind
+    return str(caught.value)
+
+
+def test_what_is_no_robot(problem, leg):
+    for make in (lambda given: Problem(given, [FOOT]), Closure, Dynamics, rotor_report):
+        text = said(RobotError, lambda make=make: make("leg.urdf"))
+        assert text == f"robot is 'leg.urdf'; {FROM_URDF}"
+    assert "Problem('delassus_quadruped'" in said(RobotError, lambda: Dynamics(problem))
+    assert Closure(Problem(leg, [Contact("sole", "sole")]), cache=False).robot is leg
+
+
+def test_what_is_no_problem(quadruped):
+    text = said(ProblemError, lambda: DelassusSolver(quadruped))
+    assert text.startswith("problem is Robot('delassus_quadruped', ")
+    assert text.endswith("expected a Problem: write Problem(robot, [Contact('LF', "
+                         "frame='LF_FOOT')])")  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [FOOT, None, "LF_FOOT"])
+def test_what_is_no_list_of_contacts(quadruped, given):
+    text = said(ContactError, lambda: Problem(quadruped, given))
+    assert text.startswith(f"contacts is {given!r:.40}")
+    assert text.endswith("; expected a list: write [Contact('LF', frame='LF_FOOT')]")
+
+
+@pytest.mark.parametrize(
+    ("name", "frame", "words"),
+    [
+        (3, "LF_FOOT", "its name is 3; expected text: write Contact('LF', frame='LF_FOOT')"),
+        ("LF", ["LF_FOOT"], "contact 'LF': its frame is ['LF_FOOT']; expected text"),
+    ],
+)
+def test_names_of_contacts_are_text(name, frame, words):
+    assert words in said(ContactError, lambda: Contact(name, frame))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([0.1, 0.2], f"is [0.1, 0.2]; {BY_JOINT}"),
+        ([0.1234567] * 12, f"is {[0.1234567] * 12!r:.60}…; {BY_JOINT}"),
+        (0.1, f"is 0.1; {BY_JOINT}"),
+        (0.0, f"is 0.0; {BY_JOINT}"),
+        ({"LF_KFE": "a"}, "of joint 'LF_KFE' is 'a'; expected a number"),
+        ({"LF_KFE": None}, "of joint 'LF_KFE' is None; expected a number"),
+        ({"LF_KFE": [0.1]}, "of joint 'LF_KFE' is [0.1]; expected a number"),
+    ],
+)
+def test_numbers_by_joint(leg, given, words):
+    call = lambda: Robot.from_urdf(robots.quadruped(), armature=given)  # noqa: E731
+    assert said(RobotError, call) == f"armature {words}"
+    assert said(RobotError, lambda: Closure(leg, given)) == f"reference {words}"
+
+
+def test_what_is_measured(closure):
+    for measured, words in (
+        ({"knee": "a"}, "joint 'knee' is 'a'; expected numbers"),
+        ("neutral", "measured is 'neutral'; expected positions by joint, or all of q"),
+        (RAGGED, f"measured is {RAGGED}; expected positions by joint, or all of q"),
+        (None, "measured is None; expected positions by joint, or all of q"),
+        ({3: 0.0}, "measured joints must be a list of names, got 3 in it"),
+    ):
+        assert said(InputError, lambda measured=measured: closure.solve(measured)) == words
+    assert said(InputError, lambda: closure.bind("knee")) == (
+        "measured joints must be a list of names: write ['knee']"
+    )
+
+
+@pytest.mark.parametrize("tolerance", [-1, 0, np.nan, np.inf])
+def test_tolerances_are_positive(leg, tolerance):
+    text = said(InputError, lambda: Closure(leg, tolerance=tolerance))
+    assert text == f"tolerance is {tolerance}; expected a positive number"
+
+
+def test_an_agreement_is_not_negative(leg):
+    text = said(InputError, lambda: Closure(leg, agreement=-0.1))
+    assert text == "agreement is -0.1; expected a number from 0 on"
+
+
+def test_what_dynamics_take(leg):
+    dynamics = Dynamics(leg)
+    still = np.zeros(dynamics.size)
+    for compute in (dynamics.inverse, dynamics.forward):
+        for q in ("a", RAGGED, None):
+            text = said(InputError, lambda q=q, compute=compute: compute(q, still, still))
+            assert text == f"q is {q!r}; expected numbers"
+
+
+@pytest.mark.parametrize("active", [3, [["LF"]], "LF"])
+def test_active_contacts_are_a_list_of_names(solver, active):
+    for call in (
+        lambda: solver.solve(Q, active=active),
+        lambda: solver.solve_batch([Q], active=active),
+        lambda: solver.bind().activate(active),
+    ):
+        assert said(InputError, call).startswith("active contacts must be a list of names")
+
+
+@pytest.mark.parametrize("outputs", ["MinvJT", "G", 3])
+def test_outputs_are_a_list_of_names(quadruped, outputs):
+    text = said(ProblemError, lambda: Problem(quadruped, [FOOT], outputs=outputs))
+    assert text.startswith("outputs must be a list of names")
+    assert text.endswith(", got 3" if outputs == 3 else f": write [{outputs!r}]")
+
+
+def test_frames_that_stay_and_independent_joints_are_lists_of_names(leg):
+    text = said(RobotError, lambda: rotor_report(leg, keep="sole"))
+    assert text == "keep must be a list of names: write ['sole']"
+    text = said(RobotError, lambda: leg.with_constraints(independent="knee"))
+    assert text == "independent must be a list of names: write ['knee']"
+
+
+def test_poses_are_of_three_numbers_each():
+    for xyz, rpy, words in (
+        ("abc", (0, 0, 0), "xyz must be numbers of shape (3,), got 'abc'"),
+        ((0, 0, 0), "abc", "rpy must be numbers of shape (3,), got 'abc'"),
+        ((0, 0, 0), (0, 0), "rpy must be numbers of shape (3,), got (0, 0)"),
+    ):
+        call = lambda xyz=xyz, rpy=rpy: Transform.from_xyz_rpy(xyz, rpy)  # noqa: E731
+        assert said(GeometryError, call) == words
