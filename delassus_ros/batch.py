@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.algorithms.base import Status
+from delassus_ros.arguments import count
 from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, unknown
@@ -62,8 +63,7 @@ class BatchSolver:
         """Compute all at the inputs `given`; see :meth:`DelassusSolver.solve_batch`."""
         if layout not in LAYOUTS:
             raise InputError(unknown("layout", str(layout), LAYOUTS))
-        if threads < 1:
-            raise InputError(f"threads is {threads}, expected at least 1")
+        threads = count("threads", threads)
         inputs = self._check.batch(given, columns=layout == "columns")
         n = inputs.shape[0 if layout == "rows" else 1]
         contact_set = self._problem.contacts
@@ -73,7 +73,7 @@ class BatchSolver:
             offsets.append(offsets[-1] + contact_set[i].rows)
         k = offsets[-1]
         shape = (n, k, k) if layout == "rows" else (k, k, n)
-        matrix = _output(out, shape)
+        matrix = _output(out, shape, inputs)
         status = np.zeros(n, dtype=np.int32)
         if n and k:
             self._run(inputs, matrix, status, self._pick(indices), layout, threads)
@@ -118,13 +118,33 @@ class BatchSolver:
         matrix[...] = part.reshape(matrix.shape)
 
 
-def _output(out: Array | None, shape: tuple[int, ...]) -> Array:
-    """Return the array to write to: `out` after a check, or a new one."""
+def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
+    """Return the array to write to: `out` after a check, or a new one.
+
+    Parameters
+    ----------
+    inputs : what the kernel reads while it writes, contiguous.
+    """
     if out is None:
         return np.empty(shape)
-    if out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous:
+    wrong = _wrong(out, shape, inputs)
+    if wrong:
         raise InputError(
-            f"out must be a C-contiguous float64 array of shape {shape}, it is {out.dtype} of "
-            f"shape {out.shape}"
+            f"out must be a writeable, C-contiguous float64 array of shape {shape} with memory "
+            f"of its own; it is {wrong}"
         )
     return out
+
+
+def _wrong(out: Array, shape: tuple[int, ...], inputs: Array) -> str:
+    """Return what an array to write to is instead; empty if it can be written to."""
+    if not isinstance(out, np.ndarray):
+        return f"no numpy array but {type(out).__name__}"
+    if out.shape != shape or out.dtype != np.float64:
+        return f"{out.dtype} of shape {out.shape}"
+    if not out.flags.writeable:
+        return "read-only"
+    if not (out.flags.c_contiguous and out.flags.aligned):
+        return f"not contiguous, with strides {out.strides}, or not aligned"
+    # Bounds are enough: both are contiguous.
+    return "in the memory of the inputs" if np.may_share_memory(out, inputs) else ""

@@ -153,7 +153,9 @@ class BoundSolver:
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
-        Look at :attr:`Solution.status` before using the matrix.
+        Look at :attr:`Solution.status` before using the matrix: it tells a singular loop, too.
+        With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
+        it): this is not checked.
 
         Parameters
         ----------

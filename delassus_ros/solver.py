@@ -104,7 +104,10 @@ class DelassusSolver:
         contact_positions: Mapping[str, ArrayLike] | None = None,
         contact_orientations: Mapping[str, ArrayLike] | None = None,
     ) -> Solution:
-        """Compute G once.
+        """Compute G, and the problem's other outputs, once.
+
+        With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
+        it): this is not checked.
 
         Parameters
         ----------
@@ -161,6 +164,10 @@ class DelassusSolver:
     ) -> BatchSolution:
         """Compute G at many configurations, several per instruction, with the GIL released.
 
+        G is all that it computes, also for a problem with further outputs. With couplings or
+        loops every q must close them (:class:`~delassus_ros.closure.Closure` finds it): this is
+        not checked.
+
         Parameters
         ----------
         Q : (N, nq) joint positions [rad, m]; not copied if it is contiguous float64.
@@ -170,19 +177,22 @@ class DelassusSolver:
             floating base.
         layout : ``"rows"``, or ``"columns"`` for structures of arrays, the faster one: Q is
             then (nq, N), base_orientation (4, N) and the result (k, k, N).
-        out : array to write the result to; a new one if None.
+        out : array to write the result to, writeable, C-contiguous, float64 and with memory of its
+            own; a new one if None.
         contact_positions, contact_orientations : placements of moving contacts by name, as in
             :meth:`solve`: one for all configurations, or (N, 3) and (N, 4), with columns (3, N)
             and (4, N).
 
         Returns
         -------
-        A :class:`BatchSolution`; its status tells configurations that failed, which are NaN.
+        A :class:`BatchSolution`; its status tells configurations that failed, a singular loop
+        among them; their matrices are NaN.
 
         Raises
         ------
         InputError
-            For wrong shapes or names, or a quaternion that is not of unit norm.
+            For wrong shapes or names, a quaternion that is not of unit norm, threads that are not
+            a whole number from 1 on, or an `out` that cannot be written to.
         AlgorithmError
             If the algorithm is a numeric back end, which has no batch kernel.
         """

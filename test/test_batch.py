@@ -74,8 +74,52 @@ def test_empty_batch_and_no_contact(solver):
 def test_result_is_written_to_out(solver):
     out = np.empty((20, 12, 12))
     assert solver.solve_batch(random_q(20), out=out).matrix is out
-    with pytest.raises(InputError, match=r"out must be .* shape \(20, 12, 12\)"):
-        solver.solve_batch(random_q(20), out=np.empty((20, 12, 11)))
+    for other in (np.empty((20, 12, 11)), np.empty((20, 12, 12), np.float32)):
+        with pytest.raises(InputError, match=r"out must be .* shape \(20, 12, 12\)"):
+            solver.solve_batch(random_q(20), out=other)
+
+
+def test_out_that_cannot_be_written_to_is_refused(solver, tmp_path):
+    Q = random_q(20)
+    fixed = np.zeros((20, 12, 12))
+    fixed.setflags(write=False)
+    np.save(tmp_path / "out.npy", fixed)
+    for out, words in (
+        ([1], "it is no numpy array but list"),
+        (fixed, "it is read-only"),
+        (np.load(tmp_path / "out.npy", mmap_mode="r"), "it is read-only"),
+        (np.zeros((12, 12, 20)).T, "it is not contiguous"),
+        (np.zeros(2880 * 8 + 1, np.uint8)[1:].view(float).reshape(20, 12, 12), "not aligned"),
+    ):
+        with pytest.raises(InputError, match=words):
+            solver.solve_batch(Q, out=out)
+    assert not fixed.any()
+    file = np.load(tmp_path / "out.npy", mmap_mode="r+")
+    assert np.array_equal(solver.solve_batch(Q, out=file).matrix, solver.solve_batch(Q).matrix)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_out_in_the_memory_of_the_inputs_is_refused(solver, layout):
+    n = 20
+    memory = np.zeros(n * (144 + 12))
+    shape, out_shape = ((n, 12), (n, 12, 12)) if layout == "rows" else ((12, n), (12, 12, n))
+    Q = memory[: n * 12].reshape(shape)
+    Q[:] = random_q(n) if layout == "rows" else random_q(n).T
+    beside = memory[n * 12 :].reshape(out_shape)
+    expected = solver.solve_batch(Q.copy(), layout=layout).matrix
+    assert np.array_equal(solver.solve_batch(Q, layout=layout, out=beside).matrix, expected)
+    for first in (0, 1, n * 12 - 1):
+        over = memory[first : first + n * 144].reshape(out_shape)
+        with pytest.raises(InputError, match="it is in the memory of the inputs"):
+            solver.solve_batch(Q, layout=layout, out=over)
+
+
+def test_a_problem_with_further_outputs_gets_its_matrices(solver):
+    problem = Problem(solver.problem.robot, solver.problem.contacts, outputs=["J"])
+    Q = random_q(9)
+    batch = DelassusSolver(problem, cache=False).solve_batch(Q)
+    assert close(batch.matrix, solver.solve_batch(Q).matrix)
+    assert not hasattr(batch, "J")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +128,9 @@ def test_result_is_written_to_out(solver):
         ({"Q": np.zeros((4, 11))}, r"shape \(4, 11\), expected \(N, 12\)"),
         ({"Q": np.zeros(12)}, r"shape \(12,\), expected \(N, 12\)"),
         ({"Q": [["a"]]}, r"input 'q' must be numbers of shape \(N, 12\)"),
-        ({"Q": np.zeros((4, 12)), "threads": 0}, "threads is 0, expected at least 1"),
+        ({"Q": np.zeros((4, 12)), "threads": 0}, "threads is 0; expected a whole number, at"),
+        ({"Q": np.zeros((4, 12)), "threads": "2"}, "threads is '2'; expected a whole number"),
+        ({"Q": np.zeros((4, 12)), "threads": 1.5}, r"threads is 1\.5; expected a whole number"),
         ({"Q": np.zeros((4, 12)), "layout": "row"}, "unknown layout 'row'; did you mean 'rows'"),
         ({"Q": np.zeros((4, 12)), "active": ["LF_FOT"]}, "did you mean 'LF_FOOT'"),
         ({"Q": np.zeros((4, 12)), "base_orientation": np.zeros((4, 4))}, "is not used"),
