@@ -159,9 +159,12 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
         (("--algorithm", "rnea"), "unknown algorithm 'rnea'"),
         (("--name", "2nd"), "'2nd' is not a C identifier"),
         (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
+        (("--cpu", "foo"), "processor 'foo' is unknown to LLVM for "),
+        (("--target", "aarch64-linux-gnu", "--cpu", "raspberrypi5"), "'raspberrypi5' is unknown"),
         (("-o", "/no/such/folder/k.o"), "'/no/such/folder/k.o' cannot be written: No such file"),
     ):
         assert words in refusal(capsys, *exported(tmp_path, *more))
+    assert not (tmp_path / "quadruped.o").exists()
     missing = tmp_path / "missing.yaml"
     said = refusal(capsys, *exported(tmp_path, config=missing))
     assert f"parameter file '{missing}' cannot be read: No such file" in said

@@ -11,6 +11,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.compiler import processors
 from delassus_ros.compiler.export import Target, export
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.testing import random_problem
@@ -122,6 +123,35 @@ def test_bad_requests_are_named(problem):
         export(problem, algorithm, "2nd robot")
     with pytest.raises(InputError, match="target 'no-such' is unknown to LLVM"):
         export(problem, algorithm, "robot", Target("no-such"))
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (Target(cpu="foo"), r"processor 'foo' is unknown to LLVM for \S+; e\.g\. \w+.*, .*; "
+         "leave cpu out for the oldest of the target, or this machine's where no target is named"),
+        (Target("aarch64-linux-gnu", "raspberrypi5"), "'raspberrypi5' is unknown to LLVM for aar"),
+        (Target("aarch64-linux-gnu", "cortex-a67"), r"e\.g\. (\S+, )*cortex-a76[,;]"),
+        (Target("aarch64-linux-gnu", "help"), "'help' is unknown to LLVM"),
+        (Target("aarch64-linux-gnu", "a 76"), "processor 'a 76' is no name"),
+        (Target("no-such", "foo"), "target 'no-such' is unknown to LLVM"),
+        (Target("x86_64-linux-gnu", "pentium"), "LLVM cannot compile for x86_64-linux-gnu, "
+         "processor 'pentium', features '': LLVM ERROR: 64-bit code requested"),
+        (Target("aarch64-linux-gnu", features="+neon,+foo"), r"feature '\+foo' is unknown to LLVM "
+         "for aarch64-linux-gnu"),
+        (Target(features="avx2"), r"features 'avx2' are not of the form '\+avx2,-fma'"),
+        (Target(features="+help"), r"features '\+help' are not of the form"),
+    ],
+)  # fmt: skip
+def test_processors_that_llvm_lacks_are_named(problem, target, words):
+    with pytest.raises(InputError, match=words):
+        export(problem, algorithms.get("pv_osimr"), "robot", target)
+
+
+def test_a_processor_is_asked_for_only_where_one_is_named(problem, monkeypatch):
+    monkeypatch.setattr(processors, "_ask", None)  # a child would now fail
+    for target in (None, Target(), Target("aarch64-linux-gnu")):
+        export(problem, algorithms.get("dense"), "robot", target)
 
 
 def test_a_refusing_algorithm_says_why(problem, monkeypatch):

@@ -16,6 +16,7 @@ from delassus_ros.algorithms.base import Status, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.jit import compile_for, host_features
+from delassus_ros.compiler.processors import check_processor
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
@@ -85,7 +86,8 @@ def export(
     Raises
     ------
     InputError
-        If `name` is not a C identifier or the target is unknown.
+        If `name` is not a C identifier, or LLVM does not know the target, its processor or a
+        feature.
     AlgorithmError
         If the algorithm refuses the problem.
     """
@@ -94,7 +96,10 @@ def export(
     reason = algorithm.supports(problem)
     if reason is not None:
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
-    resolved = (target or Target()).resolved()
+    target = target or Target()
+    resolved = target.resolved()
+    if target.cpu or target.features:
+        check_processor(resolved.triple, resolved.cpu, resolved.features)
     program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
     module = emit.module(program, f"{name}_kernel", f"{name}_slice")
     code = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)

@@ -84,8 +84,22 @@ def compile_ir(ir: str) -> bytes:
     return _emit(ir, _target_machine())
 
 
+def check_triple(triple: str) -> None:
+    """Refuse a target that LLVM does not know.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    _target(triple)
+
+
 def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     """Return the object file of an IR module for a target that need not be this machine.
+
+    A processor or feature that LLVM does not know ends the process, or gives another one:
+    :func:`~delassus_ros.compiler.processors.check_processor` refuses these.
 
     Raises
     ------
@@ -94,17 +108,20 @@ def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     CompilerError
         If LLVM refuses the module.
     """
+    machine = _target(triple).create_target_machine(
+        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
+    )
+    return _emit(f'target triple = "{triple}"\n{ir}', machine)
+
+
+def _target(triple: str) -> llvm.Target:
     _initialize()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
-        target = llvm.Target.from_triple(triple)
+        return llvm.Target.from_triple(triple)
     except RuntimeError as error:
         raise InputError(f"target {triple!r} is unknown to LLVM: {error}") from error
-    machine = target.create_target_machine(
-        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
-    )
-    return _emit(f'target triple = "{triple}"\n{ir}', machine)
 
 
 def _emit(ir: str, machine: llvm.TargetMachine) -> bytes:

@@ -15,13 +15,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO
 
-import delassus_ros
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.compiler import cache
+from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import serialized_kernel
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
@@ -57,13 +55,11 @@ class BackgroundBuild:
             given.write(pickle.dumps((problem, algorithm, warm)))
             given.seek(0)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "delassus_ros.compiler.worker"],
+                child.command("delassus_ros.compiler.worker"),
                 stdin=given,
                 stdout=self._output,
                 stderr=self._errors,
-                # ``-m`` imports from the current folder first, which may be anybody's.
-                cwd="/",
-                env={**os.environ, "PYTHONPATH": _import_path()},
+                **child.surroundings(),
             )
 
     def poll(self) -> bytes | None:
@@ -103,18 +99,6 @@ class BackgroundBuild:
         self._process.wait()
         self._output.close()
         self._errors.close()
-
-
-def _import_path() -> str:
-    """Return PYTHONPATH for the child: this process's, whatever folder the child starts in."""
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # An empty entry means the current folder.
-    paths = [os.path.abspath(path) for path in given if path]
-    root = Path(delassus_ros.__file__).absolute().parents[1]
-    # Where packages are installed the child looks anyway, and after the standard library.
-    if root.name not in ("site-packages", "dist-packages"):
-        paths.append(str(root))
-    return os.pathsep.join(paths)
 
 
 def _tail(file: IO[bytes]) -> str:
