@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from cli_support import QUADRUPED, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
+from delassus_ros.node.parameter_table import SETTINGS
 
 CONFIG = Path(__file__).parents[1] / "config" / "quadruped.yaml"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cpp" / "controller.cpp"
@@ -108,6 +110,23 @@ def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, nod
     )
 
 
+def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> None:
+    parameters = {
+        **{name: setting.default for name, setting in SETTINGS.items() if setting.default != ()},
+        "contacts.names": ["LF"],
+        "contacts.LF.frame": "LF_FOOT",
+        "autostart": True,
+        "use_sim_time": True,
+        "qos_overrides./joint_states.subscription.depth": 1,
+        "orientation.timeout": 1,
+    }
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
+    assert "3 rows in contact axes: LF (point)" in output(
+        capsys, *exported(tmp_path, config=config)
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -135,6 +154,21 @@ def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, nod
         (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True, expected te"),
         (f"a: {{ros__parameters: {{{ONE}, moving: it}}}}}}}}", "'LF': unknown moving 'it'; choic"),
         (f"a: {{ros__parameters: {{{ONE}T}}}}}}}}", "unknown frame 'LF_FOOTT'; did you mean"),
+        (f"a: {{ros__parameters: {{{ONE}, knd: surface}}}}}}}}",
+         "unknown parameter 'contacts.LF.knd'; did you mean 'contacts.LF.kind'?"),
+        (f"a: {{ros__parameters: {{{ONE}}}}}, algoritm: efpa}}}}",
+         "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: auto"),
+        (f"a: {{ros__parameters: {{{ONE}}}}}, max_skw: 1}}}}", "did you mean 'max_skew'?"),
+        (f"a: {{ros__parameters: {{{ONE}}}, RF: {{frame: RF_FOOT}}}}}}}}",
+         "unknown parameter 'contacts.RF.frame'; did you mean 'contacts.LF.frame'?"),
+        ("a: {ros__parameters: {contacts: {LF: {frame: LF_FOOT}}}}", "'contacts.names' is empty"),
+        *(
+            (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: {value}}}}}}}",
+             f"'orientation.timeout' is {shown}, expected a number")
+            for value, shown in (("abc", "'abc'"), ("on", "True"), ("[1]", "[1]"), ("", "None"))
+        ),
+        (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: -1}}}}}}",
+         "'orientation.timeout' is -1.0; expected seconds, 0 for never"),
     ],
 )
 def test_export_refuses_other_files(capsys, tmp_path: Path, text: str, words: str) -> None:

@@ -11,7 +11,8 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_ros.conditioning import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.operation import SETTINGS, Operation  # noqa: E402
+from delassus_ros.node.operation import Operation  # noqa: E402
+from delassus_ros.node.parameter_table import SETTINGS  # noqa: E402
 from delassus_ros.node.realtime import RealtimeSettings  # noqa: E402
 
 RANGES = [(name, s) for name, s in SETTINGS.items() if s.low is not None]

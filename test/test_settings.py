@@ -13,6 +13,7 @@ import robots
 import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, InputError, ProblemError, RobotError
+from delassus_ros.node.parameter_table import SETTINGS
 from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 from delassus_ros.sim import demo_urdf
 
@@ -279,9 +280,8 @@ def test_a_description_that_is_no_xml_is_not_taken_for_a_path() -> None:
 
 def test_the_demo_file_explains_every_parameter() -> None:
     """By its last part: what is not set there is in a comment."""
-    operation = pytest.importorskip("delassus_ros.node.operation")
     text = (CONFIG / "quadruped.yaml").read_text(encoding="utf-8")
-    for name in (*DEFAULTS, *operation.SETTINGS, "autostart"):
+    for name in (*DEFAULTS, *SETTINGS, "autostart"):
         first, *rest = name.split(".")
         assert re.search(rf"\b{first}:\s", text), name
         assert not rest or re.search(rf"\b{rest[-1]}:\s", text), name

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from delassus_ros.errors import InputError
+from delassus_ros.node.parameter_table import misspelt
 from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 
 _MOST_BYTES = 1_000_000
@@ -23,14 +24,18 @@ def settings_of(path: str) -> Settings:
     Raises
     ------
     InputError
-        If the file cannot be read, is not YAML of this form, or a value has a wrong type.
+        If the file cannot be read, is not YAML of this form, a value has a wrong type, or the
+        node has no such parameter; the node itself only warns of that.
     DelassusError
         For what :meth:`Settings.from_parameters` refuses.
     """
     parameters = _flat(_section(path, _content(path)))
-    return Settings.from_parameters(
-        {name: _typed(path, name, value) for name, value in parameters}
-    )
+    values = {name: _typed(path, name, value) for name, value in parameters}
+    contacts = values.get("contacts.names")
+    complaints = misspelt(values, contacts) if contacts else ()
+    if complaints:
+        raise InputError(f"parameter file {path!r}: {complaints[0]}")
+    return Settings.from_parameters(values)
 
 
 def _content(path: str) -> Any:
@@ -111,6 +116,10 @@ def _typed(path: str, name: str, value: Any) -> Any:
     expected = ""
     if isinstance(default, str):
         expected = "" if isinstance(value, str) else "text"
+    elif isinstance(default, float):
+        expected = "a number"
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return _number(value)
     elif isinstance(default, tuple) and name.endswith(".names"):
         names = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
         expected = "" if names else "a list of names"

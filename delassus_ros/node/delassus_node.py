@@ -21,7 +21,8 @@ from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.description import DescriptionTopic
 from delassus_ros.node.exchange import refusal
 from delassus_ros.node.log_bridge import LogBridge
-from delassus_ros.node.operation import SETTINGS, Operation
+from delassus_ros.node.operation import Operation
+from delassus_ros.node.parameter_table import SETTINGS
 from delassus_ros.node.services import ListService
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.settings import Settings

@@ -12,7 +12,8 @@ from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.node.operation import SETTINGS, Operation, Setting
+from delassus_ros.node.operation import Operation
+from delassus_ros.node.parameter_table import AUTOSTART, RCLPYS, SETTINGS, Setting, misspelt
 from delassus_ros.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
 
 _ARRAYS = {
@@ -64,8 +65,6 @@ _CONTACT_DESCRIPTIONS = {
 }
 _LIVE = ("algorithm", "robot_description")
 """Those of the settings that the node follows while it runs."""
-_OTHERS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
-"""Beginnings of parameters that are rclpy's."""
 
 
 def declare(node: Node) -> dict[str, Any]:
@@ -85,12 +84,12 @@ def declare(node: Node) -> dict[str, Any]:
     """
     names = node.list_parameters([], 0).names
     given = {
-        name: node.get_parameter_or(name).value for name in names if not name.startswith(_OTHERS)
+        name: node.get_parameter_or(name).value for name in names if not name.startswith(RCLPYS)
     }
     for name in given:
         node.undeclare_parameter(name)
     node.declare_parameter(
-        "autostart",
+        AUTOSTART,
         False,
         ParameterDescriptor(
             description="Configure and activate by itself, once there is a robot description.",
@@ -103,11 +102,10 @@ def declare(node: Node) -> dict[str, Any]:
     for name, setting in SETTINGS.items():
         _declare(node, name, setting)
     declare_contacts(node)
-    known = node.list_parameters([], 0).names
-    ignored = {name: given[name] for name in sorted(given.keys() - set(known))}
-    for name in ignored:
-        node.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
-    return ignored
+    for complaint in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
+        node.get_logger().warning(f"{complaint}; it is ignored")
+    known = set(node.list_parameters([], 0).names)
+    return {name: value for name, value in given.items() if name not in known}
 
 
 def declare_contacts(node: Node) -> None:
