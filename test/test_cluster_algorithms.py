@@ -190,7 +190,12 @@ def test_back_ends_for_open_chains_refuse_every_closed_robot() -> None:
     problem = Problem(build.robot(), [Contact("tip", "f0", "point")])
     for name in ("pinocchio", "dense"):
         reason = algorithms.get(name).supports(problem)
-        assert reason == "it is for open chains, and 'random' has couplings or loops"
+        assert reason == (
+            "it is for open chains, and 'random' has couplings or loops; use auto, c_pv_osimr, "
+            "c_efpa or projection"
+        )
+        for other in reason.partition("use ")[2].replace(" or ", ", ").split(", "):
+            assert algorithms.get(other).supports(problem) is None
 
 
 @pytest.mark.parametrize("robot", cluster_oracle.CONSTANT)

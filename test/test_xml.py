@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,20 @@ def test_says_where_the_xml_is_broken() -> None:
         read_urdf('<robot name="r">')
     with pytest.raises(RobotError, match="broken XML at line 1, .*: junk after document element"):
         read_urdf(SOUND + SOUND)
+
+
+def test_says_which_file_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "broken.urdf"
+    for text, words in (
+        ("<robot", "broken XML at line 1, column 1: unclosed token"),
+        ("<!DOCTYPE robot><robot/>", "the XML declares a document type"),
+        ("<a>" * 99, "the XML is nested too deeply at <a>"),
+        ("", "the URDF is empty"),
+    ):
+        path.write_text(text)
+        for source in (path, str(path)):
+            with pytest.raises(RobotError, match=f"^{re.escape(str(path))}: {words}"):
+                read_urdf(source)
 
 
 BOMB = (

@@ -18,6 +18,10 @@ Outputs: TypeAlias = dict[str, Any]
 """Output ports by name; each a list of rows of scalars."""
 
 
+FOR_CLOSED = "auto, c_pv_osimr, c_efpa or projection"
+"""Names of the algorithms that take robots with couplings and loops, for messages."""
+
+
 class Status(IntEnum):
     """Outcome of a kernel call; everything but OK means that the outputs are not valid."""
 
@@ -50,7 +54,10 @@ class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
         Unless an algorithm says otherwise, it knows nothing of couplings and loops.
         """
         if problem.robot.is_closed:
-            return f"it is for open chains, and {problem.robot.name!r} has couplings or loops"
+            return (
+                f"it is for open chains, and {problem.robot.name!r} has couplings or loops; use "
+                f"{FOR_CLOSED}"
+            )
         return None
 
 

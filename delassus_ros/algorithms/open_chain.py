@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.base import FOR_CLOSED, TracedAlgorithm
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.problem import Problem
 
@@ -24,8 +24,7 @@ class OpenChainAlgorithm(TracedAlgorithm):
         names = ", ".join(repr(tree.links[i].name) for i in tree.clusters[0].links)
         return (
             f"it is for open chains, and joints {names} of {problem.robot.name!r} are coupled; "
-            "use auto, c_pv_osimr, c_efpa or projection, or, as an approximation, "
-            "reflected_inertia"
+            f"use {FOR_CLOSED}, or, as an approximation, reflected_inertia"
         )
 
 

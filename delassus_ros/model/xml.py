@@ -61,8 +61,32 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
     ------
     RobotError
         If the file cannot be read, the XML is broken (names line and column), larger or
-        deeper than the bounds of this module, or has a document type (no DTD, no entities).
+        deeper than the bounds of this module, or has a document type (no DTD, no entities);
+        names the file.
     """
+    path = _path(source)
+    if path is None:
+        return _parsed(source)
+    data = _read(path)
+    try:
+        return _parsed(data)
+    except RobotError as error:
+        raise RobotError(f"{str(path)[:_SHOWN]}: {error}") from error
+
+
+def _path(source: str | bytes | Path) -> Path | None:
+    """Return the path that `source` is; None for XML."""
+    if isinstance(source, Path):
+        return source
+    if not isinstance(source, str):
+        return None
+    text = _bare(source)
+    # An empty string would be the path of the current folder.
+    return None if text.startswith("<") or not text else Path(source)
+
+
+def _parsed(source: str | bytes | Path) -> ElementTree.Element:
+    """Return the root element of XML."""
     data = _document(source)
     parser = DefusedXMLParser(target=_BoundedBuilder(), forbid_dtd=True)
     try:
@@ -83,17 +107,12 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
 
 
 def _document(source: str | bytes | Path) -> str | bytes:
-    """Return the XML document behind `source`, within the size bound."""
+    """Return the XML document from its first ``<``, within the size bound."""
     document: str | bytes
     if isinstance(source, str):
-        text = source.lstrip().removeprefix("\ufeff").lstrip()
-        # An empty string would be the path of the current folder.
-        is_xml = text.startswith("<") or not text
-        document = text if is_xml else _stripped(_read(Path(source)))
+        document = _bare(source)
     elif isinstance(source, bytes):
-        document = _stripped(source)
-    elif isinstance(source, Path):
-        document = _stripped(_read(source))
+        document = source.lstrip().removeprefix(codecs.BOM_UTF8).lstrip()
     else:
         raise RobotError(
             f"a URDF is given as a path, text or bytes, not as {type(source).__name__}"
@@ -111,9 +130,9 @@ def _document(source: str | bytes | Path) -> str | bytes:
     return document
 
 
-def _stripped(document: bytes) -> bytes:
-    """Return the document from its first ``<``: white space before it is not XML, but common."""
-    return document.lstrip().removeprefix(codecs.BOM_UTF8).lstrip()
+def _bare(text: str) -> str:
+    """Return text without white space before it, which is not XML, but common."""
+    return text.lstrip().removeprefix("\ufeff").lstrip()
 
 
 def _read(path: Path) -> bytes:
