@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ from urdf_text import joint, link, robot_xml
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import TracedAlgorithm, registry
-from delassus_ros.cli import text
+from delassus_ros.cli import commands, text
 from delassus_ros.cli.main import main
+from delassus_ros.conditioning import ConditionMonitor
+from delassus_ros.structural_rank import generic_matrices
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 
@@ -130,10 +133,30 @@ def test_compute_prints_the_matrix(capsys) -> None:
         "RH_FOOT (surface)\n"
     )
     assert "  LF_FOOT z " in out and "  RH_FOOT about x " in out
+    # As the node weighs them: angular rows count at a tenth of a metre.
+    weights = np.array([1.0] * 6 + [0.1] * 3)
+    eigenvalues = np.linalg.eigvalsh(weights[:, np.newaxis] * G * weights)
+    weighed = "; angular rows weighed by 0.1 m"
+    condition = re.search(
+        rf"^condition number +(\S+){weighed}, as the node does by default$", out, re.MULTILINE
+    )
+    assert condition is not None
+    assert float(condition[1]) == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-4)
+    monitor = ConditionMonitor(problem, generic_matrices(solver))
+    assert float(condition[1]) == pytest.approx(monitor.examine(G).condition, rel=1e-4)
+    ends = re.search(rf"^eigenvalues +(\S+) to (\S+){weighed}$", out, re.MULTILINE)
+    assert ends is not None
+    assert [float(end) for end in ends.groups()] == pytest.approx(eigenvalues[[0, -1]], rel=1e-4)
+    assert re.search(rf"^kernel +{solver.operations.total} operations \(", out, re.MULTILINE)
+
+
+def test_compute_says_nothing_of_weights_where_all_rows_are_linear(capsys) -> None:
+    out = output(capsys, "compute", QUADRUPED, *LEGS[:2])
+    G = DelassusSolver(Problem(Robot.from_urdf(QUADRUPED), [Contact("a", "LF_FOOT")]))
     condition = re.search(r"^condition number +(\S+)$", out, re.MULTILINE)
     assert condition is not None
-    assert float(condition[1]) == pytest.approx(np.linalg.cond(G), rel=1e-4)
-    assert re.search(rf"^kernel +{solver.operations.total} operations \(", out, re.MULTILINE)
+    expected = np.linalg.cond(G.solve(np.zeros(12)).matrix)
+    assert float(condition[1]) == pytest.approx(expected, rel=1e-4)
 
 
 def test_compute_takes_all_of_q_or_none(capsys) -> None:
@@ -204,9 +227,36 @@ def test_compare_covers_every_algorithm(capsys, monkeypatch) -> None:
         assert 0.0 < float(least) <= float(median) < 1e5
         assert float(error) < 1e-12
     assert float(rows["dense"][-1]) == 0.0
+    assert "differences below some 20 % are the machine's" in out
     refused = out.split("Not compared:\n")[1]
     assert re.search(r"^  picky +it is picky$", refused, re.MULTILINE)
     assert re.search(r"^  absent +needs the package 'absent'$", refused, re.MULTILINE)
+
+
+def test_compared_algorithms_take_turns_and_begin_with_calls_that_do_not_count(monkeypatch):
+    """Each call at a q of its own, the same ones for both."""
+
+    class Solver:
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.inputs = {"q": np.zeros(12)}
+
+        def bind(self) -> Solver:
+            return self
+
+        def solve(self) -> None:
+            calls.append((self.name, self.inputs["q"].tobytes()))
+
+    calls: list[tuple[str, bytes]] = []
+    problem = Problem(Robot.from_urdf(QUADRUPED), [Contact("LF", "LF_FOOT")])
+    times = commands._times(problem, [Solver("a"), Solver("b")], 120, None)
+    assert [len(found) for found in times] == [120, 120]
+    assert all((found > 0.0).all() for found in times)
+    blocks = [(name, list(block)) for name, block in groupby(calls, lambda call: call[0])]
+    assert [name for name, _ in blocks] == ["a", "b"] * 3
+    assert [len(block) for _, block in blocks] == [55, 55, 55, 55, 25, 25]
+    first, second = ([q for _, block in blocks[k::2] for _, q in block[5:]] for k in (0, 1))
+    assert first == second and len(set(first)) == 120
 
 
 def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> None:
@@ -222,7 +272,10 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
             ("compute", QUADRUPED, "--contact", "LF_FOT"),
             "unknown frame 'LF_FOT'; did you mean 'LF",
         ),
-        (("compute", QUADRUPED, "--contact", "LF_FOOT:line"), "unknown kind 'line'; kinds: point"),
+        (
+            ("compute", QUADRUPED, "--contact", "LF_FOOT:line"),
+            "--contact LF_FOOT:line: unknown kind 'line'; kinds: point, surface\n",
+        ),
         (("compute", QUADRUPED, *LEGS, *LEGS[:2]), "contact 'LF_FOOT' appears twice"),
         (("compute", QUADRUPED, *LEGS, "--q", "1,2"), "'q' has shape (2,), expected (12,)"),
         (("compute", QUADRUPED, *LEGS, "--q", "1,b"), "--q: '1,b' is not a list of numbers"),
@@ -233,11 +286,17 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
             "--q: '2' has no joint; write joint=",
         ),
         (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=nan"), "(joint 'LF_KFE') is nan"),
+        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1,LF_KFE=2"), "'LF_KFE' is given twice"),
+        *(
+            ((verb, QUADRUPED, *LEGS, "--reference", "LF_KFE=1"), "--reference is given, but "
+             "robot 'delassus_quadruped' has no loops or couplings; leave it out, or say with --l")
+            for verb in ("compute", "compare")
+        ),
         (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1"), "'base_orientation' is not"),
         (("compute", QUADRUPED, *LEGS, "--algorithm", "rnea"), "unknown algorithm 'rnea'"),
         (("compare", QUADRUPED, "--base", "fixed", "--contact", "base"), "is fixed to the world"),
     ],
-)
+)  # fmt: skip
 def test_errors_of_the_user(capsys, argv, words: str) -> None:
     assert words in refusal(capsys, *argv)
 

@@ -132,6 +132,8 @@ def test_what_does_not_close_is_refused_with_the_loop(capsys, four_bar, tmp_path
         capsys, *base, REFERENCE, "--q", "crnk=1"
     )
     assert "--reference: 'crank' has no joint" in refusal(capsys, *base, "--reference", "crank")
+    twice = refusal(capsys, *base, "--reference", "crank=1,crank=2")
+    assert "--reference: joint 'crank' is given twice" in twice
 
 
 def test_compute_refuses_an_algorithm_for_open_chains(capsys, four_bar):

@@ -199,6 +199,10 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
     ):
         assert words in refusal(capsys, *exported(tmp_path, *more))
     assert not (tmp_path / "quadruped.o").exists()
+    (tmp_path / "link.h").symlink_to(tmp_path / "quadruped.o")
+    for header in (f"{tmp_path}/./quadruped.o", str(tmp_path / "link.h")):
+        said = refusal(capsys, *exported(tmp_path, "--header", header))
+        assert said == f"-o and --header are one file, {header!r}; name two\n"
     missing = tmp_path / "missing.yaml"
     said = refusal(capsys, *exported(tmp_path, config=missing))
     assert f"parameter file '{missing}' cannot be read: No such file" in said

@@ -34,6 +34,21 @@ def closure_of(options: argparse.Namespace, robot: Robot) -> Closure:
         raise InputError(f"{error}; here: --reference joint=position,…") from error
 
 
+def refuse_reference(options: argparse.Namespace, robot: Robot) -> None:
+    """Refuse a reference for a robot without loops.
+
+    Raises
+    ------
+    InputError
+        If the options have one.
+    """
+    if options.reference is not None:
+        raise InputError(
+            f"--reference is given, but robot {robot.name!r} has no loops or couplings; leave it "
+            "out, or say with --loops what closes"
+        )
+
+
 def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Array, str]:
     """Return q (nq,) of what --q says with its loops closed, and what was done for that.
 

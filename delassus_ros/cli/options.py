@@ -13,6 +13,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 
 NEUTRAL = "neutral"
+_KINDS = ("point", "surface")
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
@@ -190,7 +191,7 @@ def given_joints(option: str, text: str) -> dict[str, float]:
     Raises
     ------
     InputError
-        If it is something else.
+        If it is something else, or a joint is given twice.
     """
     values = {}
     for part in text.split(","):
@@ -199,6 +200,8 @@ def given_joints(option: str, text: str) -> dict[str, float]:
             raise InputError(
                 f"{option}: {part!r} has no joint; write joint=value for every entry"
             )
+        if name in values:
+            raise InputError(f"{option}: joint {name!r} is given twice")
         values[name] = float(_numbers(f"{option}: joint {name!r}", value)[0])
     return values
 
@@ -208,6 +211,8 @@ def _contact(text: str, robot: Robot) -> Contact:
     if text in robot.frames or ":" not in text:
         return Contact(text, frame=text)
     frame, _, kind = text.rpartition(":")
+    if kind not in _KINDS:
+        raise InputError(f"--contact {text}: {unknown('kind', kind, _KINDS)}")
     return Contact(frame, frame=frame, kind=kind)
 
 
