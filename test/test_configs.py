@@ -10,8 +10,10 @@ import pytest
 import robots
 from rigid_body import frame_poses
 
+from delassus_ros import algorithms
 from delassus_ros.cli.parameter_file import settings_of
 from delassus_ros.problem import Problem
+from delassus_ros.settings import Settings
 from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
@@ -27,7 +29,7 @@ ROBOTS: dict[str, list[Callable[[], str | Path]]] = {
         lambda: robots.example("go1_description/urdf/go1.urdf"),
         lambda: robots.shared("go1_unitree"),
     ],
-    "panda": [robots.panda],
+    "panda": [lambda: robots.example("panda_description/urdf/panda.urdf")],
     "quadruped": [robots.quadruped],
     "solo12": [robots.solo12],
     "talos": [robots.talos],
@@ -44,10 +46,14 @@ CASES = [
 FEET = [case for case in CASES if case.values[0] not in ("panda", "ur5")]
 
 
+def settings(name: str) -> Settings:
+    return settings_of(str(CONFIG / f"{name}.yaml"))
+
+
 def problem_of(name: str, load: Callable[[], str | Path]) -> Problem:
     source = load()
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    return settings_of(str(CONFIG / f"{name}.yaml")).problem(text)
+    return settings(name).problem(text)
 
 
 def test_every_file_has_its_robot() -> None:
@@ -61,6 +67,12 @@ def test_the_contacts_are_on_the_robot(name: str, load: Callable[[], str | Path]
     assert problem.contacts.rows == {"atlas": 18, "g1": 18, "talos": 18, "panda": 6, "ur5": 6}.get(
         name, 12
     )
+
+
+@pytest.mark.parametrize(("name", "load"), CASES)
+def test_the_algorithm_takes_the_robot(name: str, load: Callable[[], str | Path]) -> None:
+    """The robot is that of the published file, as it is."""
+    assert algorithms.get(settings(name).algorithm).supports(problem_of(name, load)) is None
 
 
 @pytest.mark.parametrize(("name", "load"), FEET)
@@ -88,9 +100,9 @@ def test_the_feet_stand_level_and_are_mirror_images(
 @pytest.mark.parametrize("name", ROBOTS)
 def test_ros_reads_the_same_values(name: str) -> None:
     rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    file = str(CONFIG / f"{name}.yaml")
+    file = CONFIG / f"{name}.yaml"
     context = rclpy.Context()
-    rclpy.init(args=["--ros-args", "--params-file", file], context=context)
+    rclpy.init(args=["--ros-args", "--params-file", str(file)], context=context)
     try:
         node = rclpy.create_node(
             "reader",
@@ -102,13 +114,13 @@ def test_ros_reads_the_same_values(name: str) -> None:
         node.destroy_node()
     finally:
         rclpy.shutdown(context=context)
-    settings = settings_of(file)
+    read = settings(name)
     assert given["autostart"] is True
-    assert given["base"] == settings.base
-    assert given["axes"] == settings.axes
-    assert given.get("algorithm", settings.algorithm) == settings.algorithm
-    assert given["contacts.names"] == list(settings.contacts.names)
-    for contact in settings.contacts:
+    assert given["base"] == read.base
+    assert given["axes"] == read.axes
+    assert given.get("algorithm", read.algorithm) == read.algorithm
+    assert given["contacts.names"] == list(read.contacts.names)
+    for contact in read.contacts:
         prefix = f"contacts.{contact.name}"
         assert given[f"{prefix}.frame"] == contact.frame
         assert given[f"{prefix}.kind"] == contact.kind_name
