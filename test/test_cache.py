@@ -168,33 +168,11 @@ def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) 
         assert build._key(plain, Counting()) not in keys
 
 
-def algorithm_from(file: Path, source: str):
-    """Return an instance of the class Mine of a source file."""
-    import importlib.util
-
-    file.write_text(source)
-    spec = importlib.util.spec_from_file_location("mine", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mine"] = module
-    spec.loader.exec_module(module)
-    return module.Mine()
-
-
 SOURCE = """
 from delassus_ros.algorithms.dense import Dense
 class Mine(Dense):
     name = "mine"
 """
-
-
-def test_the_source_of_an_algorithm_is_in_its_key(tmp_path: Path, monkeypatch) -> None:
-    # Registered for the test only, and so that it is removed at its end.
-    monkeypatch.setitem(sys.modules, "mine", None)
-    one = build._key(problem(), algorithm_from(tmp_path / "one.py", SOURCE))
-    two = build._key(problem(), algorithm_from(tmp_path / "two.py", SOURCE + "# changed\n"))
-    assert one is not None and two is not None and one != two
-    assert build._key(problem(), algorithm_from(tmp_path / "three.py", SOURCE)) == one
 
 
 def test_an_algorithm_without_a_source_file_is_not_cached(home: Path, monkeypatch) -> None:

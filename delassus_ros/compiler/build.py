@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import inspect
 import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
-import delassus_ros
 from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, TracedAlgorithm
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.compiler import batch, cache, emit
@@ -23,6 +19,7 @@ from delassus_ros.compiler.jit import compile_ir, host_identity
 from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.samples import samples
 from delassus_ros.compiler.schedule import batch_program, program_of
+from delassus_ros.compiler.sources import algorithm_source, package_source
 from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
@@ -165,7 +162,7 @@ def _check_against_floats(
 def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
     """Return the cache key, or None for an algorithm whose source cannot be read."""
     try:
-        source = Path(inspect.getfile(type(algorithm))).read_bytes()
+        source = algorithm_source(algorithm)
     except (OSError, TypeError):
         _log.info("algorithm %r has no source file; its kernel is not cached", algorithm.name)
         return None
@@ -191,16 +188,3 @@ def _without_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@lru_cache(maxsize=1)
-def package_source() -> bytes:
-    """Return a hash of everything in this package that shapes a kernel."""
-    root = Path(delassus_ros.__file__).parent
-    files = [root / "contacts.py", root / "problem.py"]
-    for part in ("model", "algorithms", "compiler", "closure"):
-        files += sorted((root / part).glob("*.py"))
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.digest()

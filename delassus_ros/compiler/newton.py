@@ -21,13 +21,13 @@ import numpy as np
 from delassus_ros.algorithms.base import Status
 from delassus_ros.algorithms.scalars import Scalar, Vector
 from delassus_ros.compiler import cache
-from delassus_ros.compiler.build import package_source
 from delassus_ros.compiler.emit import KERNEL
 from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.schedule import scalar_program
+from delassus_ros.compiler.sources import package_source
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import KernelWriter, declarations
 from delassus_ros.errors import CompilerError, NumericalError
