@@ -13,13 +13,41 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
 
 
+def named_tests(text: str) -> list[tuple[str, str]]:
+    """Return file and name of each test that a text names."""
+    return re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
+
+
+def functions(file: str) -> dict[str, str]:
+    """Return the functions of a test file, each with its source."""
+    tree = ast.parse((ROOT / "test" / file).read_text(encoding="utf-8"))
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {function.name: ast.unparse(function) for function in found}
+
+
 def test_the_tests_exist() -> None:
-    named = set(re.findall(r"`(test_\w+\.py)::(test_\w+)`", TEXT))
+    named = set(named_tests(TEXT))
     assert len(named) > 20
     for file, test in sorted(named):
-        tree = ast.parse((ROOT / "test" / file).read_text(encoding="utf-8"))
-        functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        assert test in functions, f"{file} has no {test}"
+        assert test in functions(file), f"{file} has no {test}"
+
+
+def test_the_validity_is_that_of_the_tests() -> None:
+    """Where a test asserts a pair of validity and reason, the line of the page says the same."""
+    lines = 0
+    for line in TEXT.splitlines():
+        cells = line.split(" | ")
+        cell = cells[2] if len(cells) == 4 else ""
+        reasons = re.findall(r"[A-Z]+(?:_[A-Z]+)+", cell)
+        source = "\n".join(functions(file)[test] for file, test in named_tests(line))
+        asserted = {
+            validity
+            for reason in reasons
+            for validity in re.findall(rf"(OK|INVALID|DEGRADED), Reason\.{reason}\b", source)
+        }
+        assert asserted <= set(re.findall(r"OK|INVALID|DEGRADED", cell)), line
+        lines += bool(asserted)
+    assert lines > 8
 
 
 def test_the_reasons_exist() -> None:
