@@ -8,21 +8,28 @@
 
 __version__ = "0.1.0"
 
+from delassus_ros.algorithms import Status
+from delassus_ros.batch import BatchSolution
 from delassus_ros.bound_solver import BoundSolver, Solution
-from delassus_ros.closure import Closure
+from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.errors import DelassusError
 from delassus_ros.model import Robot, Transform
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
 __all__ = [
+    "BatchSolution",
     "BoundSolver",
     "Closure",
+    "ClosureStatus",
     "Contact",
     "ContactSet",
+    "DelassusError",
     "DelassusSolver",
     "Problem",
     "Robot",
     "Solution",
+    "Status",
     "Transform",
 ]

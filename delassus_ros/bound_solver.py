@@ -220,6 +220,10 @@ class _Computation:
         return solution
 
 
+# What help() says of a bound solver's built-in function.
+_Computation.solve.__doc__ = BoundSolver.solve.__doc__
+
+
 def _by_contact(names: Sequence[str], block: Array | None) -> Mapping[str, Array]:
     """Return each contact's row of an input."""
     return {} if block is None else dict(zip(names, block, strict=True))

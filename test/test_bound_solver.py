@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import gc
+import inspect
 import sys
 import time
 import tracemalloc
@@ -45,6 +46,13 @@ def test_a_bound_solver_reports_by_status_and_recovers(solver) -> None:
     singular.inputs["q"][:] = 0.3, 0.0
     assert singular.solve().status is Status.NOT_POSITIVE_DEFINITE
     assert np.isnan(singular.solve().matrix).all()
+
+
+def test_the_built_in_function_documents_itself(solver) -> None:
+    solve = solver.bind().solve
+    assert inspect.isbuiltin(solve)
+    assert inspect.getdoc(solve) == inspect.getdoc(BoundSolver.solve)
+    assert str(inspect.signature(solve)) == "(q=None, /)"
 
 
 def test_joint_positions_as_an_argument(solver) -> None:

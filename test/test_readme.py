@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 import robots
 
+import delassus_ros
 from delassus_ros.model.side_file import read_side_file
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +27,26 @@ def test_relative_links_exist(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_is_imported_exists(page):
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("delassus_ros"):
+                module = importlib.import_module(str(node.module))
+                assert [n.name for n in node.names if not hasattr(module, n.name)] == []
+
+
+def test_the_errors_are_those_that_the_readme_names():
+    text = (ROOT / "README.md").read_text()
+    for name in ("DelassusError", "Status", "Solution", "Closure"):
+        assert f"`{name}`" in text
+        assert hasattr(delassus_ros, name)
+    errors = vars(delassus_ros.errors).values()
+    raised = [each for each in errors if isinstance(each, type) and issubclass(each, Exception)]
+    assert len(raised) > 5
+    assert all(issubclass(each, delassus_ros.DelassusError) for each in raised)
 
 
 def blocks(language: str) -> list[str]:

@@ -76,8 +76,8 @@ def python_calls(
     """
     words = array("q", [argument, target, size * 8])
     state = (_capsule(words), words, code, owner)
-    run = _definition(b"run", code.address(RUN), _NOARGS)
-    run_at = _definition(b"run_at", code.address(RUN_AT), _O)
+    run = _definition(b"run", code.address(RUN), _NOARGS, None)
+    run_at = _definition(b"run_at", code.address(RUN_AT), _O, None)
     new = _new_function()
     return PythonCalls(new(ctypes.byref(run), state, None), new(ctypes.byref(run_at), state, None))
 
@@ -96,7 +96,7 @@ def python_solve(
 
     It computes and returns `solution`. Whenever anything is not as in most calls it returns what
     `otherwise` does with the same arguments: if q is not an array as it has to be, if a status is
-    not 0, or if the record says that the last one was not.
+    not 0, or if the record says that the last one was not. The docstring is that of `otherwise`.
 
     Parameters
     ----------
@@ -108,7 +108,9 @@ def python_solve(
         return None
     words = array("q", [argument, target, size * 8, record.buffer_info()[0]])
     state = (_capsule(words), solution, otherwise, words, code, owner, record)
-    solve = _definition(b"solve", code.address(SOLVE), _FASTCALL)
+    # Python takes the signature from the lines up to the dashes.
+    doc = f"solve(q=None, /)\n--\n\n{otherwise.__doc__}".encode()
+    solve = _definition(b"solve", code.address(SOLVE), _FASTCALL, doc)
     return _new_function()(ctypes.byref(solve), state, None)
 
 
@@ -117,9 +119,9 @@ def _capsule(words: array[int]) -> object:
 
 
 @cache
-def _definition(name: bytes, address: int, flags: int) -> _MethodDef:
+def _definition(name: bytes, address: int, flags: int, doc: bytes | None) -> _MethodDef:
     """Return a definition for good: Python 3.10 looks at it after it let go of the rest."""
-    return _MethodDef(name, address, flags, None)
+    return _MethodDef(name, address, flags, doc)
 
 
 @lru_cache(maxsize=1)
