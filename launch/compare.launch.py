@@ -36,8 +36,9 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument(
                 "second",
-                default_value="dense",
-                description="Algorithm of the second node; 'delassus list' shows the choices.",
+                default_value="projection",
+                description="Algorithm of the second node; 'delassus list' shows the choices. "
+                "The default takes every robot, with closed loops as well.",
             ),
             DeclareLaunchArgument(
                 "robot",
@@ -74,7 +75,7 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "tolerance",
                 default_value="1e-9",
-                description="Largest relative error that counts as agreement.",
+                description="Largest relative error that counts as agreement, from 0 to 1.",
             ),
             OpaqueFunction(function=_nodes),
         ]
@@ -87,6 +88,7 @@ def _nodes(context) -> list:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
+    tolerance = _tolerance(value("tolerance"))
     actions = []
     if value("robot"):
         actions.append(
@@ -123,10 +125,21 @@ def _nodes(context) -> list:
             executable="delassus_compare",
             name="delassus_compare",
             namespace=value("namespace"),
-            parameters=[{"tolerance": float(value("tolerance"))}],
+            parameters=[{"tolerance": tolerance}],
             remappings=[(side, f"delassus_{side}/delassus") for side in _SIDES],
             output="screen",
             on_exit=Shutdown(reason="the comparison has ended"),
         )
     )
     return actions
+
+
+def _tolerance(text: str) -> float:
+    """Return the number that the argument says."""
+    try:
+        tolerance = float(text)
+    except ValueError:
+        tolerance = -1.0
+    if not 0.0 <= tolerance <= 1.0:
+        raise RuntimeError(f"tolerance: {text!r} is no number from 0 to 1")
+    return tolerance

@@ -208,12 +208,22 @@ def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
     ],
 )
 def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], words: str) -> None:
+    refused("delassus.launch.py", arguments, words)
+
+
+@pytest.mark.parametrize("tolerance", ["small", "-1e-9", "2", "nan"])
+def test_compare_launch_refuses_a_tolerance_that_is_none(tolerance: str) -> None:
+    refused("compare.launch.py", {"tolerance": tolerance}, f"'{tolerance}' is no number")
+
+
+def refused(file: str, arguments: dict[str, str], words: str) -> None:
+    """Launch a file and expect it to end with an error, before a process is started."""
     code = (
         "import sys\n"
         "from launch import LaunchService\n"
         "from test_launch import included\n"
         "service = LaunchService()\n"
-        f"service.include_launch_description(included('delassus.launch.py', **{arguments!r}))\n"
+        f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
         "sys.exit(service.run())\n"
     )
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
@@ -244,9 +254,25 @@ def comparison(tmp_path: Path) -> LaunchDescription:
 
 @pytest.mark.launch(fixture=comparison)
 def test_compare_launch_publishes_agreement(capfd) -> None:
+    assert agreement(capfd, "both/delassus_compare") == ("pv_osimr", "efpa")
+
+
+@launch_pytest.fixture
+def comparison_with_loops() -> LaunchDescription:
+    """The algorithms that it takes by itself, on the robot with a four-bar."""
+    return included("compare.launch.py", robot="geared")
+
+
+@pytest.mark.launch(fixture=comparison_with_loops)
+def test_compare_launch_takes_a_robot_with_loops(capfd) -> None:
+    assert agreement(capfd, "delassus_compare") == ("c_pv_osimr", "projection")
+
+
+def agreement(capfd, node: str) -> tuple[str, str]:
+    """Wait until two nodes agree, and return their algorithms."""
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     reports: list[DiagnosticStatus] = []
-    name = "both/delassus_compare: agreement"
+    name = f"{node}: agreement"
     with Graph(capfd, DOMAIN) as graph:
         graph.peer.create_subscription(
             DiagnosticArray,
@@ -260,10 +286,10 @@ def test_compare_launch_publishes_agreement(capfd) -> None:
             limit=60.0,
         )
     values = {item.key: item.value for item in reports[-1].values}
-    assert (values["first algorithm"], values["second algorithm"]) == ("pv_osimr", "efpa")
     assert int(values["pairs compared"]) > 0
     assert values["pairs that disagree"] == "0"
     assert float(values["worst relative error"]) < 1e-12
+    return values["first algorithm"], values["second algorithm"]
 
 
 @launch_pytest.fixture
