@@ -72,7 +72,7 @@ class ClusterCase:
     best : how many times faster the best of ours shall be than its C-EFPA.
     beats_projection : whether c_pv_osimr shall need fewer operations than projection: humanoids,
         and geared chains from 15 links on.
-    sketch : operations of the first sketch of c_pv_osimr, which it shall not exceed.
+    prototype : operations of the first, untuned c_pv_osimr, which it shall not exceed.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ClusterCase:
     published: Published | None = None
     best: float = 40.0
     beats_projection: bool = False
-    sketch: int | None = None
+    prototype: int | None = None
 
 
 def _from_oracle(name: str, *more: str) -> Callable[[], Closed]:
@@ -131,7 +131,7 @@ CLUSTER_CASES = (
     ClusterCase("chain2", "geared chain 2, m=6", _from_oracle("chain_GT_2")),
     ClusterCase(
         "chain12", "geared chain 12, m=6", _from_oracle("chain_GT_12"), _us(41.0, 29.0),
-        sketch=7510,
+        prototype=7510,
     ),
     ClusterCase(
         "chain15", "geared chain 15, m=6", lambda: Closed(mechanisms.geared_chain(15)),
@@ -144,26 +144,26 @@ CLUSTER_CASES = (
     ClusterCase("belts4", "belt chain 4, m=6", _from_oracle("chain_PBT_4")),
     ClusterCase(
         "belts12", "belt chain 12, m=6", lambda: Closed(mechanisms.belt_chain(12)),
-        _us(59.0, 28.0), sketch=7767,
+        _us(59.0, 28.0), prototype=7767,
     ),
     ClusterCase(
         "cheetah6", "Mini Cheetah, 1 foot 6D, m=6", _from_oracle("mini_cheetah_1ee"),
-        _us(40.0, 26.0), sketch=2085,
+        _us(40.0, 26.0), prototype=2085,
     ),
     ClusterCase(
         "cheetah24", "Mini Cheetah, 4 feet 6D, m=24", _from_oracle("mini_cheetah_4ee"),
-        _us(45.5, 28.8), best=120.0, sketch=6624,
+        _us(45.5, 28.8), best=120.0, prototype=6624,
     ),
     ClusterCase(
         "mit6", "MIT Humanoid, toe 6D, m=6", _from_oracle("mit_humanoid_1ee"), _us(65.6, 41.0),
-        beats_projection=True, sketch=4008,
+        beats_projection=True, prototype=4008,
     ),
     ClusterCase(
         "mit24", "MIT Humanoid, toes and heels 6D, m=24",
         _from_oracle(
             "mit_humanoid_1ee", "right_heel_contact", "left_toe_contact", "left_heel_contact"
         ),
-        _us(72.5, 45.0), beats_projection=True, sketch=6220,
+        _us(72.5, 45.0), beats_projection=True, prototype=6220,
     ),
     ClusterCase(
         "mitleg", "MIT Humanoid's leg, URDF+, m=6",
@@ -171,11 +171,11 @@ CLUSTER_CASES = (
     ),
     ClusterCase(
         "jvrc6", "JVRC-1, URDF+, toe 6D, m=6", _jvrc(1), _us(105.0, 97.0), beats_projection=True,
-        sketch=5498,
+        prototype=5498,
     ),
     ClusterCase(
         "jvrc24", "JVRC-1, URDF+, toes and heels 6D, m=24", _jvrc(4),
-        _us(115.0, 104.0), beats_projection=True, sketch=7581,
+        _us(115.0, 104.0), beats_projection=True, prototype=7581,
     ),
     ClusterCase(
         "tello6", "Tello, toe 6D, m=6", _from_oracle("tello_with_arms_1ee"), _us(76.0, 44.0),

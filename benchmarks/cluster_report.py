@@ -49,10 +49,10 @@ def _case_claims(result: ClusterResult, factor: float | None) -> list[Claim]:
             _count_claim("c_pv_osimr / projection", where, count["c_pv_osimr"],
                          count["projection"], 1.0, strictly=True)
         )  # fmt: skip
-    if case.sketch is not None:
+    if case.prototype is not None:
         made.append(
-            _count_claim("c_pv_osimr / the first sketch of it", where, count["c_pv_osimr"],
-                         case.sketch, 1.0)
+            _count_claim("c_pv_osimr / its prototype", where, count["c_pv_osimr"],
+                         case.prototype, 1.0)
         )  # fmt: skip
     if case.published is not None:
         peer = case.published.timing("c_efpa")
@@ -217,7 +217,9 @@ was timed on that class of machine, too (clang, `-march=native`, the same robots
 and is timed here in the same run as our kernels, before and after them. The paper's times are
 multiplied by how many times longer Pinocchio takes here, by the robot where that is least. What
 else the machine does slows both; so look at ratios, and at times only if the machine was quiet."""
-_BOTH = "Speed counts by the median, the paper's times taken to this machine."
+_BOTH = """\
+Speed counts by the median, the paper's times taken to this machine. *Its prototype* is the first,
+untuned implementation of c_pv_osimr: the one here may not need more operations."""
 _OPERATIONS = """\
 *generic / specialised*: with the robot's constants unknown, and folded as in the kernel. Where
 loops depend on the configuration, the elimination that gives their Jacobian is included. Joints
@@ -227,5 +229,6 @@ _WARM = """\
 this machine as above."""
 _GROWTH = """\
 The exponent is the slope on log axes over the larger half of the sizes. Times are minima. With
-fixed contacts the cost of all but `projection` grows linearly with the clusters, on a fixed
-robot at most with the square of the rows."""
+fixed contacts the number of operations of all but `projection` grows linearly with the
+clusters, on a fixed robot at most with the square of the rows. Times grow faster where the
+straight-line code outgrows the caches."""

@@ -156,7 +156,7 @@ def markdown(report: Report) -> str:
             ["processor", machine.processor()], ["caches", machine.caches()],
             ["C and C++ compiler", machine.compiler()], ["versions", machine.versions()],
         ], words=2) + "".join(f"\n\n{remark}" for remark in report.remarks)),
-        ("Claims", claims_table(report.claims(), _BOTH)),
+        ("Claims", claims_table(report.claims(), _BOTH) + _MISSED),
         ("One configuration, warm", "µs.\n\n" + times_table(of("warm"), 1e-6, ours.CHOSEN)
          + "\n\n![time per robot](robots.png)\n\n![time against m](rows.png)"),
         ("Operations", "Of the kernels, robot constants folded.\n\n" + _operations(done)),
@@ -181,6 +181,19 @@ def markdown(report: Report) -> str:
 
 
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."
+_MISSED = """
+
+Claims that are not met are mostly of four kinds.
+
+- *Two threads*: the second one has to be woken and waited for, which costs as much as a good \
+part of a batch, and more where other programs want its processor.
+- *Cold*: a kernel is straight-line code, some 10 KB for a quadruped, 30 to 60 KB for a humanoid \
+and 200 KB for one with hands. When it is no longer in the caches it comes from memory; \
+Pinocchio's loops are short.
+- *A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and writing them takes \
+about a third of the time, which no algorithm can save.
+- *Start-up*: the limits are in seconds, for a machine on which Pinocchio takes the times that \
+[clusters.md](clusters.md) has from there; it says how many times longer it takes here."""
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
 _INTRODUCTION = (
     "Written by `make bench`. Every table is from one run, with contenders timed in turns and a "

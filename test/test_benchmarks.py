@@ -18,6 +18,7 @@ sys.path.append(str(ROOT))
 from benchmarks import (  # noqa: E402
     casadi_peer,
     cases,
+    cluster_report,
     compilers,
     contenders,
     machine,
@@ -350,6 +351,17 @@ def test_report_names_what_is_absent_and_who_is_fastest():
     for line in text.splitlines():
         if line.startswith("|") and "–" not in line:
             assert not re.search(r"nan|inf\b", line), line
+
+
+def test_the_pages_say_what_the_generators_say():
+    """Words that a page got by hand would be lost in the next run."""
+    folder = ROOT / "docs" / "benchmarks"
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    for words in (report._MISSED, report._BOTH, report._GROWTH, report._COLD, report._PYTHON):
+        assert words in page
+    page = (folder / "clusters.md").read_text(encoding="utf-8")
+    for name in ("_INTRODUCTION", "_PAPER", "_BOTH", "_OPERATIONS", "_WARM", "_GROWTH"):
+        assert getattr(cluster_report, name) in page
 
 
 def test_plots_are_written(tmp_path):

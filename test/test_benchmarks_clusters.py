@@ -147,7 +147,7 @@ def test_absent_robots_are_named(monkeypatch, tmp_path):
 
 def result_of(**changes) -> clusters.ClusterResult:
     case = replace(
-        BY_NAME["chain12"], published=Published(40e-6, 20e-6), sketch=100, beats_projection=True
+        BY_NAME["chain12"], published=Published(40e-6, 20e-6), prototype=100, beats_projection=True
     )
     result = clusters.ClusterResult(case, joints=24, freedoms=12)
     result.counts = {"c_efpa": 100, "c_pv_osimr": 90, "projection": 92, "auto": 90}
@@ -176,8 +176,8 @@ def test_claims_hold_at_their_limits_and_not_beyond():
     assert not outcome(result_of(counts={"auto": 91}))["operations, auto / best other"]
     equal = outcome(result_of(counts={"projection": 90}))
     assert not equal["operations, c_pv_osimr / projection"]
-    sketch = result_of(counts={"c_efpa": 200, "c_pv_osimr": 101})
-    assert not outcome(sketch)["operations, c_pv_osimr / the first sketch of it"]
+    prototype = result_of(counts={"c_efpa": 200, "c_pv_osimr": 101})
+    assert not outcome(prototype)["operations, c_pv_osimr / its prototype"]
     slow = outcome(result_of(warm={"c_efpa": Timing(1e-6, 1.4e-6)}))
     assert not slow["the paper's C-EFPA / c_efpa"]
     late = outcome(result_of(warm={"projection": Timing(1e-6, 1.06e-6)}))

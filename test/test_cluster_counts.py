@@ -36,7 +36,7 @@ FLOORS = {
     "jvrc1_1ee": 5498,
     "jvrc1_feet": 7581,
 }
-"""What a first sketch of c_pv_osimr needed."""
+"""What the prototype, the first, untuned c_pv_osimr, needed."""
 
 
 WHERE = {"feet": ("toe", "heel"), "limbs": ("toe", "hand"), "links": ("toe", "hand")}
@@ -48,7 +48,7 @@ def problem_of(name: str) -> Problem:
     """Return a robot of the oracle; with a suffix of WHERE, more of it touches.
 
     The differentials of Tello are couplings with their ratios at one state, so that counts are
-    without those of the loop Jacobian, as the sketch's are; of ``tello_limbs`` they are whole.
+    without those of the loop Jacobian, as the prototype's are; of ``tello_limbs`` they are whole.
     """
     if name.startswith("jvrc1"):
         return jvrc1(name)
@@ -104,11 +104,11 @@ def test_pv_osimr_needs_less_than_projection_on_legged_robots(robot: str) -> Non
 
 
 @pytest.mark.parametrize("robot", FLOORS)
-def test_not_more_than_the_sketch(robot: str) -> None:
+def test_not_more_than_the_prototype(robot: str) -> None:
     assert count(problem_of(robot), "c_pv_osimr") <= FLOORS[robot]
 
 
-def test_projection_needs_not_more_than_the_sketch() -> None:
+def test_projection_needs_not_more_than_the_prototype() -> None:
     assert count(problem_of("mini_cheetah_4ee"), "projection") <= 6610
 
 
