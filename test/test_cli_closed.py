@@ -12,6 +12,7 @@ from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.rotor_report import rotor_report
+from delassus_ros.cli.main import main
 from delassus_ros.testing.closed import definition
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -174,6 +175,14 @@ def test_rotors_prints_what_the_report_holds(capsys):
         np.testing.assert_allclose(rows[joint.name], expected, rtol=1e-8, atol=1e-12)
     error = report.usual_error([Contact("sole", "sole")])
     assert f"off by {error:.2%}" in out
+
+
+def test_the_example_of_rotors_runs(capsys, monkeypatch):
+    with pytest.raises(SystemExit):
+        main(["rotors", "--help"])
+    _, example = capsys.readouterr().out.split("example:\n  delassus ")
+    monkeypatch.chdir(ROOT)
+    assert "G of sole is off by" in output(capsys, *example.split())
 
 
 def test_rotors_of_a_side_file(capsys, tmp_path):

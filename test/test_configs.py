@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +62,17 @@ def problem_of(name: str, load: Callable[[], str | Path]) -> Problem:
 
 def test_every_file_has_its_robot() -> None:
     assert sorted(ROBOTS) == sorted(file.stem for file in CONFIG.glob("*.yaml"))
+
+
+def test_the_geared_robot_is_made_as_its_file_says(tmp_path: Path) -> None:
+    (command,) = re.findall(r"^#   python3 (.*)$", (CONFIG / "geared.yaml").read_text(), re.M)
+    # The package's own folder in front, as the shell's is the one of the test.
+    subprocess.run(
+        f"{sys.executable} {command}",
+        shell=True, cwd=tmp_path, check=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(CONFIG.parent)},
+    )  # fmt: skip
+    assert (tmp_path / "geared.urdf").read_text().rstrip() == demo_urdf("geared")
 
 
 @pytest.mark.parametrize(("name", "load"), CASES)

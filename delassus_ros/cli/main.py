@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         "rotors",
         rotors.report,
         "show how the rotors of a geared robot become inertias and armatures of its links",
-        "geared.urdf --contact LF_FOOT --contact RH_FOOT",
+        "docs/geared_leg.urdf --base fixed --contact sole",
     )
     add_robot(rotors_of)
     add_contacts(rotors_of, required=False)

@@ -27,7 +27,8 @@ def demo_urdf(robot: str = "quadruped") -> str:
     if robot == "quadruped":
         return text
     # The repository's own files, so the plain parser will do.
-    tree, added = ElementTree.fromstring(text), ElementTree.fromstring(_read("geared.urdf"))
+    added = ElementTree.fromstring(_read("geared_additions.xml"))
+    tree = ElementTree.fromstring(text)
     tree.set("name", added.get("name", ""))
     tree.extend(added)
     return ElementTree.tostring(tree, encoding="unicode")
