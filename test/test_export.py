@@ -42,9 +42,13 @@ def build(problem, folder: Path, algorithm: str = "pv_osimr") -> Path:
     return program
 
 
+@pytest.fixture(name="program", scope="module")
+def make_program(problem, tmp_path_factory) -> Path:
+    return build(problem, tmp_path_factory.mktemp("controller"))
+
+
 @pytest.mark.parametrize("active", [(), ("LF", "RH")])
-def test_cpp_consumer_prints_the_solver_s_matrix(problem, tmp_path, active):
-    program = build(problem, tmp_path)
+def test_cpp_consumer_prints_the_solver_s_matrix(problem, program, active):
     Q = np.random.default_rng(0).uniform(-2, 2, (3, 12))
     Q[1] += 3e7  # beyond the fast sines and cosines
     lines = "\n".join(" ".join(repr(float(value)) for value in q) for q in Q)
@@ -58,13 +62,28 @@ def test_cpp_consumer_prints_the_solver_s_matrix(problem, tmp_path, active):
     assert np.array_equal(printed, expected)
 
 
-def test_cpp_consumer_sees_a_failed_computation(problem, tmp_path):
-    program = build(problem, tmp_path)
+def test_cpp_consumer_sees_a_failed_computation(program):
     done = subprocess.run(
         [str(program)], input=" ".join(["inf"] * 12), capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert "status 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "said"),
+    [
+        (("LF", "LX"), "0 " * 12, "unknown contact 'LX'; contacts: LF RF LH RH\n"),
+        ((), "0 0 a" + " 0" * 9, "joint position 3: 'a' is no number\n"),
+        ((), "0 1.5e" + " 0" * 10, "joint position 2: '1.5e' is no number\n"),
+        ((), "0 0 0", "expected 12 joint positions, got 3\n"),
+    ],
+)
+def test_cpp_consumer_refuses_what_it_does_not_know(program, arguments, given, said):
+    done = subprocess.run(
+        [str(program), *arguments], input=given, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@
 // It reads joint positions, one configuration per line, and prints the matrix of the contacts
 // named on the command line (all of them if none is).
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,21 @@
 
 #include "quadruped.h"
 
+constexpr int USER_ERROR = 2;
+
+// Whether the robot has a contact of this name; if not, says which it has.
+bool is_contact(const char *name) {
+  for (const char *contact : quadruped_contacts)
+    if (!std::strcmp(name, contact)) return true;
+  std::fprintf(stderr, "unknown contact '%s'; contacts:", name);
+  for (const char *contact : quadruped_contacts) std::fprintf(stderr, " %s", contact);
+  std::fprintf(stderr, "\n");
+  return false;
+}
+
 int main(int argc, char **argv) {
+  for (int k = 1; k < argc; ++k)
+    if (!is_contact(argv[k])) return USER_ERROR;
   std::vector<std::int64_t> rows;  // of the active contacts, in the order of the layout
   for (int contact = 0; contact < QUADRUPED_CONTACTS; ++contact) {
     bool active = argc == 1;
@@ -31,10 +46,19 @@ int main(int argc, char **argv) {
   std::vector<double> in(QUADRUPED_IN_SIZE), out(QUADRUPED_OUT_SIZE), G(size * size);
   std::vector<double> work(QUADRUPED_WORK_SIZE);  // none is needed for a robot of this size
   while (true) {
-    for (auto &value : in) {
+    for (std::size_t k = 0; k < in.size(); ++k) {
       std::string word;
-      if (!(std::cin >> word)) return 0;
-      value = std::strtod(word.c_str(), nullptr);
+      if (!(std::cin >> word)) {
+        if (k == 0) return 0;
+        std::fprintf(stderr, "expected %zu joint positions, got %zu\n", in.size(), k);
+        return USER_ERROR;
+      }
+      char *end;
+      in[k] = std::strtod(word.c_str(), &end);
+      if (*end) {
+        std::fprintf(stderr, "joint position %zu: '%s' is no number\n", k + 1, word.c_str());
+        return USER_ERROR;
+      }
     }
     const std::int32_t status = quadruped_kernel(in.data(), out.data(), work.data());
     if (status != QUADRUPED_OK) {
