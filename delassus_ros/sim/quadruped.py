@@ -171,17 +171,6 @@ class QuadrupedSimulation:
         return np.array(self._data.qfrc_actuator[self._v])
 
     @property
-    def base_height(self) -> float:
-        """Height of the trunk's origin above the floor, m."""
-        return float(self._data.qpos[2])
-
-    @property
-    def base_tilt(self) -> float:
-        """Angle between the trunk's z axis and the vertical, rad."""
-        _, x, y, _ = self._data.qpos[3:7]
-        return math.acos(max(-1.0, 1.0 - 2.0 * float(x * x + y * y)))
-
-    @property
     def contact_states(self) -> tuple[TouchState, ...]:
         """State of each contact, in the order of `contact_names`."""
         return tuple(touch.state for touch in self._filters)
