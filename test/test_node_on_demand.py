@@ -143,7 +143,7 @@ def test_positions_that_do_not_close_are_no_answer() -> None:
     mirrored = assembled(crank, -1.0)
     for names, positions, words in (
         (["crank", "coupler", "rocker"], [crank, *mirrored], "another branch than the reference"),
-        (["other"], [1.0], "loop 'knee': the measured joints"),
+        (["other"], [1.0], "loop 'knee': none of its joints is measured"),
         (["crank"], [np.nan], "joint 'crank' is nan"),
         (["crank", "rocker"], [crank], "2 names but 1 positions"),
     ):
