@@ -96,6 +96,17 @@ class DelassusSolver:
         """Return a solver with buffers of its own, all contacts active."""
         return BoundSolver(self._problem, self._kernel, self._algorithm.name)
 
+    def use(self, bound: BoundSolver) -> None:
+        """Have :meth:`solve` of this thread compute with a binding that another thread made.
+
+        A back end may take long to make one, as the first :meth:`solve` of a thread does.
+
+        Parameters
+        ----------
+        bound : of this solver, and used by nobody else.
+        """
+        self._local.bound = bound
+
     def solve(
         self,
         q: ArrayLike,

@@ -254,11 +254,11 @@ def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch) -> Non
     change = node._configuration.description
     with monkeypatch.context() as patch:
         # Not to fail before the other description has come.
-        patch.setattr(change, "_poll", lambda: None)
+        patch.setattr(change._maker, "poll", lambda: None)
         node.set_parameters([Parameter("robot_description", value=heavier(urdf, 8.5))])
         graph.describe("<robot")
         graph.until(lambda: node._description.text == "<robot", "description")
-    graph.until(lambda: change._poll() or not change.building, "end of the change")
+    graph.until(lambda: change._maker.poll() or not change.building, "end of the change")
     line = graph.wait_for_log("'robot_description' cannot be set back to what is in use: ")
     assert "'robot_description' cannot be used: " in line
     assert change.failure
@@ -296,7 +296,7 @@ def test_a_change_that_is_taken_back_leaves_nothing(
     node.set_parameters([Parameter("robot_description", value=heavier(urdf, 5.0))])
     graph.until(lambda: len(children()) == 1, "process that builds")
     node.set_parameters([Parameter("robot_description", value=urdf)])
-    assert children() == set()
+    graph.until(lambda: not children(), "end of the process")
     assert len(list(node.timers)) == timers
     assert graph.ask(robot.joint_names, q).layout_id == first.layout_id
     # Cleaned up while it is built.

@@ -160,7 +160,7 @@ def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None
     answer = graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
     assert (answer.algorithm, answer.reasons) == ("moody", 0)
     # Made anew each time, as a back end may have been left in any state.
-    assert moody.prepared == prepared + 2
+    assert moody.prepared == prepared + 4
     check(graph.matrices, solve(urdf, q))
 
 
@@ -197,8 +197,91 @@ def test_plug_ins_are_prepared_beside_the_stream(
     node = start(algorithm="pv_osimr", rows="all")
     node.set_parameters([Parameter("algorithm", value="moody")])
     graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
-    assert len(threads) == 1
-    assert threads[0] is not threading.current_thread()
+    # Once for the stream, and once for questions beside it.
+    assert len(threads) == 2
+    questions = node._configuration._compute
+    assert questions._answering().compute(robot.joint_names, q, FEET).solution.algorithm == "moody"
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads
+
+
+def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    """One attempt each time, and the parameter stays with what is configured."""
+    node = start(algorithm="moody", fallback="dense", rows="all")
+    moody.mood = raising
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    change = node._configuration.algorithm
+    attempts = []
+
+    def prepare(problem):
+        attempts.append(problem)
+        raise ZeroDivisionError("no licence")
+
+    monkeypatch.setattr(moody, "prepare", prepare)
+    for wanted in ("moody", "efpa", "moody"):
+        moody.mood = raising
+        node.set_parameters([Parameter("algorithm", value=wanted)])
+        graph.until(lambda: not change.building, "end of the change")
+        if wanted == "efpa":
+            # It is the configured one now, and nothing stands in for it.
+            assert graph.ask(robot.joint_names, q).algorithm == "efpa"
+            continue
+        line = graph.wait_for_log("cannot change the algorithm to 'moody'")
+        assert ("'dense' goes on" if not attempts[1:] else "'efpa' goes on") in line
+        graph.log.clear()
+    assert len(attempts) == 2
+    assert node.get_parameter("algorithm").value == "efpa"
+
+
+def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moody) -> None:
+    """What a plug-in does there may take long, and the loop has no time for it."""
+    node = start(rows="all")
+    going, on = threading.Event(), threading.Event()
+    prepare = moody.prepare
+
+    def slow(problem):
+        going.set()
+        on.wait(20)
+        return prepare(problem)
+
+    moody.prepare = slow
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.until(going.is_set, "preparation")
+    node.set_parameters([Parameter("algorithm", value="dense")])
+    assert not on.is_set()
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    before = threading.active_count()
+    on.set()
+    # Its end is waited for where nothing is to be left behind.
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    assert threading.active_count() < before
+    assert node.get_parameter("algorithm").value == "dense"
+
+
+def test_a_plug_in_that_ends_the_process_ends_its_change(graph, start, robot, q, moody) -> None:
+    def prepare(problem):
+        raise SystemExit("no licence")
+
+    moody.prepare = prepare
+    node = start(rows="all")
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
+    assert "SystemExit: no licence" in line
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+
+
+def test_a_fault_in_a_summary_ends_nothing(graph, start, robot, q, monkeypatch) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    outputs = node._configuration._outputs
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "summarize", lambda *_: 1 / 0)
+        graph.move(robot.joint_names, q)
+        graph.wait_for_log("ZeroDivisionError")
+    assert graph.ask(robot.joint_names, q).validity == DEGRADED
 
 
 def test_a_fallback_is_prepared_before_it_is_needed(graph, start, robot, q, moody) -> None:

@@ -55,7 +55,7 @@ def test_algorithm_changes_while_running(graph, start, urdf, robot, q) -> None:
         answer = graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
         expected = solve(urdf, q, algorithm=name)
         np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0, atol=1e-14)
-        graph.until(lambda: node._configuration.algorithm._timer is None, "end of the change")
+        graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
     # No joint state was left without a matrix meanwhile.
     assert {m.validity for m in graph.matrices[already:]} == {OK}
     assert children() == set()

@@ -461,17 +461,24 @@ def test_a_thread_that_is_waited_for_follows_just_below() -> None:
         seen = []
         def run():
             seen.append(realtime.thread_priority())
-            realtime.follow(present)
-            seen.append(realtime.thread_priority())
-            code = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
-            seen.append(subprocess.run([sys.executable, "-c", code], stdout=-1).stdout.strip())
+            with realtime.following(present):
+                seen.append(realtime.thread_priority())
+                code = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
+                seen.append(subprocess.run([sys.executable, "-c", code], stdout=-1).stdout.strip())
+                ready.set()
+                raised.wait(20)
+                seen.append(realtime.thread_priority())
         thread = threading.Thread(target=run)
+        ready, raised = threading.Event(), threading.Event()
         thread.start()
+        ready.wait(20)
+        realtime.set_priority(9)
+        raised.set()
         thread.join()
-        print(present, seen)
+        print(present, seen, realtime._followers)
         """
     )
-    assert output == "7 [0, 6, b'True']"
+    assert output == "7 [0, 6, b'True', 8] set()"
     before = realtime.thread_priority()
-    realtime.follow(0)
-    assert realtime.thread_priority() == before
+    with realtime.following(0):
+        assert realtime.thread_priority() == before

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.node.clocks import STEADY
-from delassus_ros.node.exchange import Making, make_solver, yielding
-from delassus_ros.node.pipeline import Pipeline
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.exchange import make_solver, yielding
+from delassus_ros.node.making import Maker
 from delassus_ros.node.reasons import Reason
-from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
-
-_POLL = 0.02  # s between looks at a solver in the making
 
 
 class AlgorithmChange:
@@ -28,12 +24,10 @@ class AlgorithmChange:
     Parameters
     ----------
     node : its parameter ``algorithm`` is followed.
-    problem : what to compute.
-    pipeline : gets the solvers.
+    computation : what is computed; its fallback stands in where the algorithm fails.
     between : calls a function after the next matrix is published, if one is.
+    prepare : makes ready whatever else is to use a new solver; called by another thread.
     changed : called with each new solver.
-    solver : the one in use at first.
-    fallback : stands in where the algorithm fails; None for nothing.
 
     Attributes
     ----------
@@ -43,30 +37,30 @@ class AlgorithmChange:
     def __init__(
         self,
         node: Node,
-        problem: Problem,
-        pipeline: Pipeline,
+        computation: Computation,
         between: Callable[[Callable[[], None]], None],
+        prepare: Callable[[DelassusSolver], object],
         changed: Callable[[DelassusSolver], object],
-        solver: DelassusSolver,
-        fallback: DelassusSolver | None = None,
     ) -> None:
-        self.failure = ""
         self._node = node
-        self._problem = problem
-        self._pipeline = pipeline
-        self._between = between
+        self._prepare = prepare
         self._changed = changed
-        self._solver = solver
-        self._fallback = fallback
-        self._making: Making[DelassusSolver] | None = None
-        self._made_for = ""
-        self._timer: Any = None
-        self._offered = False
+        self._maker = Maker(node, between, self._done, self._failed)
+        self.set_computation(computation)
+
+    def set_computation(self, computation: Computation) -> None:
+        """Follow for another robot; a change that has begun is given up."""
+        self.failure = ""
+        self._maker.give_up()
+        self._computation = computation
+        self._pipeline = computation.pipeline
+        self._solver, self._fallback = computation.solver, computation.fallback
+        self._wanted = self._solver.algorithm
 
     @property
     def building(self) -> bool:
         """Whether a change has begun and not ended."""
-        return self._making is not None
+        return self._maker.busy
 
     @property
     def configured(self) -> str:
@@ -76,18 +70,16 @@ class AlgorithmChange:
     def follow(self) -> None:
         """Look at the parameter and begin what it takes to follow it."""
         wanted = self._node.get_parameter("algorithm").value
-        if self.building and self._made_for == wanted:
+        if self.building and self._wanted == wanted:
             return
-        self.close()
+        self._maker.give_up()
         self.failure = ""
         # Where something stands in for it, it is to be tried again: made anew, as a back end may
         # have been left in any state.
         if wanted == self._solver.algorithm == self._pipeline.algorithm:
             return
-        self._offered = False
-        self._made_for = wanted
-        self._making = Making(f"making {wanted}", lambda closed: self._made(wanted, closed))
-        self._timer = self._node.create_timer(_POLL, self._poll, clock=STEADY)
+        self._wanted = wanted
+        self._maker.begin(f"making {wanted}", lambda unwanted: self._made(wanted, unwanted))
 
     def stand_in(self) -> None:
         """Have the fallback compute from the next joint state on, unless it does."""
@@ -99,58 +91,39 @@ class AlgorithmChange:
                 "parameter 'algorithm' is set again or the node is activated"
             )
 
-    def close(self) -> None:
-        """Give up an exchange that has begun, and end its process."""
-        if self._making is not None:
-            self._making.close()
-        self._making = None
-        if self._timer is not None:
-            self._node.destroy_timer(self._timer)
-            self._timer = None
+    def give_up(self) -> None:
+        """Give up a change that has begun; nobody waits for its thread."""
+        self._maker.give_up()
 
-    def _made(self, wanted: str, closed: threading.Event) -> DelassusSolver:
+    def close(self) -> None:
+        """Give up a change that has begun, and end its thread and process."""
+        self._maker.close()
+
+    def _made(self, wanted: str, unwanted: threading.Event) -> DelassusSolver:
         """Return a solver that is ready to be used; called by another thread."""
-        solver = make_solver(self._problem, wanted, closed)
+        computation = self._computation
+        solver = make_solver(computation.problem, wanted, unwanted)
         with yielding():
-            self._pipeline.bindings.of(solver)
+            computation.pipeline.bindings.of(solver)
+            self._prepare(solver)
         return solver
 
-    def _poll(self) -> None:
-        making = self._making
-        if making is None or not making.ready():
-            return
-        if self._offered:
-            # No matrix has come since the last look.
-            self._finish(making)
-        else:
-            self._offered = True
-            self._between(lambda: self._finish(making))
-
-    def _finish(self, making: Making[DelassusSolver]) -> None:
-        """Make the exchange, unless it was given up meanwhile."""
-        if making is not self._making:
-            return
+    def _done(self, solver: DelassusSolver) -> None:
         before = self._pipeline.algorithm
-        try:
-            solver = making.result()
-            self._pipeline.set_solver(solver)
-        except Exception as error:
-            # A plug-in is somebody else's code: whatever it raises, the old one goes on.
-            wanted = self._made_for
-            self.close()
-            self._revert(wanted, error)
-            return
+        self._pipeline.set_solver(solver)
         self._solver = solver
-        self.close()
         self._changed(solver)
         self._node.get_logger().info(f"algorithm changed from {before!r} to {solver.algorithm!r}")
 
-    def _revert(self, wanted: str, error: Exception) -> None:
-        """Say what went wrong, and set the parameter to the algorithm in use."""
-        before = self._solver.algorithm
+    def _failed(self, error: Exception) -> None:
+        """Say what went wrong, and set the parameter to the algorithm that is configured."""
+        wanted, configured = self._wanted, self._solver.algorithm
         self._node.get_logger().error(
-            f"cannot change the algorithm to {wanted!r}, {before!r} goes on: {error}"
+            f"cannot change the algorithm to {wanted!r}, {self._pipeline.algorithm!r} goes on: "
+            f"{error}"
         )
-        self._node.set_parameters([Parameter("algorithm", value=before)])
+        # It may have been set to another one meanwhile, which comes with another robot.
+        if self._node.get_parameter("algorithm").value == wanted != configured:
+            self._node.set_parameters([Parameter("algorithm", value=configured)])
         # Last, as setting the parameter is followed, too.
         self.failure = f"cannot change to {wanted!r}: {error}"

@@ -73,14 +73,21 @@ class Configuration:
                 computation.orientation,
             )
             undo.callback(self.stream.stop)
-            self.algorithm = self._change_of(computation)
-            undo.callback(lambda: self.algorithm.close())
+            self._compute = ComputeService(node, computation, operation.limits.condition)
+            undo.callback(self._compute.close)
+            self.algorithm = AlgorithmChange(
+                node,
+                computation,
+                self.stream.between,
+                self._compute.prepare,
+                self._compute.set_solver,
+            )
+            undo.callback(self.algorithm.close)
+            self._set_stand_in(computation)
             self.description = DescriptionChange(
                 node, self.stream.between, self._make, self._adopt, give_up
             )
             undo.callback(self.description.close)
-            self._compute = ComputeService(node, computation, operation.limits.condition)
-            undo.callback(self._compute.close)
             self._account = Account(node, topics, self.stream, self._outputs, self.description)
             self._report = Report(node, operation.diagnostics_period, self._entries)
             undo.callback(self._report.close)
@@ -123,16 +130,17 @@ class Configuration:
         fallback: DelassusSolver | None,
     ) -> Computation:
         limits, clock = self.operation.limits, self._node.get_clock()
+        self._compute.prepare(solver)
         return Computation.make(settings, description, solver, fallback, limits, clock, self._warn)
 
     def _adopt(self, computation: Computation) -> None:
         """Go on with another robot, or another description of the same."""
         before = self.computation
-        self.algorithm.close()
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
         self.computation = computation
-        self.algorithm = self._change_of(computation)
+        self.algorithm.set_computation(computation)
+        self._set_stand_in(computation)
         length = self.operation.limits.condition.characteristic_length
         self._outputs.set_layout(computation.layout, length)
         self._compute.set_computation(computation)
@@ -148,18 +156,9 @@ class Configuration:
         if self.stream.active:
             self.algorithm.follow()
 
-    def _change_of(self, computation: Computation) -> AlgorithmChange:
-        change = AlgorithmChange(
-            self._node,
-            computation.problem,
-            computation.pipeline,
-            self.stream.between,
-            lambda solver: self._compute.set_solver(solver),
-            computation.solver,
-            computation.fallback,
-        )
-        self.stream.on_failure = None if computation.fallback is None else change.stand_in
-        return change
+    def _set_stand_in(self, computation: Computation) -> None:
+        stand_in = self.algorithm.stand_in
+        self.stream.on_failure = None if computation.fallback is None else stand_in
 
     def _entries(self) -> tuple[list[Entry], str]:
         entries = self._account.entries(self.computation, self.algorithm)

@@ -25,6 +25,7 @@ from delassus_ros.node.operation import Operation
 from delassus_ros.node.parameter_table import SETTINGS
 from delassus_ros.node.services import ListService
 from delassus_ros.node.throttle import Throttle
+from delassus_ros.problem import Problem
 from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
@@ -77,6 +78,7 @@ class DelassusNode(LifecycleNode):
         self._configuration: Configuration | None = None
         self._accepted: dict[str, str] = {}  # parameters by which it is computed
         self._starter: Any = None
+        self._read: dict[str, Problem] = {}  # the description that was checked last
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
@@ -224,6 +226,8 @@ class DelassusNode(LifecycleNode):
         return self.get_parameter(_DESCRIPTION).value or self._description.text
 
     def _on_description(self) -> None:
+        # What was checked last may have been refused.
+        self._read.clear()
         if self._autostart:
             self.start()
         else:
@@ -238,6 +242,7 @@ class DelassusNode(LifecycleNode):
             self._follow_description(configuration)
             if configuration.description.building:
                 # A robot to come brings its algorithm with it.
+                configuration.algorithm.give_up()
                 return
         wanted = self.get_parameter(_ALGORITHM).value
         # One that was to come with a robot that is given up is wanted all the same.
@@ -251,11 +256,13 @@ class DelassusNode(LifecycleNode):
         if not wanted:
             return
         if wanted == configuration.computation.description:
-            configuration.description.close()
+            configuration.description.stay()
             self._accepted[_DESCRIPTION] = self.get_parameter(_DESCRIPTION).value
         else:
             settings = Settings.from_parameters(parameters.values(self))
-            configuration.description.follow(wanted, settings)
+            problem = self._read.get(wanted)
+            self._read.clear()
+            configuration.description.follow(wanted, settings, problem)
 
     def _accept(self) -> None:
         """Note the parameters by which it is computed from now on."""
@@ -303,10 +310,13 @@ class DelassusNode(LifecycleNode):
             if not description:
                 topic = self._description.topic
                 return f"'robot_description' is empty, and nothing has come on {topic}"
-            try:
-                problem = Settings.from_parameters(wanted).problem(description)
-            except DelassusError as error:
-                return f"'robot_description' cannot be used: {error}"
+            # The present one need not be read again to be set back.
+            if description != configuration.computation.description:
+                try:
+                    problem = Settings.from_parameters(wanted).problem(description)
+                except DelassusError as error:
+                    return f"'robot_description' cannot be used: {error}"
+                self._read = {description: problem}
         return refusal(wanted[_ALGORITHM], problem)
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from rclpy.node import Node
 
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.exchange import Making, make_solver, refusal, yielding
+from delassus_ros.node.exchange import make_solver, refusal, yielding
+from delassus_ros.node.making import Maker
+from delassus_ros.problem import Problem
 from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
-
-_POLL = 0.02  # s between looks at what is in the making
 
 
 class DescriptionChange:
@@ -47,48 +45,56 @@ class DescriptionChange:
         give_up: Callable[[str], object],
     ) -> None:
         self.failure = ""
-        self._node = node
-        self._between = between
         self._make = make
-        self._adopt = adopt
         self._give_up = give_up
         self._wanted = ""
-        self._making: Making[Computation] | None = None
-        self._timer: Any = None
-        self._offered = False
+        self._maker = Maker(node, between, adopt, self._failed)
 
     @property
     def building(self) -> bool:
         """Whether a change has begun and not ended."""
-        return self._making is not None
+        return self._maker.busy
 
-    def follow(self, description: str, settings: Settings) -> None:
-        """Begin to change to another description, instead of one that was begun with."""
+    def follow(
+        self, description: str, settings: Settings, problem: Problem | None = None
+    ) -> None:
+        """Begin to change to another description, instead of one that was begun with.
+
+        Parameters
+        ----------
+        description : the URDF text.
+        settings : what to make of it.
+        problem : what that is, where it is known already.
+        """
         if self.building and description == self._wanted:
             return
-        self.close()
         self.failure = ""
-        self._wanted, self._offered = description, False
-        self._making = Making(
-            "making another robot", lambda closed: self._made(description, settings, closed)
+        self._wanted = description
+        self._maker.begin(
+            "making another robot",
+            lambda unwanted: self._made(description, settings, problem, unwanted),
         )
-        self._timer = self._node.create_timer(_POLL, self._poll, clock=STEADY)
+
+    def stay(self) -> None:
+        """Want the present description; a change that has begun is given up."""
+        self.failure = ""
+        self._maker.give_up()
 
     def close(self) -> None:
-        """Give up a change that has begun, and end its process."""
-        if self._making is not None:
-            self._making.close()
-        self._making = None
-        if self._timer is not None:
-            self._node.destroy_timer(self._timer)
-            self._timer = None
+        """Give up a change that has begun, and end its thread and process."""
+        self._maker.close()
 
     def _made(
-        self, description: str, settings: Settings, closed: threading.Event
+        self,
+        description: str,
+        settings: Settings,
+        problem: Problem | None,
+        unwanted: threading.Event,
     ) -> Computation:
         """Return all that follows from a description; called by another thread."""
-        with yielding():
-            problem = settings.problem(description)
+        if problem is None:
+            with yielding():
+                problem = settings.problem(description)
         # Of a closed robot the closure is compiled as well.
         warm = settings.closure if problem.robot.is_closed else None
         solvers: dict[str, DelassusSolver] = {}
@@ -97,38 +103,13 @@ class DescriptionChange:
                 reason = refusal(algorithm, problem)
                 if reason is not None:
                     raise AlgorithmError(reason)
-                solvers[algorithm] = make_solver(problem, algorithm, closed, warm)
+                solvers[algorithm] = make_solver(problem, algorithm, unwanted, warm)
                 warm = None
         with yielding():
             fallback = solvers.get(settings.fallback)
             return self._make(settings, description, solvers[settings.algorithm], fallback)
 
-    def _poll(self) -> None:
-        making = self._making
-        if making is None or not making.ready():
-            return
-        if self._offered:
-            # No matrix has come since the last look.
-            self._finish(making)
-        else:
-            self._offered = True
-            self._between(lambda: self._finish(making))
-
-    def _finish(self, making: Making[Computation]) -> None:
-        """Make the exchange, unless it was given up meanwhile."""
-        if making is not self._making:
-            return
-        try:
-            computation = making.result()
-        except Exception as error:
-            # A plug-in is somebody else's code: whatever it raises, the old robot goes on.
-            self._fail(error)
-            return
-        self.close()
-        self._adopt(computation)
-
-    def _fail(self, error: Exception) -> None:
-        self.close()
+    def _failed(self, error: Exception) -> None:
         self._give_up(str(error))
         # Last, as the parameter may be set back, which is followed, too.
         self.failure = str(error)

@@ -1,4 +1,4 @@
-"""Making another solver, or all that follows from another robot, beside the control loop."""
+"""Making another solver beside the control loop."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
+from delassus_ros.node.making import GivenUpError
 from delassus_ros.node.on_demand import reason_against
-from delassus_ros.node.realtime import follow, thread_priority
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
 _POLL = 0.02  # s between looks at the child process
 _SWITCH = 1e-4  # s after which a thread that makes something lets others go on
-
-T = TypeVar("T")
 
 
 def refusal(algorithm: str, problem: Problem | None) -> str | None:
@@ -37,56 +34,6 @@ def refusal(algorithm: str, problem: Problem | None) -> str | None:
     if reason is None:
         return None
     return f"algorithm {algorithm!r} cannot solve this problem: {reason}"
-
-
-class GivenUpError(Exception):
-    """What was being made is not wanted any more."""
-
-
-class Making(Generic[T]):
-    """Something in the making, by a thread.
-
-    Loading machine code takes many milliseconds, of which a control loop has none to spare.
-
-    Parameters
-    ----------
-    name : of the thread.
-    make : returns what is wanted; given an event, which is set when it is not wanted any more.
-    """
-
-    def __init__(self, name: str, make: Callable[[threading.Event], T]) -> None:
-        self._make = make
-        self._made: list[T] = []
-        self._error: Exception = GivenUpError(f"{name} was given up")
-        self._closed = threading.Event()
-        self._priority = thread_priority()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def ready(self) -> bool:
-        """Return whether :meth:`result` has an answer; never blocks."""
-        return not self._thread.is_alive()
-
-    def result(self) -> T:
-        """Return what was made, once ready; raises what its making raised."""
-        self._thread.join()
-        if not self._made:
-            raise self._error
-        return self._made[0]
-
-    def close(self) -> None:
-        """End thread and process, if there still are any."""
-        self._closed.set()
-        self._thread.join()
-        self._made.clear()
-
-    def _run(self) -> None:
-        follow(self._priority)
-        try:
-            self._made.append(self._make(self._closed))
-        except Exception as error:
-            # Whatever a plug-in raises: who asks for the result gets it.
-            self._error = error
 
 
 def make_solver(

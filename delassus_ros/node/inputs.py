@@ -126,14 +126,19 @@ class Inputs:
         if self._source is not None:
             read_message(self._source, message, now, self.base)
 
-    def read_joints(self, joint_state: bytes, now: int, q: Array) -> bool:
-        """Take a serialized joint state; return whether one that was kept is passed over for it.
+    def read_joints(self, joint_state: bytes, now: int, q: Array) -> tuple[bool, bool]:
+        """Take a serialized joint state.
 
         Parameters
         ----------
         joint_state : sensor_msgs/JointState.
         now : time of the node's clock [ns].
         q : (nq,) is written to.
+
+        Returns
+        -------
+        Whether there is something new to answer, and whether one that was kept is passed over
+        for it.
 
         Raises
         ------
@@ -147,12 +152,12 @@ class Inputs:
         if verdict.text:
             self._say(verdict)
         if verdict.gate is _WAITING:
-            return False
+            return False, False
         kept = self.kept
         passed_over = kept.gate is not _WAITING
         kept.gate, kept.stamp, kept.age = verdict.gate, verdict.stamp, verdict.age
         kept.reasons, kept.text = verdict.reasons, verdict.text
-        return passed_over
+        return True, passed_over
 
     # Time.
 

@@ -246,20 +246,28 @@ class Pipeline:
             If the bytes are no joint state.
         """
         now = self._now()
-        if self._inputs.read_joints(joint_state, now, self._q):
-            self.supersede(1)
+        _, superseded = self._inputs.read_joints(joint_state, now, self._q)
+        if superseded:
+            self.supersede(superseded)
         return self._publishable(now)
 
-    def take_in(self, joint_state: bytes) -> None:
+    def take_in(self, joint_state: bytes) -> bool:
         """Take a joint state that :meth:`answer_kept` is to answer, if no newer one comes before.
+
+        Returns
+        -------
+        Whether there is something new to answer: it is none that is passed over, or a part that
+        others are to follow.
 
         Raises
         ------
         UnreadableError
             If the bytes are no joint state.
         """
-        if self._inputs.read_joints(joint_state, self._now(), self._q):
-            self.supersede(1)
+        taken, superseded = self._inputs.read_joints(joint_state, self._now(), self._q)
+        if superseded:
+            self.supersede(superseded)
+        return taken
 
     def answer_kept(self) -> bytes | None:
         """Return the message for what was taken in since the last one, or None."""

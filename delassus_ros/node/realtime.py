@@ -14,7 +14,7 @@ import gc
 import os
 import resource
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -22,6 +22,8 @@ from typing import ClassVar
 from delassus_ros.node.blas import limit_blas_threads
 from delassus_ros.node.outcome import Outcome
 
+_followers: set[int] = set()
+"""Threads that stay just below the others."""
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _CAP_IPC_LOCK = 14
 _YOUNG = 2000
@@ -40,9 +42,10 @@ def set_priority(priority: int) -> Outcome:
         return Outcome(False, "no real-time priority: this system has no SCHED_FIFO")
     policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK if priority else os.SCHED_OTHER
     what = f"real-time priority {priority} (SCHED_FIFO)" if priority else "normal scheduling"
-    wanted = os.sched_param(priority)
 
     def change(thread: int) -> None:
+        below = priority > 1 and thread in _followers
+        wanted = os.sched_param(priority - below)
         try:
             os.sched_setscheduler(thread, policy, wanted)
         except PermissionError:
@@ -279,17 +282,24 @@ def thread_priority() -> int:
     return os.sched_getparam(0).sched_priority if policy == os.SCHED_FIFO else 0
 
 
-def follow(priority: int) -> None:
+@contextlib.contextmanager
+def following(priority: int) -> Iterator[None]:
     """Run the calling thread just below a SCHED_FIFO priority, where that is one.
 
     Whoever waits for Python's lock waits for its holder, who therefore must not wait for all
-    the others of the machine.
+    the others of the machine. Where :func:`set_priority` comes later, it stays below that.
     """
+    thread = threading.get_native_id()
+    _followers.add(thread)
     if priority > 1:
         # Without permission it stays as it is.
         with contextlib.suppress(OSError):
             policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
             os.sched_setscheduler(0, policy, os.sched_param(priority - 1))
+    try:
+        yield
+    finally:
+        _followers.discard(thread)
 
 
 def _each_thread(change: Callable[[int], object]) -> None:

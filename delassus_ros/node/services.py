@@ -12,6 +12,7 @@ from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.conditioning import ConditionSettings
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.node.bindings import Bindings
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.on_demand import Answer, OnDemand, list_algorithms
 from delassus_ros.node.reasons import Reason
@@ -65,6 +66,8 @@ class ComputeService:
         self._node = node
         self._computation = computation
         self._condition = condition
+        self._bindings = Bindings()
+        self.prepare(computation.solver)
         self.set_solver(computation.solver)
         self._service = node.create_service(Compute, "~/compute", self._answer)
 
@@ -82,8 +85,12 @@ class ComputeService:
         self._condition = condition
         self.set_solver(self._solver)
 
+    def prepare(self, solver: DelassusSolver) -> None:
+        """Make ready to compute with a solver; may take long, and be called by another thread."""
+        self._bindings.of(solver)
+
     def set_solver(self, solver: DelassusSolver) -> None:
-        """Compute with this solver from now on."""
+        """Compute with this solver, which was prepared, from now on."""
         self._solver = solver
         # Made when somebody asks: the change of an algorithm has no time for it.
         self._on_demand: OnDemand | None = None
@@ -111,6 +118,7 @@ class ComputeService:
         if self._on_demand is None:
             computation = self._computation
             structural = computation.pipeline.structural
+            self._solver.use(self._bindings.of(self._solver))
             self._on_demand = OnDemand(
                 self._solver, structural, self._condition, computation.closure
             )

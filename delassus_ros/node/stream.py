@@ -217,7 +217,8 @@ class Stream:
                 self._warn("fault", text)
                 self._pipeline.forget_contacts()
                 self._pipeline.clock_jumped()
-                self._say(self._pipeline.fault(text))
+                # Without a summary, which may be what has failed.
+                self._outputs.publish(self._pipeline.fault(text))
 
         return survive
 
@@ -249,7 +250,6 @@ class Stream:
 
     def _keep(self, message: bytes) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        self._arrived = perf_counter()
         self._take_in(message)
         for _ in range(_MOST):
             newer = self._take()
@@ -259,7 +259,8 @@ class Stream:
 
     def _take_in(self, message: bytes) -> None:
         try:
-            self._pipeline.take_in(message)
+            if self._pipeline.take_in(message):
+                self._arrived = perf_counter()
         except UnreadableError as error:
             self._warn("bytes", str(error))
 

@@ -1,0 +1,149 @@
+"""Making something by a thread beside the control loop, and taking it between two joint states."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from rclpy.node import Node
+
+from delassus_ros.errors import DelassusError
+from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.realtime import following, thread_priority
+
+_POLL = 0.02  # s between looks at what is in the making
+
+T = TypeVar("T")
+
+
+class GivenUpError(DelassusError):
+    """What was being made is not wanted any more."""
+
+
+class _Making(Generic[T]):
+    """Something in the making.
+
+    Parameters
+    ----------
+    name : of the thread.
+    make : returns it; given an event, which is set when it is not wanted any more.
+    """
+
+    def __init__(self, name: str, make: Callable[[threading.Event], T]) -> None:
+        self.unwanted = threading.Event()
+        self._make = make
+        self._made: list[T] = []
+        self._error: Exception = GivenUpError(f"{name} was given up")
+        self._priority = thread_priority()
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    def result(self) -> T:
+        """Return what was made, once its thread has ended; raises what that raised."""
+        if not self._made:
+            raise self._error
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            with following(self._priority):
+                made = self._make(self.unwanted)
+        except Exception as error:
+            # Whatever a plug-in raises: who asks for the result gets it.
+            self._error = error
+        except BaseException as error:
+            # A plug-in that wants to end the process ends this thread alone.
+            self._error = DelassusError(f"{type(error).__name__}: {error}")
+        else:
+            if not self.unwanted.is_set():
+                self._made.append(made)
+
+
+class Maker(Generic[T]):
+    """Makes one thing at a time, and hands it over between two joint states.
+
+    Parameters
+    ----------
+    node : to make timers with.
+    between : calls a function after the next matrix is published, if one is.
+    done : called with what was made.
+    failed : called with what its making raised.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        between: Callable[[Callable[[], None]], None],
+        done: Callable[[T], object],
+        failed: Callable[[Exception], object],
+    ) -> None:
+        self._node = node
+        self._between = between
+        self._done = done
+        self._failed = failed
+        self._making: _Making[T] | None = None
+        self._threads: list[threading.Thread] = []
+        self._timer: Any = None
+        self._offered = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being made, or waits to be taken."""
+        return self._making is not None
+
+    def begin(self, name: str, make: Callable[[threading.Event], T]) -> None:
+        """Begin to make something, instead of what was begun before.
+
+        Parameters
+        ----------
+        name : of the thread.
+        make : returns it; called by the thread with an event, which is set when it is not
+            wanted any more.
+        """
+        self.give_up()
+        self._offered = False
+        self._making = _Making(name, make)
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(self._making.thread)
+        self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)
+
+    def give_up(self) -> None:
+        """Want nothing any more. A thread that works ends later, and nobody waits for it."""
+        if self._making is not None:
+            self._making.unwanted.set()
+        self._making = None
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
+            self._timer = None
+
+    def close(self) -> None:
+        """Give up, and wait until all threads, and their processes, have ended."""
+        self.give_up()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def poll(self) -> None:
+        """Hand over what is ready; a timer calls this."""
+        making = self._making
+        if making is None or making.thread.is_alive():
+            return
+        if self._offered:
+            # No matrix has come since the last look.
+            self._finish(making)
+        else:
+            self._offered = True
+            self._between(lambda: self._finish(making))
+
+    def _finish(self, making: _Making[T]) -> None:
+        """Hand over, unless it was given up meanwhile."""
+        if making is not self._making:
+            return
+        self.give_up()
+        try:
+            made = making.result()
+        except Exception as error:
+            self._failed(error)
+        else:
+            self._done(made)
