@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ from delassus_ros.errors import DelassusError, InputError
 _T = TypeVar("_T")
 _SHOWN = 60
 """Most characters of a value in a message."""
+_NUMBERS = "biufO"
+"""Kinds of numpy: truth values, integers and floats, and objects, which may be numbers."""
 
 
 def instance(
@@ -57,12 +60,32 @@ def numbers(
         If they are not numbers, or their lists differ in length.
     """
     try:
-        if values is not None:  # of which numpy makes NaN
-            return np.asarray(values, dtype=np.float64)
-        reason: Exception | None = None
-    except (TypeError, ValueError) as refused:
-        reason = refused
-    raise error(f"{what} is {shown(values)}; expected {expected}") from reason
+        return as_numbers(values)
+    except (TypeError, ValueError) as reason:
+        raise error(f"{what} is {shown(values)}; expected {expected}") from reason
+
+
+def as_numbers(values: object) -> NDArray[np.float64]:
+    """Return values as an array; not copied where that is possible.
+
+    Unlike numpy, it makes no numbers of text and None, and drops no imaginary parts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not numbers that a float holds, or their lists differ in length.
+    """
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and not all(isinstance(each, Real) for each in array.flat):
+        raise TypeError("some of them are no numbers")
+    if array.dtype.kind not in _NUMBERS and array.size:
+        raise TypeError(f"they are {array.dtype.name}")
+    try:
+        return array.astype(np.float64, copy=False)
+    except OverflowError as error:
+        raise ValueError("some of them are too large") from error
 
 
 def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str, float]:

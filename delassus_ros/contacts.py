@@ -9,7 +9,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import names, shown
+from delassus_ros.arguments import as_numbers, names, shown
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
@@ -79,7 +79,7 @@ class Contact:
 
     def _checked_selection(self) -> Array:
         try:
-            selection = np.asarray(self.kind, dtype=np.float64)
+            selection = as_numbers(self.kind)
         except (TypeError, ValueError) as error:
             raise ContactError(
                 f"contact {self.name!r}: kind must be 'point', 'surface' or a (k, 6) array of "

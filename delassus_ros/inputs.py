@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros.arguments import as_numbers
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
@@ -161,7 +162,7 @@ def _numbers(port: Port, values: ArrayLike | None, shape: str) -> Array:
     if values is None:
         raise InputError(f"input {port.name!r} is missing; it has shape {shape}")
     try:
-        return np.asarray(values, dtype=np.float64)
+        return as_numbers(values)
     except (TypeError, ValueError) as error:
         raise InputError(f"input {port.name!r} must be numbers of shape {shape}") from error
 

@@ -262,6 +262,18 @@ def test_silence_takes_a_number_and_answers_nothing() -> None:
     assert books.faults() == []
 
 
+def test_silence_before_the_first_joint_state_answers_none() -> None:
+    """The monitor may have found the simulator before the node has."""
+    books = Agreement()
+    for stamp in range(1, 11):
+        books.add_reference(matrix_of(FEET, stamp))
+    books.add_invalid(0, 1, 32)
+    books.add_matrix(matrix_of(FEET, 7), 2, 1e-4)
+    books.add_matrix(matrix_of(FEET, 8), 3, 1e-4)
+    assert (books.unanswered, books.skipped) == (0, 0)
+    assert books.faults() == []
+
+
 def test_gaps_are_settled_before_they_are_forgotten() -> None:
     books = Agreement()
     empty = np.zeros((0, 0))

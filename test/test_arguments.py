@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,27 @@ def test_poses_are_of_three_numbers_each():
     ):
         call = lambda xyz=xyz, rpy=rpy: Transform.from_xyz_rpy(xyz, rpy)  # noqa: E731
         assert said(GeometryError, call) == words
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[each] * 12 for each in ("1", b"3", 1.0j, None, 10**400)] + [RAGGED, np.array(["1"] * 12)],
+)
+def test_what_numpy_would_make_numbers_of(solver, quadruped, wrong):
+    """Text, nothing, imaginary parts, and what no float holds."""
+    with pytest.raises(InputError, match="'q' must be numbers of shape"):
+        solver.solve(wrong)
+    with pytest.raises(InputError, match="'q' must be numbers of shape"):
+        solver.solve_batch(wrong)
+    with pytest.raises(GeometryError, match="xyz must be numbers of shape"):
+        Transform.from_xyz_rpy(wrong, (0, 0, 0))
+    with pytest.raises(RobotError, match="armature of joint 'LF_KFE' is "):
+        Robot.from_urdf(robots.quadruped(), armature={"LF_KFE": wrong[0]})
+    with pytest.raises(ContactError, match="kind must be 'point', 'surface' or a"):
+        Contact("LF", "LF_FOOT", wrong)
+
+
+def test_other_numbers_are_numbers(solver):
+    expected = solver.solve(Q).matrix
+    for q in ([0] * 12, [False] * 12, [Fraction(0)] * 12, Q.astype(np.float32), Q.astype(int)):
+        assert np.array_equal(solver.solve(q).matrix, expected)

@@ -17,6 +17,7 @@ from small import Counting, contacts, problem, tiny, walker
 from delassus_ros import Problem
 from delassus_ros.compiler import build, cache, kernel_for
 from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.compiler.sources import Source
 
 
 @pytest.fixture
@@ -164,7 +165,7 @@ def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) 
         patch.setattr(build, "host_identity", lambda: "another processor")
         assert build._key(plain, Counting()) not in keys
     with monkeypatch.context() as patch:
-        patch.setattr(build, "package_source", lambda: b"another version of this package")
+        patch.setattr(build, "package_source", lambda: Source(b"another version of this one", 0))
         assert build._key(plain, Counting()) not in keys
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,23 @@ def test_a_helper_that_changes_is_seen(layout: str, tmp_path: Path, monkeypatch)
     assert len(list(kernels.iterdir())) == 2
 
 
+@pytest.mark.parametrize("file", ["mine.py", "tools.py"])
+def test_what_was_edited_since_this_process_began_is_not_cached(
+    file: str, tmp_path: Path, monkeypatch, caplog
+) -> None:
+    """The process may have read the file before: it would keep the old kernel as the new one."""
+    write(tmp_path, "no package", 1.0)
+    for name in ("mine.py", "tools.py"):
+        os.utime(tmp_path / name, (1e9, 1e9))
+    algorithm = imported(tmp_path, monkeypatch)
+    assert build._key(tiny(), algorithm) is not None
+    (tmp_path / file).write_text((tmp_path / file).read_text() + "#")
+    sources._beside.cache_clear()
+    with caplog.at_level("INFO"):
+        assert build._key(tiny(), algorithm) is None
+    assert "algorithm 'mine' has changed since this process began" in caplog.text
+
+
 def imported(folder: Path, monkeypatch, module: str = "mine") -> algorithms.Algorithm:
     """Return an algorithm of a folder, imported anew."""
     monkeypatch.syspath_prepend(folder)
@@ -102,14 +120,14 @@ def test_the_same_source_elsewhere_has_the_same_hash(tmp_path: Path, monkeypatch
     for name, factor in (("a", 1.0), ("b", 1.0), ("c", 2.0)):
         (tmp_path / name).mkdir()
         write(tmp_path / name, "no package", factor)
-        hashes.append(algorithm_source(imported(tmp_path / name, monkeypatch)))
+        hashes.append(algorithm_source(imported(tmp_path / name, monkeypatch)).digest)
     assert hashes[0] == hashes[1] != hashes[2]
     (tmp_path / "b" / "mine.py").write_text((tmp_path / "b" / "mine.py").read_text() + "#")
-    changed = algorithm_source(imported(tmp_path / "b", monkeypatch))
+    changed = algorithm_source(imported(tmp_path / "b", monkeypatch)).digest
     assert changed != hashes[1], "the file itself is read at each call"
     (tmp_path / "a" / ".#mine.py").symlink_to(tmp_path / "nowhere")
     sources._beside.cache_clear()
-    assert algorithm_source(imported(tmp_path / "a", monkeypatch)) == hashes[0]
+    assert algorithm_source(imported(tmp_path / "a", monkeypatch)).digest == hashes[0]
 
 
 def test_what_is_around_an_algorithm_is_read_once_and_ours_not_at_all(monkeypatch) -> None:

@@ -27,6 +27,9 @@ from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 
+_MOST_COMPILED = 64
+"""Different sets of measured joints whose code is kept; a robot has a few publishers."""
+
 __all__ = ["BoundClosure", "Closure", "ClosureResult", "ClosureStatus"]
 
 
@@ -174,6 +177,8 @@ class Closure:
         )
         with self._lock:
             if moved not in self._compiled:
+                if len(self._compiled) >= _MOST_COMPILED:
+                    self._compiled.clear()
                 step = ClosureStep(self._robot, moved, self._reference)
                 self._compiled[moved] = newton_for(step, self._cache), step
             newton, step = self._compiled[moved]

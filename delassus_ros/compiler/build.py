@@ -160,18 +160,26 @@ def _check_against_floats(
 
 
 def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
-    """Return the cache key, or None for an algorithm whose source cannot be read."""
+    """Return the cache key, or None where the source of the algorithm is not known for sure."""
     try:
         source = algorithm_source(algorithm)
     except (OSError, TypeError):
         _log.info("algorithm %r has no source file; its kernel is not cached", algorithm.name)
         return None
+    ours = package_source()
+    if not (source.is_what_runs and ours.is_what_runs):
+        # What runs here may be what the file held before.
+        _log.info(
+            "the source of algorithm %r has changed since this process began; its kernel is not "
+            "cached", algorithm.name,
+        )  # fmt: skip
+        return None
     digest = hashlib.sha256()
     for part in (
         problem.canonical_bytes,
         f"{algorithm.name}\0{algorithm.version}".encode(),
-        source,
-        package_source(),
+        source.digest,
+        ours.digest,
         host_identity().encode(),
     ):
         digest.update(hashlib.sha256(part).digest())

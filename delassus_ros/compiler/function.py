@@ -84,7 +84,7 @@ class CompiledFunction:
         """Return the name in the cache."""
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
         digest = hashlib.sha256(b"function")
-        for part in (key, ports, package_source(), host_identity().encode()):
+        for part in (key, ports, package_source().digest, host_identity().encode()):
             digest.update(hashlib.sha256(part).digest())
         return f"{digest.hexdigest()}-function"
 

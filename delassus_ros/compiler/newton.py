@@ -161,7 +161,7 @@ def newton_for(step: NewtonStep, use_cache: bool = True) -> Newton:
         If the compiled step differs from the step on floats, or LLVM fails.
     """
     digest = hashlib.sha256(step.to_bytes()).digest()
-    parts = (b"newton", digest, package_source(), host_identity().encode())
+    parts = (b"newton", digest, package_source().digest, host_identity().encode())
     key = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
     payload = cache.load(key) if use_cache else None
     if payload is not None:

@@ -5,27 +5,48 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import delassus_ros
 from delassus_ros.algorithms.base import Algorithm
 
 _OURS = Path(delassus_ros.__file__).parent
+_BEGAN = time.time_ns()
+
+
+class Source(NamedTuple):
+    """What some files hold.
+
+    Attributes
+    ----------
+    digest : hash of their names and contents.
+    changed : when one of them was changed last [ns of the system's clock].
+    """
+
+    digest: bytes
+    changed: int
+
+    @property
+    def is_what_runs(self) -> bool:
+        """Whether no file was changed since this process began, which may have read it before."""
+        return self.changed < _BEGAN
 
 
 @lru_cache(maxsize=1)
-def package_source() -> bytes:
-    """Return a hash of everything in this package that shapes a kernel."""
+def package_source() -> Source:
+    """Return everything in this package that shapes a kernel."""
     files = [_OURS / "contacts.py", _OURS / "problem.py"]
     for part in ("model", "algorithms", "compiler", "closure"):
         files += sorted((_OURS / part).glob("*.py"))
     return _hash(_OURS, files)
 
 
-def algorithm_source(algorithm: Algorithm) -> bytes:
-    """Return a hash of the file of an algorithm and, if it is not ours, of what is around it.
+def algorithm_source(algorithm: Algorithm) -> Source:
+    """Return the file of an algorithm and, if it is not ours, what is around it.
 
     That is its package from the top, or, for a module or script in no package, the modules
     beside it. The file is read at each call, the others once in a process.
@@ -37,11 +58,13 @@ def algorithm_source(algorithm: Algorithm) -> bytes:
     """
     cls = type(algorithm)
     file = Path(inspect.getfile(cls))
-    digest = hashlib.sha256(file.read_bytes())
+    digest, changed = hashlib.sha256(file.read_bytes()), file.stat().st_mtime_ns
     package = _package_of(cls)
     if package != _OURS:
-        digest.update(_beside(file.parent) if package is None else _below(package))
-    return digest.digest()
+        around = _beside(file.parent) if package is None else _below(package)
+        digest.update(around.digest)
+        changed = max(changed, around.changed)
+    return Source(digest.digest(), changed)
 
 
 def _package_of(cls: type) -> Path | None:
@@ -56,19 +79,20 @@ def _package_of(cls: type) -> Path | None:
 
 
 @lru_cache
-def _below(folder: Path) -> bytes:
+def _below(folder: Path) -> Source:
     return _hash(folder, sorted(folder.rglob("*.py")))
 
 
 @lru_cache
-def _beside(folder: Path) -> bytes:
+def _beside(folder: Path) -> Source:
     return _hash(folder, sorted(folder.glob("*.py")))
 
 
-def _hash(folder: Path, files: Iterable[Path]) -> bytes:
-    digest = hashlib.sha256()
+def _hash(folder: Path, files: Iterable[Path]) -> Source:
+    digest, changed = hashlib.sha256(), 0
     for file in files:
         if file.is_file():  # an editor's lock is a link to nowhere
             digest.update(hashlib.sha256(bytes(file.relative_to(folder))).digest())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.digest()
+            changed = max(changed, file.stat().st_mtime_ns)
+    return Source(digest.digest(), changed)

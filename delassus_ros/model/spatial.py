@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from delassus_ros.arguments import as_numbers
 from delassus_ros.errors import GeometryError
 
 _ORTHONORMAL = 1e-6
@@ -20,7 +21,7 @@ def frozen(values: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return a read-only float64 copy of `values` reshaped to `shape`."""
     # Adding zero makes a copy without negative zeros, which would give equal models
     # different bytes.
-    array = (np.asarray(values, dtype=np.float64) + 0.0).reshape(shape)
+    array = (as_numbers(values) + 0.0).reshape(shape)
     array.setflags(write=False)
     return array
 

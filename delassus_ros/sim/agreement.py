@@ -299,6 +299,9 @@ class Agreement:
 
     def _answer(self, stamp: int, sample: Sample | None, skipped: int) -> None:
         self._gaps.end(stamp, skipped)
+        if stamp <= 0:
+            # No joint state has come to the node yet.
+            return
         if self._first_stamp is None:
             self._first_stamp = stamp
         self._last_stamp = stamp

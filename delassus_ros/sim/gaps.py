@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 class Gaps:
-    """The gaps between answers.
+    """The gaps between answers, to joint states whose stamps grow.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Gaps:
         stamp : of its joint state [ns].
         skipped : how many numbers are missing in the sequence before it.
         """
-        if self._ends and stamp <= self._ends[-1]:
+        if stamp <= (self._ends[-1] if self._ends else 0):
             # No answer to a newer joint state, as one that says that they have stopped.
             self._carried += skipped
             return
