@@ -38,7 +38,7 @@ _DESCRIPTIONS = {
     "fallback": "Algorithm that computes a matrix where the configured one fails; the message "
     "says so. Empty: none, such an instant is INVALID.",
     "contacts.names": "Names of all contacts that may ever be active, in the order of their rows.",
-    "armature.names": "Joints with a rotor inertia, in addition to what the URDF says.",
+    "armature.names": "Joints with a rotor inertia, which the URDF does not say.",
     "armature.values": "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
     "loops": "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its "
     "text.",
