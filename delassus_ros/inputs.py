@@ -71,8 +71,8 @@ class InputCheck:
                 raise InputError(
                     f"{port.name}[{k}]{joint} is {array[k]}, expected a finite number"
                 )
-            for what, norms in self._norms(port, array):
-                check_unit(what, norms[np.newaxis], "")
+            for what, quaternions in self._unit(port, array[:, np.newaxis]):
+                check_unit(what, quaternions, "")
             arrays[port.name] = array
         return arrays
 
@@ -118,8 +118,8 @@ class InputCheck:
             array = np.ascontiguousarray(_numbers(port, given[port.name], expected))
             if array.ndim != 2 or array.shape[axis] != port.size:
                 raise _wrong_shape(port, array, expected)
-            for what, norms in self._norms(port, array if columns else array.T):
-                check_unit(what, norms, "configuration {}: ")
+            for what, quaternions in self._unit(port, array if columns else array.T):
+                check_unit(what, quaternions, "configuration {}: ")
             arrays.append(array)
         counts = {array.shape[1 - axis] for array in arrays}
         if len(counts) > 1:
@@ -143,10 +143,10 @@ class InputCheck:
         moving = "'position' or 'pose'" if name == "contact_positions" else "'pose'"
         return f"; no contact has moving={moving}"
 
-    def _norms(self, port: Port, array: Array) -> list[tuple[str, Array]]:
-        """Return the norms of an input's quaternions, whose entries follow the first axis."""
+    def _unit(self, port: Port, array: Array) -> list[tuple[str, Array]]:
+        """Return an input's quaternions, (4, N) each, of an array (entries, N)."""
         return [
-            (what, np.asarray(np.linalg.norm(array[first : first + 4], axis=0)))
+            (what, array[first : first + 4])
             for first, what in self._quaternions[port.name]
         ]
 

@@ -55,7 +55,7 @@ class PlacementCheck:
             if not np.isfinite(array).all():
                 raise InputError(f"{what} is {array.tolist()}, expected finite numbers")
             if self._unit:
-                check_unit(what, np.linalg.norm(array[np.newaxis], axis=1), "")
+                check_unit(what, array[:, np.newaxis], "")
             block[self._index[name]] = array
         return block
 
@@ -84,8 +84,8 @@ class PlacementCheck:
                 shape = array.T.shape if columns else array.shape
                 raise InputError(f"{what} has shape {shape}, expected ({self._width},) or {many}")
             if self._unit:
-                norms = np.linalg.norm(np.atleast_2d(array), axis=1)
-                check_unit(what, norms, "configuration {}: " if array.ndim == 2 else "")
+                where = "configuration {}: " if array.ndim == 2 else ""
+                check_unit(what, np.atleast_2d(array).T, where)
             block[:, self._index[name]] = array
         flat = block.reshape(count, -1)
         return np.ascontiguousarray(flat.T) if columns else flat
@@ -117,9 +117,20 @@ class PlacementCheck:
         return what, numbers(what, values, f"{self._width} numbers")
 
 
-def check_unit(what: str, norms: Array, where: str) -> None:
-    """Refuse norms (N,) that are not 1; `where` takes the number of the configuration."""
-    wrong = np.flatnonzero((np.abs(norms - 1.0) > UNIT_TOLERANCE) & np.isfinite(norms))
+def check_unit(what: str, quaternions: Array, where: str) -> None:
+    """Refuse quaternions (4, N) whose norm is not 1; entries that are not finite pass.
+
+    Parameters
+    ----------
+    where : takes the number of the configuration.
+    """
+    # Of large entries it is infinite.
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(quaternions, axis=0)
+    off = np.abs(norms - 1.0) > UNIT_TOLERANCE
+    if not off.any():
+        return
+    wrong = np.flatnonzero(off & np.isfinite(quaternions).all(axis=0))
     if wrong.size:
         raise InputError(
             f"{where.format(wrong[0])}{what} has norm {norms[wrong[0]]:.4g}, expected a unit "

@@ -192,10 +192,12 @@ def test_quaternions_of_every_configuration_are_checked(layout) -> None:
     words = rf"configuration 3: q\[{start}:{start + 4}\] \(joint '{name}'\) has norm 2, expected"
     with pytest.raises(InputError, match=words):
         solve(wrong, turns)
-    wrong = turns.copy()
-    wrong[4] = 0.0
-    with pytest.raises(InputError, match="configuration 4: base_orientation has norm 0, expected"):
-        solve(Q, wrong)
+    for factor, norm in ((0.0, "0"), (1e200, "inf")):
+        wrong = turns.copy()
+        wrong[4] *= factor
+        words = f"configuration 4: base_orientation has norm {norm}, expected"
+        with pytest.raises(InputError, match=words):
+            solve(Q, wrong)
 
 
 def test_a_numeric_back_end_says_that_it_has_no_batches(solver):

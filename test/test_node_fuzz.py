@@ -178,8 +178,9 @@ def throw(graph: Graph, start: Callable[..., Any], urdf: str, much: Any) -> None
         elif isinstance(message, Odometry):
             o = message.pose.pose.orientation
             values = np.array([o.x, o.y, o.z, o.w])
-            if abs(float(np.linalg.norm(values)) - 1.0) < 1e-3:
-                truth.orientations.append((values / np.linalg.norm(values)).tolist())
+            norm = math.hypot(*values)
+            if abs(norm - 1.0) < 1e-3:
+                truth.orientations.append((values / norm).tolist())
         outputs[kind].publish(message)
 
     def good() -> None:

@@ -79,6 +79,8 @@ def test_active_contacts_take_placements_too(solver) -> None:
          r"contact_positions\['turns'\] is \[0.0, nan, 0.0\], expected finite numbers"),
         ({"contact_orientations": {"turns": 2 * TURN}},
          r"contact_orientations\['turns'\] has norm 2, expected a unit quaternion x, y, z, w"),
+        ({"contact_orientations": {"turns": 1e200 * TURN}},
+         r"contact_orientations\['turns'\] has norm inf"),
         ({"contact_orientations": {"turns": [0, 0, np.inf, 1]}}, "expected finite numbers"),
     ],
 )  # fmt: skip

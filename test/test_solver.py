@@ -156,6 +156,7 @@ def test_world_axes_need_the_base_orientation() -> None:
         (TURN[:3], r"'base_orientation' has shape \(3,\), expected \(4,\)"),
         (2 * TURN, "base_orientation has norm 2, expected a unit quaternion x, y, z, w"),
         (np.zeros(4), "base_orientation has norm 0"),
+        (1e200 * TURN, "base_orientation has norm inf"),
         ([0, 0, np.nan, 1], r"base_orientation\[2\] is nan"),
     ):
         with pytest.raises(InputError, match=words):
