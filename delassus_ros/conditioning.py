@@ -38,6 +38,8 @@ from delassus_ros.structural_rank import (
 
 _TRUSTED = 0.03
 """Largest correction of an estimate, as a fraction of it, for the estimate to be used."""
+_AMBIGUOUS = 0.02
+"""How much smaller than an estimate another eigenvalue may be, as a fraction of it."""
 _FRESH = 0.01
 """The same for its eigenvectors to be kept."""
 _JUST_RENEWED = 2
@@ -224,6 +226,7 @@ class ConditionMonitor:
         self._zeros = k - rank
         """Eigenvalues that are zero by structure; they come first."""
         self._regular = self._diagonal[self._zeros :]
+        self._inverse, self._lower = self._roots[self._zeros :], self._gaps[self._zeros :]
 
     def examine(self, matrix: Array, exact: bool = False) -> Examination:
         """Judge and damp the next matrix; never raises for what the matrix holds.
@@ -326,12 +329,32 @@ class ConditionMonitor:
             size <= _TRUSTED * smallest
             and beside <= (_TRUSTED * largest) ** 2
             and smallest > RANK_TOLERANCE * largest
+            and self._is_least(smallest, at, rayleigh)
         ):
             return False
         result = self._result
         result.largest, result.smallest, result.exact = largest, smallest, False
         result.rank = result.structural_rank
         return True
+
+    def _is_least(self, smallest: float, at: int, rayleigh: float) -> bool:
+        """Return whether no other row of the turned matrix may hide a smaller eigenvalue.
+
+        To second order row j is shifted by less than Σ t_jk² / t_kk, which counts most where large
+        eigenvalues are beside it.
+        """
+        self._turned[at, at] = rayleigh
+        np.multiply(self._turned, self._turned, self._product)
+        self._roots[: self._zeros] = 0.0
+        np.divide(1.0, self._regular, self._inverse)
+        self._product.dot(self._roots, self._gaps)
+        # That sum has t_jj itself in it.
+        np.subtract(self._regular, self._lower, self._lower)
+        np.add(self._regular, self._lower, self._lower)
+        self._gaps[at] = smallest
+        lower = self._lower
+        # Faster than min(). Written so that NaN fails.
+        return bool(lower[lower.argmin()] >= (1.0 - _AMBIGUOUS) * smallest)
 
     def _exact(self, matrix: Array, vectors: bool) -> None:
         """Compute the eigenvalues, and, if asked to, new eigenvectors for the estimate."""

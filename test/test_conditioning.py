@@ -9,7 +9,7 @@ import pytest
 import robots
 import small
 from flat_foot import flat_foot
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -152,6 +152,8 @@ def test_jump_of_posture_is_noticed(solver, monitor) -> None:
         assert seen.smallest == pytest.approx(np.linalg.eigvalsh(G)[0], rel=0.1)
 
 
+# Two small eigenvalues change their order on the diagonal by what the large one adds there.
+@example(seed=3742, m=3, rank=3, decades=6.0, groups=3, speed=1e-3, refresh=False)
 @examples(deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
