@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,21 @@ class BatchSolution:
     row_offsets: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Active:
+    """What a set of active contacts asks of the kernel.
+
+    Attributes
+    ----------
+    names, row_offsets : as in :class:`BatchSolution`.
+    pick : numbers of the values of their rows and columns, row-major.
+    """
+
+    names: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    pick: NDArray[np.int64]
+
+
 class BatchSolver:
     """Runs the batch kernel of a problem on arrays.
 
@@ -51,6 +67,7 @@ class BatchSolver:
         self._problem = problem
         self._kernel = kernel
         self._check = check
+        self._active = lru_cache(maxsize=64)(self._active_contacts)
 
     def solve(
         self,
@@ -67,29 +84,32 @@ class BatchSolver:
         inputs = self._check.batch(given, columns=layout == "columns")
         n = inputs.shape[0 if layout == "rows" else 1]
         contact_set = self._problem.contacts
-        indices = contact_set.indices(contact_set.names if active is None else active)
-        offsets = [0]
-        for i in indices:
-            offsets.append(offsets[-1] + contact_set[i].rows)
-        k = offsets[-1]
+        contacts = self._active(
+            contact_set.indices(contact_set.names if active is None else active)
+        )
+        k = contacts.row_offsets[-1]
         shape = (n, k, k) if layout == "rows" else (k, k, n)
         matrix = _output(out, shape, inputs)
         status = np.zeros(n, dtype=np.int32)
         if n and k:
-            self._run(inputs, matrix, status, self._pick(indices), layout, threads)
-        failed = status != Status.OK
-        if failed.any():
+            self._run(inputs, matrix, status, contacts.pick, layout, threads)
+        if status.any():
+            failed = status != Status.OK
             matrix[failed if layout == "rows" else (..., failed)] = np.nan
-        names = tuple(contact_set[i].name for i in indices)
-        return BatchSolution(matrix, status, names, tuple(offsets))
+        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets)
 
-    def _pick(self, indices: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return the value numbers of the active rows and columns, row-major."""
-        offsets = self._problem.contacts.row_offsets
+    def _active_contacts(self, indices: tuple[int, ...]) -> _Active:
+        contact_set = self._problem.contacts
+        offsets = contact_set.row_offsets
+        m, active_offsets = offsets[-1], [0]
+        for i in indices:
+            active_offsets.append(active_offsets[-1] + contact_set[i].rows)
         rows = [r for i in indices for r in range(offsets[i], offsets[i + 1])]
-        m = offsets[-1]
         full = self._kernel.unique[: m * m].reshape(m, m)
-        return np.ascontiguousarray(full[np.ix_(rows, rows)]).ravel()
+        pick = np.ascontiguousarray(full[np.ix_(rows, rows)]).ravel()
+        return _Active(
+            tuple(contact_set[i].name for i in indices), tuple(active_offsets), pick
+        )
 
     def _run(
         self,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.base import Status
+from delassus_ros.compiler import batch as compiler_batch
 from delassus_ros.compiler.batch import transpose
 from delassus_ros.compiler.ir import Writer
 from delassus_ros.compiler.samples import sample_inputs
@@ -96,6 +99,42 @@ def test_out_that_cannot_be_written_to_is_refused(solver, tmp_path):
     assert not fixed.any()
     file = np.load(tmp_path / "out.npy", mmap_mode="r+")
     assert np.array_equal(solver.solve_batch(Q, out=file).matrix, solver.solve_batch(Q).matrix)
+
+
+@pytest.mark.parametrize("width", [2, 4, 8])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_out_may_begin_anywhere_in_a_cache_line(solver, layout, width, monkeypatch):
+    if width > compiler_batch.host_width():
+        pytest.skip(f"this processor has no vectors of {width} doubles")
+    monkeypatch.setattr(compiler_batch, "host_width", lambda: width)
+    narrow = DelassusSolver(solver.problem, cache=False)
+    for n, active in ((16, FEET), (19, FEET[:3]), (9, FEET[1:2])):
+        Q, m = random_q(n), 3 * len(active)
+        given = Q if layout == "rows" else np.ascontiguousarray(Q.T)
+        expected = narrow.solve_batch(given, active, layout=layout).matrix
+        memory = np.empty(n * m * m + 10)
+        for first in range(1, 9):
+            memory[:] = np.nan
+            out = memory[first : first + n * m * m].reshape(expected.shape)
+            for threads in (1, 2):
+                narrow.solve_batch(given, active, threads, layout=layout, out=out)
+                assert np.array_equal(out, expected)
+            assert np.isnan(memory[:first]).all()
+            assert np.isnan(memory[first + n * m * m :]).all()
+        single = solver.solve(Q[n - 1], active).matrix
+        assert close(expected[-1] if layout == "rows" else expected[..., -1], single)
+
+
+def test_batches_of_several_callers_do_not_meet(solver):
+    batches = [random_q(n) for n in (50, 60, 70, 80)]
+    expected = [solver.solve_batch(Q).matrix for Q in batches]
+
+    def ten(Q):
+        return [solver.solve_batch(Q, threads=2).matrix for _ in range(10)]
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        for matrices, matrix in zip(pool.map(ten, batches), expected, strict=True):
+            assert all(np.array_equal(each, matrix) for each in matrices)
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns"])

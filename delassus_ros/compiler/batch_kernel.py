@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,14 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="delassus_batch")
 
 
+class _Scratch(threading.local):
+    """A scratch area per thread: making one takes as long as computing some matrices."""
+
+    def __init__(self, size: int) -> None:
+        self.work = aligned_zeros(size)
+        self.address = self.work.ctypes.data
+
+
 class BatchKernel:
     """Machine code that computes a vector of configurations at a time.
 
@@ -48,6 +57,7 @@ class BatchKernel:
         self.width = width
         self.unique = unique
         self.work_size = work_size
+        self._scratch = _Scratch(work_size)
         self._loaded = LoadedCode(code)
         self._functions = {
             "rows": _TYPE(self._loaded.address(ROWS)),
@@ -72,37 +82,32 @@ class BatchKernel:
         status : (n,) receives a Status per configuration.
         pick : which values go out, as numbers from :attr:`unique`.
         """
-        n = status.shape[0]
+        n, stride_in, stride_out = status.shape[0], inputs.shape[1], out.shape[1]
+        step_in, step_out = (stride_in, stride_out) if layout == "rows" else (1, 1)
+        function, picked = self._functions[layout], pick.shape[0]
+        at_in, at_out, at_status = inputs.ctypes.data, _address(out), _address(status)
+        at_pick = _address(pick)
+
+        def part(first: int, last: int) -> None:
+            function(
+                at_in + 8 * first * step_in, stride_in,
+                at_out + 8 * first * step_out, stride_out,
+                at_status + 4 * first, last - first,
+                at_pick, picked, self._scratch.address,
+            )  # fmt: skip
+
         blocks = -(-n // self.width)
         threads = max(1, min(threads, n // self.width, blocks))
         edges = [self.width * (blocks * k // threads) for k in range(threads)] + [n]
         # Every part has at least one whole vector; the last one may overlap its neighbour.
         parts = [(min(a, n - self.width), b) for a, b in zip(edges, edges[1:], strict=False)]
         # The caller's thread takes the first part; the others wait in a pool that stays.
-        jobs = [
-            _pool().submit(self._part, inputs, out, status, pick, layout, first, last)
-            for first, last in parts[1:]
-        ]
-        self._part(inputs, out, status, pick, layout, *parts[0])
+        jobs = [_pool().submit(part, *each) for each in parts[1:]]
+        part(*parts[0])
         for job in jobs:
             job.result()
 
-    def _part(
-        self,
-        inputs: Array,
-        out: Array,
-        status: NDArray[np.int32],
-        pick: NDArray[np.int64],
-        layout: Layout,
-        first: int,
-        last: int,
-    ) -> None:
-        work = aligned_zeros(self.work_size)
-        step_in = inputs.shape[1] if layout == "rows" else 1
-        step_out = out.shape[1] if layout == "rows" else 1
-        self._functions[layout](
-            inputs.ctypes.data + 8 * first * step_in, inputs.shape[1],
-            out.ctypes.data + 8 * first * step_out, out.shape[1],
-            status.ctypes.data + 4 * first, last - first,
-            pick.ctypes.data, pick.shape[0], work.ctypes.data,
-        )  # fmt: skip
+
+def _address(array: NDArray[Any]) -> int:
+    """Return where a writeable array that is not empty begins, faster than array.ctypes does."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
