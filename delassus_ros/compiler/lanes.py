@@ -22,8 +22,6 @@ from delassus_ros.compiler.graph import (
     NEG,
     SIN,
     SUB,
-    Graph,
-    operands,
 )
 from delassus_ros.compiler.limbs import LimbGroup
 from delassus_ros.compiler.program import FLIP, GATHER, SHUFFLE, SPLAT
@@ -60,15 +58,15 @@ class Lanes:
     angles : groups of nodes whose sines and cosines are wanted side by side.
     """
 
-    def __init__(self, trace: Trace, early: set[int]) -> None:
+    def __init__(self, trace: Trace) -> None:
         self.packs: list[Pack] = []
         self.home: dict[int, tuple[int, int]] = {}
         self.angles: list[tuple[int, ...]] = []
-        self._graph = trace.graph
-        self._early = early
+        self._nodes, self._operands = trace.graph.nodes, trace.operands
+        self._early = set(trace.early_angles)
         self._memo: dict[tuple[int, ...], int] = {}
         self._open: list[int] = []
-        self._shape, self._level = _shapes(trace.graph, trace.live)
+        self._shape, self._level = _shapes(trace)
 
     def alike(self, nodes: Sequence[int]) -> bool:
         """Return True if the expressions of the nodes have one shape."""
@@ -100,8 +98,7 @@ class Lanes:
         return len(self.packs) - 1
 
     def _new(self, nodes: tuple[int, ...]) -> int:
-        graph = self._graph
-        kinds = {graph.nodes[n][0] for n in nodes}
+        kinds = {self._nodes[n][0] for n in nodes}
         if kinds == {CONSTANT}:
             return self._add(Pack(CONSTANT, nodes))
         if len(set(nodes)) == 1:
@@ -112,13 +109,13 @@ class Lanes:
             where = tuple(home[1] for home in homes if home is not None)
             return self._add(Pack(SHUFFLE, nodes, (found.pop(),), where))
         if NEG in kinds:
-            mask = tuple(int(graph.nodes[n][0] == NEG) for n in nodes)
+            mask = tuple(int(self._nodes[n][0] == NEG) for n in nodes)
             plain = tuple(
-                graph.nodes[n][1] if flipped else n for n, flipped in zip(nodes, mask, strict=True)
+                self._nodes[n][1] if flipped else n for n, flipped in zip(nodes, mask, strict=True)
             )
             return self._add(Pack(FLIP, nodes, (self._reference(plain),), mask))
         if kinds <= {SIN, COS} and len(kinds) == 1 and self._early >= self._arguments(nodes):
-            self.angles.append(tuple(graph.nodes[n][1] for n in nodes))
+            self.angles.append(tuple(self._nodes[n][1] for n in nodes))
             return self._add(Pack(kinds.pop(), nodes))
         packable = (
             not found
@@ -136,14 +133,13 @@ class Lanes:
         return index
 
     def _arguments(self, nodes: tuple[int, ...]) -> set[int]:
-        return {self._graph.nodes[n][1] for n in nodes}
+        return {self._nodes[n][1] for n in nodes}
 
     def _fill(self, index: int) -> None:
         """Find the operands of an arithmetic pack."""
         pack = self.packs[index]
-        nodes = [self._graph.nodes[n] for n in pack.lanes]
-        arguments = [list(operands(node)) for node in nodes]
-        kinds = [node[0] for node in nodes]
+        arguments = [list(self._operands[n]) for n in pack.lanes]
+        kinds = [self._nodes[n][0] for n in pack.lanes]
         if pack.kind in (ADD, SUB, MUL):
             self._orient(kinds, arguments)
         sources = [self._reference(tuple(column)) for column in zip(*arguments, strict=True)]
@@ -162,23 +158,21 @@ class Lanes:
                 pair.reverse()
 
 
-def _shapes(graph: Graph, live: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return per node a number for the shape of its expression, and its depth.
+def _shapes(trace: Trace) -> tuple[list[int], list[int]]:
+    """Return per node a number for the shape of its expression, and its depth; 0 if not live.
 
     Constants are alike whatever their value, a sign changes nothing, and sums and
     differences are alike: lanes can differ in them. Nodes of one depth do not depend on each
     other, so packs of one depth each cannot form a cycle.
     """
-    shape: dict[int, int] = {}
-    level: dict[int, int] = {}
+    nodes = trace.graph.nodes
+    shape, level = [0] * len(nodes), [0] * len(nodes)
     numbers: dict[object, int] = {}
-    for i in live:
-        node = graph.nodes[i]
-        kind = node[0]
+    for i, below in trace.operands.items():
+        kind = nodes[i][0]
         if kind == NEG:
-            shape[i], level[i] = shape[node[1]], level[node[1]]
+            shape[i], level[i] = shape[below[0]], level[below[0]]
             continue
-        below = operands(node)
         key: object
         if len(below) == 2:
             a, b = shape[below[0]], shape[below[1]]
@@ -193,13 +187,16 @@ def _shapes(graph: Graph, live: list[int]) -> tuple[dict[int, int], dict[int, in
 
 
 def find_lanes(
-    trace: Trace, early: set[int], groups: list[LimbGroup], outputs: list[list[int]]
+    trace: Trace, groups: list[LimbGroup], outputs: list[list[int]]
 ) -> Lanes:
     """Return the packs for the limbs of `groups` and for the alike entries `outputs`."""
-    lanes = Lanes(trace, early)
+    lanes = Lanes(trace)
     support = _support(trace)
+    # Only what depends on more than its operand can be outside of the operand's limb.
+    edges = [(i, n) for i, below in trace.operands.items() for n in below
+             if support[n] != support[i]]  # fmt: skip
     for group in groups:
-        for corresponding in _leaving(trace, lanes, support, group):
+        for corresponding in _leaving(edges, lanes, support, group):
             _pack_in_chunks(lanes, corresponding)
     for positions in outputs:
         nodes = [trace.outputs[position] for position in positions]
@@ -219,13 +216,13 @@ def _pack_in_chunks(lanes: Lanes, nodes: Sequence[int]) -> None:
             lanes.pack(tuple(chunk))
 
 
-def _support(trace: Trace) -> dict[int, int]:
-    """Return per node the inputs it depends on, as a bit set."""
-    support: dict[int, int] = {}
-    for i in trace.live:
-        node = trace.graph.nodes[i]
-        bits = 1 << node[1] if node[0] == INPUT else 0
-        for n in operands(node):
+def _support(trace: Trace) -> list[int]:
+    """Return per node the inputs it depends on, as a bit set; none if it is not live."""
+    nodes = trace.graph.nodes
+    support = [0] * len(nodes)
+    for i, below in trace.operands.items():
+        bits = 1 << nodes[i][1] if nodes[i][0] == INPUT else 0
+        for n in below:
             bits |= support[n]
         support[i] = bits
     return support
@@ -238,17 +235,21 @@ def _limb_of(bits: int, masks: list[int]) -> int | None:
 
 
 def _leaving(
-    trace: Trace, lanes: Lanes, support: dict[int, int], group: LimbGroup
+    edges: list[tuple[int, int]], lanes: Lanes, support: list[int], group: LimbGroup
 ) -> list[tuple[int, ...]]:
-    """Return tuples of corresponding nodes that depend on one limb and are used outside it."""
+    """Return tuples of corresponding nodes that depend on one limb and are used outside it.
+
+    Parameters
+    ----------
+    edges : nodes, each with an operand.
+    """
     masks = [sum(1 << position for position in inputs) for inputs in group.inputs]
     leaving: list[dict[int, None]] = [{} for _ in masks]
-    inside = {bits: _limb_of(bits, masks) for bits in set(support.values())}
-    for i in trace.live:
-        for n in operands(trace.graph.nodes[i]):
-            limb = inside[support[n]]
-            if limb is not None and support[i] & ~masks[limb]:
-                leaving[limb][n] = None
+    inside = {bits: _limb_of(bits, masks) for bits in set(support)}
+    for i, n in edges:
+        limb = inside[support[n]]
+        if limb is not None and support[i] & ~masks[limb]:
+            leaving[limb][n] = None
     by_shape: dict[int, list[list[int]]] = defaultdict(lambda: [[] for _ in masks])
     for limb, found in enumerate(leaving):
         for n in sorted(found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN, operands
+from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import (
     LimbGroup,
@@ -67,8 +67,7 @@ def _limbs_packed(
     problem: Problem, trace: Trace, checked: list[int], groups: list[LimbGroup]
 ) -> Program | None:
     """Return the program with limb lanes, or None if they do not pay."""
-    _, early = _early_angles(trace)
-    lanes = find_lanes(trace, set(early), groups, alike_outputs(problem, groups))
+    lanes = find_lanes(trace, groups, alike_outputs(problem, groups))
     packed = _Scheduler(trace, lanes, checked).run()
     return packed if _cost(packed) <= _WORTH * _scalar_cost(trace) else None
 
@@ -99,22 +98,6 @@ def _scalar_cost(trace: Trace) -> int:
     return sum(trace.graph.nodes[i][0] not in _FREE for i in trace.live)
 
 
-def _early_angles(trace: Trace) -> tuple[list[int], list[int]]:
-    """Return the angles that depend on no other sine or cosine, and the nodes they need."""
-    nodes = trace.graph.nodes
-    turned: set[int] = set()
-    angles: dict[int, None] = {}
-    for i in trace.live:
-        node = nodes[i]
-        if node[0] in (SIN, COS):
-            if node[1] not in turned:
-                angles[node[1]] = None
-            turned.add(i)
-        elif not turned.isdisjoint(operands(node)):
-            turned.add(i)
-    return list(angles), trace.graph.live(list(angles))
-
-
 class _Scheduler:
     """Puts scalars and packs in an order in which operands come first.
 
@@ -125,7 +108,7 @@ class _Scheduler:
         self, trace: Trace, lanes: Lanes | None, checked: list[int], block: int = BLOCK
     ) -> None:
         self._trace = trace
-        self._nodes = trace.graph.nodes
+        self._nodes, self._operands = trace.graph.nodes, trace.operands
         self._lanes = lanes
         self._checked = checked
         self._block_size = block
@@ -159,10 +142,10 @@ class _Scheduler:
 
     def _turn_angles(self) -> None:
         """Emit the angles, then one instruction for all their sines and cosines."""
-        angles, early = _early_angles(self._trace)
+        angles = self._trace.early_angles
         if not angles:
             return
-        for i in early:
+        for i in self._trace.graph.live(angles):
             self._require(i)
         blocks: list[list[int]] = [[]]
         wanted = list(self._lanes.angles) if self._lanes is not None else []
@@ -204,7 +187,7 @@ class _Scheduler:
         if value >= 0:
             if lanes is not None and value in lanes.home:
                 return (~lanes.home[value][0],)
-            return () if self._is_turned(value) else operands(self._nodes[value])
+            return () if self._is_turned(value) else self._operands[value]
         if lanes is None:
             return ()
         pack = lanes.packs[~value]
@@ -242,7 +225,7 @@ class _Scheduler:
             return self._emit(Instruction(INPUT, 1, lanes=(self._nodes[node][1],)))
         if kind == CONSTANT:
             return self._emit(Instruction(CONSTANT, 1, constant=(self._nodes[node][1],)))
-        arguments = tuple(self._position[n] for n in operands(self._nodes[node]))
+        arguments = tuple(self._position[n] for n in self._operands[node])
         return self._emit(Instruction(kind, 1, arguments))
 
     def _lane(self, vector: int, lane: int) -> int:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 from delassus_ros.algorithms.base import Inputs, TracedAlgorithm
 from delassus_ros.algorithms.generic import generic as generic_tree
@@ -83,6 +84,27 @@ class Trace:
     live: list[int]
     outputs: list[int]
     guards: list[Guard]
+
+    @cached_property
+    def operands(self) -> dict[int, tuple[int, ...]]:
+        """Operands of each live node."""
+        nodes = self.graph.nodes
+        return {i: operands(nodes[i]) for i in self.live}
+
+    @cached_property
+    def early_angles(self) -> list[int]:
+        """Angles that depend on no other sine or cosine."""
+        nodes = self.graph.nodes
+        turned: set[int] = set()
+        angles: dict[int, None] = {}
+        for i, below in self.operands.items():
+            if nodes[i][0] in (SIN, COS):
+                if below[0] not in turned:
+                    angles[below[0]] = None
+                turned.add(i)
+            elif not turned.isdisjoint(below):
+                turned.add(i)
+        return list(angles)
 
     @property
     def operations(self) -> OperationCount:

@@ -57,10 +57,13 @@ class Widening:
     def meeting(self, limbs: Sequence[int]) -> list[Members]:
         """Return instructions, one of each limb, whose sum is formed outside of them."""
         found: list[Members] = []
-        for i in range(len(self._instructions)):
-            terms = self._terms(i, min(len(limbs) - 1, _CHAIN))
+        all_limbs, levels = set(limbs), min(len(limbs) - 1, _CHAIN)
+        for i, instruction in enumerate(self._instructions):
+            if instruction.kind not in (ADD, SUB) or self._owner[i] >= 0:
+                continue
+            terms = self._terms(i, levels)
             of = {self._owner[term]: term for term in terms}
-            if len(of) == len(terms) and of.keys() == set(limbs):
+            if len(of) == len(terms) and of.keys() == all_limbs:
                 found.append(tuple(of[limb] for limb in limbs))
         return found
 
@@ -251,12 +254,15 @@ def _shapes(program: Program, height: list[tuple[bool, int]]) -> list[int]:
         kind = ADD if instruction.kind == SUB else instruction.kind
         key: object = kind, instruction.width, None if kind == CONSTANT else height[i]
         shape.append(numbers.setdefault(key, len(numbers)))
+    needs = [(instruction.operands, instruction.kind in (ADD, SUB, MUL))
+             for instruction in program.instructions]  # fmt: skip
     for _ in range(_NEAR):
         deeper = []
-        for i, instruction in enumerate(program.instructions):
-            below = [shape[o] for o in instruction.operands]
-            key = (shape[i], *(sorted(below) if instruction.kind in (ADD, SUB, MUL) else below))
-            deeper.append(numbers.setdefault(key, len(numbers)))
+        for own, (operands, commutes) in zip(shape, needs, strict=True):
+            below = [shape[o] for o in operands]
+            if commutes:
+                below.sort()
+            deeper.append(numbers.setdefault((own, *below), len(numbers)))
         shape = deeper
     return shape
 
