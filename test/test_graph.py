@@ -12,7 +12,7 @@ from toy import call, compiled, traced
 from delassus_ros.algorithms import scalars
 from delassus_ros.algorithms.scalars import positive, select, sincos, sqrt
 from delassus_ros.compiler import build
-from delassus_ros.compiler.graph import NEG, SUB, Graph, Symbol, operands
+from delassus_ros.compiler.graph import NEG, SUB, Graph, Symbol
 from delassus_ros.errors import CompilerError
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -162,7 +162,7 @@ def test_live_nodes_are_those_that_the_roots_need(graph, xy):
     live = graph.live([wanted.index])
     assert unused.index not in live
     assert live == sorted(live)
-    assert {k for i in live for k in operands(graph.nodes[i])} <= set(live)
+    assert {k for i in live for k in graph.operands[i]} <= set(live)
     assert graph.live([]) == []
 
 

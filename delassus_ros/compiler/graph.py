@@ -60,6 +60,7 @@ class Graph:
     alone : whether it is of one step alone, to be compared with others for any constants: the
         opposite of a multiple is then a multiple of its own.
     nodes : the nodes, operands before users.
+    operands : of each node, by index.
     guards : values that must be positive for the result to be valid.
     routines : what its calls call, see :mod:`delassus_ros.compiler.routines`.
     """
@@ -67,6 +68,7 @@ class Graph:
     def __init__(self, repeats: bool = False, alone: bool = False) -> None:
         self.repeats, self.alone = repeats, alone
         self.nodes: list[Node] = []
+        self.operands: list[tuple[int, ...]] = []
         self.guards: list[Guard] = []
         self.routines: list[Any] = []
         self._index: dict[Node, int] = {}
@@ -77,6 +79,7 @@ class Graph:
         if index is None:
             index = self._index[key] = len(self.nodes)
             self.nodes.append(key)
+            self.operands.append(_operands(key))
         return index
 
     def find(self, *key: object) -> int | None:
@@ -118,18 +121,17 @@ class Graph:
 
     def _reach(self, roots: Iterable[int], seen: set[int]) -> None:
         """Add to `seen` the roots that are not in it, with all that they depend on."""
-        nodes = self.nodes
+        operands = self.operands
         stack = [n for n in roots if n not in seen]
         seen.update(stack)
         while stack:
-            for n in operands(nodes[stack.pop()]):
+            for n in operands[stack.pop()]:
                 if n not in seen:
                     seen.add(n)
                     stack.append(n)
 
 
-def operands(node: Node) -> tuple[int, ...]:
-    """Return the operands of a node."""
+def _operands(node: Node) -> tuple[int, ...]:
     kind = node[0]
     if kind in _LEAVES:
         return ()

@@ -62,7 +62,7 @@ class Lanes:
         self.packs: list[Pack] = []
         self.home: dict[int, tuple[int, int]] = {}
         self.angles: list[tuple[int, ...]] = []
-        self._nodes, self._operands = trace.graph.nodes, trace.operands
+        self._nodes, self._operands = trace.graph.nodes, trace.graph.operands
         self._early = set(trace.early_angles)
         self._memo: dict[tuple[int, ...], int] = {}
         self._open: list[int] = []
@@ -165,11 +165,11 @@ def _shapes(trace: Trace) -> tuple[list[int], list[int]]:
     differences are alike: lanes can differ in them. Nodes of one depth do not depend on each
     other, so packs of one depth each cannot form a cycle.
     """
-    nodes = trace.graph.nodes
+    nodes, operands = trace.graph.nodes, trace.graph.operands
     shape, level = [0] * len(nodes), [0] * len(nodes)
     numbers: dict[object, int] = {}
-    for i, below in trace.operands.items():
-        kind = nodes[i][0]
+    for i in trace.live:
+        kind, below = nodes[i][0], operands[i]
         if kind == NEG:
             shape[i], level[i] = shape[below[0]], level[below[0]]
             continue
@@ -193,8 +193,8 @@ def find_lanes(
     lanes = Lanes(trace)
     support = _support(trace)
     # Only what depends on more than its operand can be outside of the operand's limb.
-    edges = [(i, n) for i, below in trace.operands.items() for n in below
-             if support[n] != support[i]]  # fmt: skip
+    operands = trace.graph.operands
+    edges = [(i, n) for i in trace.live for n in operands[i] if support[n] != support[i]]
     for group in groups:
         for corresponding in _leaving(edges, lanes, support, group):
             _pack_in_chunks(lanes, corresponding)
@@ -218,11 +218,11 @@ def _pack_in_chunks(lanes: Lanes, nodes: Sequence[int]) -> None:
 
 def _support(trace: Trace) -> list[int]:
     """Return per node the inputs it depends on, as a bit set; none if it is not live."""
-    nodes = trace.graph.nodes
+    nodes, operands = trace.graph.nodes, trace.graph.operands
     support = [0] * len(nodes)
-    for i, below in trace.operands.items():
+    for i in trace.live:
         bits = 1 << nodes[i][1] if nodes[i][0] == INPUT else 0
-        for n in below:
+        for n in operands[i]:
             bits |= support[n]
         support[i] = bits
     return support

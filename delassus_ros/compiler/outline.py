@@ -20,7 +20,6 @@ from delassus_ros.compiler.graph import (
     INPUT,
     RESULT,
     SIN,
-    operands,
 )
 from delassus_ros.compiler.parts import Part
 from delassus_ros.compiler.program import (
@@ -102,7 +101,7 @@ class _Builder:
 
     def __init__(self, trace: Trace, block: int) -> None:
         self._trace, self._block = trace, block
-        self._nodes = trace.graph.nodes
+        self._nodes, self._operands = trace.graph.nodes, trace.graph.operands
         self._table = Table()
         # Per plain node the part that computes it; per stored one, and per result, its place.
         self._home: dict[int, int] = {}
@@ -145,7 +144,7 @@ class _Builder:
         calls: dict[int, list[int]] = {}
         flat: set[int] = set()  # neither calls nor sines nor cosines below
         for i in self._trace.live:
-            kind, below = self._nodes[i][0], operands(self._nodes[i])
+            kind, below = self._nodes[i][0], self._operands[i]
             # What needs the result of a call comes after all calls of that stage, unless it is
             # a call itself.
             stage[i] = max(
@@ -194,7 +193,7 @@ class _Builder:
         nodes, trace = self._nodes, self._trace
         wanted: dict[int, None] = {}
         for i in trace.live:
-            for n in operands(nodes[i]):
+            for n in self._operands[i]:
                 elsewhere = self._home.get(i) != self._home.get(n)
                 if nodes[i][0] == CALL or (elsewhere and n in self._home):
                     wanted[n] = None
@@ -238,7 +237,7 @@ class _Builder:
         elif node[0] == CONSTANT:
             instruction = Instruction(CONSTANT, 1, constant=(node[1],))
         elif self._home.get(i) == number:
-            below = tuple(self._value(part, known, n, number) for n in operands(node))
+            below = tuple(self._value(part, known, n, number) for n in self._operands[i])
             instruction = Instruction(node[0], 1, below)
         else:
             instruction = Instruction(LOAD, 1, lanes=(self._place[i],))
@@ -271,7 +270,7 @@ class _Builder:
     def _function(self, number: int) -> Function:
         """Return a routine as a function."""
         routine = self._trace.graph.routines[number]
-        nodes = routine.graph.nodes
+        nodes, operands = routine.graph.nodes, routine.graph.operands
         program, position = Program(), {}
         for i in routine.graph.live(routine.outputs):
             node = nodes[i]
@@ -281,7 +280,7 @@ class _Builder:
             elif node[0] == CONSTANT:
                 program.instructions.append(Instruction(CONSTANT, 1, constant=(node[1],)))
             else:
-                below = tuple(position[n] for n in operands(node))
+                below = tuple(position[n] for n in operands[i])
                 program.instructions.append(Instruction(node[0], 1, below))
         outputs = [(position[n], entry) for entry, n in enumerate(routine.outputs)]
         return Function(

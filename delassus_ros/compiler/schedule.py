@@ -108,7 +108,7 @@ class _Scheduler:
         self, trace: Trace, lanes: Lanes | None, checked: list[int], block: int = BLOCK
     ) -> None:
         self._trace = trace
-        self._nodes, self._operands = trace.graph.nodes, trace.operands
+        self._nodes, self._operands = trace.graph.nodes, trace.graph.operands
         self._lanes = lanes
         self._checked = checked
         self._block_size = block

@@ -35,7 +35,6 @@ from delassus_ros.compiler.graph import (
     Graph,
     Guard,
     Symbol,
-    operands,
 )
 from delassus_ros.compiler.routines import Routines
 from delassus_ros.errors import CompilerError
@@ -86,18 +85,13 @@ class Trace:
     guards: list[Guard]
 
     @cached_property
-    def operands(self) -> dict[int, tuple[int, ...]]:
-        """Operands of each live node."""
-        nodes = self.graph.nodes
-        return {i: operands(nodes[i]) for i in self.live}
-
-    @cached_property
     def early_angles(self) -> list[int]:
         """Angles that depend on no other sine or cosine."""
-        nodes = self.graph.nodes
+        nodes, operands = self.graph.nodes, self.graph.operands
         turned: set[int] = set()
         angles: dict[int, None] = {}
-        for i, below in self.operands.items():
+        for i in self.live:
+            below = operands[i]
             if nodes[i][0] in (SIN, COS):
                 if below[0] not in turned:
                     angles[below[0]] = None
@@ -142,7 +136,7 @@ class _Kinds:
 
 def _kinds(graph: Graph, live: list[int]) -> _Kinds:
     """Count the nodes that depend on inputs."""
-    nodes = graph.nodes
+    nodes, operands = graph.nodes, graph.operands
     constant: set[int] = set()
     found = _Kinds(Counter(), Counter())
     kinds: list[str] = []
@@ -157,7 +151,7 @@ def _kinds(graph: Graph, live: list[int]) -> _Kinds:
             else:
                 found.calls[node[1]] += 1
         # The first operand tells of most nodes that not all are constant.
-        elif kind != INPUT and node[1] in constant and constant.issuperset(operands(node)):
+        elif kind != INPUT and node[1] in constant and constant.issuperset(operands[i]):
             constant.add(i)
         else:
             kinds.append(kind)
