@@ -167,8 +167,9 @@ def markdown(report: Report) -> str:
         (f"A batch of {MANY}", "Ours called from Python on numpy arrays, peers in a C loop; ns "
          "per configuration.\n\n"
          + times_table(of("many"), 1e-9, threaded("rows", 1))),
-        ("Start-up", "Seconds from a ready robot to a solver, the least of a few fresh processes."
-         "\n\n"
+        ("Start-up", "Seconds from a ready robot to a solver, the least of a few fresh processes. "
+         "The stages are run once more afterwards, one after the other; the solver has a second "
+         "process compile half of a long program.\n\n"
          + _start_up(report)),
         ("Growth", _GROWTH + "\n\n![growth](growth.png)\n\n"
          + "\n\n".join(growth_table(growth) for growth in report.growths)),

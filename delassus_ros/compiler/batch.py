@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from delassus_ros.compiler.emit import functions
+from delassus_ros.compiler.emit import Elsewhere, functions
 from delassus_ros.compiler.ir import Writer, pointer, vector_type
 from delassus_ros.compiler.jit import host_features
 from delassus_ros.compiler.outline import Table
@@ -54,17 +54,20 @@ def host_width() -> int:
     return 4 if "+avx" in features else 2
 
 
-def module(program: Program | Table, inputs: int, width: int) -> BatchModule:
+def module(
+    program: Program | Table, inputs: int, width: int, elsewhere: Elsewhere | None = None
+) -> BatchModule:
     """Return the batch module of a scalar program.
 
     Parameters
     ----------
     inputs : size of the input block.
     width : configurations per vector.
+    elsewhere : gets part of a long program.
     """
     values = list(dict.fromkeys(program.outputs))
     number = {value: k for k, value in enumerate(values)}
-    texts, between = functions(replace(program, outputs=values), _BLOCK, width)
+    texts, between = functions(replace(program, outputs=values), _BLOCK, width, elsewhere)
     text = [
         *texts,
         _loop(ROWS, inputs, len(values), width, rows=True),

@@ -15,7 +15,8 @@ from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, Tr
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.compiler import batch, cache, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
-from delassus_ros.compiler.jit import compile_ir, host_identity
+from delassus_ros.compiler.helper import Helper, helper_for
+from delassus_ros.compiler.jit import compile_ir, host_identity, joined
 from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.samples import samples
 from delassus_ros.compiler.schedule import batch_program, program_of
@@ -88,11 +89,13 @@ def batch_kernel_for(
             _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
     with _without_collection():
         traced = trace(problem, algorithm)
-        program = batch_program(traced, checked_positions(problem))
-        inputs = sum(port.size for port in problem.inputs)
-        module = batch.module(program, inputs, batch.host_width())
+        with helper_for(traced) as helper:
+            program = batch_program(traced, checked_positions(problem))
+            inputs = sum(port.size for port in problem.inputs)
+            module = batch.module(program, inputs, batch.host_width(), _elsewhere(helper))
+            code = _compiled(module.ir, helper)
     kernel = BatchKernel(
-        compile_ir(module.ir), module.width, np.array(module.unique, np.int64), module.work_size
+        code, module.width, np.array(module.unique, np.int64), module.work_size
     )
     _check_against_floats(problem, algorithm, kernel)
     if key is not None:
@@ -112,8 +115,10 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
     with _without_collection():
         traced = trace(problem, algorithm)
-        program = program_of(problem, traced, checked_positions(problem))
-        code = compile_ir(emit.module(program).ir)
+        with helper_for(traced) as helper:
+            program = program_of(problem, traced, checked_positions(problem))
+            module = emit.module(program, elsewhere=_elsewhere(helper))
+            code = _compiled(module.ir, helper)
     kernel = CompiledKernel(problem, code, traced.operations)
     _check_against_floats(problem, algorithm, kernel)
     _log.info(
@@ -121,6 +126,16 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
         algorithm.name, problem.robot.name, time.perf_counter() - start, kernel.operations,
     )  # fmt: skip
     return kernel
+
+
+def _elsewhere(helper: Helper | None) -> emit.Elsewhere | None:
+    return None if helper is None else helper.give
+
+
+def _compiled(ir: str, helper: Helper | None) -> bytes:
+    """Return the code of a module, and of what its helper was given."""
+    own = compile_ir(ir)
+    return own if helper is None else joined([own, *helper.objects()])
 
 
 def checked_positions(problem: Problem) -> list[int]:

@@ -9,7 +9,9 @@ as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call
@@ -19,12 +21,15 @@ from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.parts import BATCH, SINGLE, split, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
-from delassus_ros.compiler.writer import declarations, part_functions
+from delassus_ros.compiler.writer import declarations, part_functions, parts_apart
 
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"
 CALL = "delassus_call"
 """Kernel and slice in one call with one argument, see :func:`_call`."""
+
+Elsewhere = Callable[[str], None]
+"""Takes a module to be compiled apart, see :class:`~delassus_ros.compiler.helper.Helper`."""
 
 WORK_SIZE = "delassus_work_size"
 """A function without arguments: the doubles of `work` that the kernel needs."""
@@ -43,9 +48,19 @@ class Module:
     work_size: int
 
 
-def module(program: Program | Table, kernel: str = KERNEL, slicer: str = SLICE) -> Module:
-    """Return the module with the kernel and the slicing routine, under these names."""
-    texts, size = functions(program, kernel)
+def module(
+    program: Program | Table,
+    kernel: str = KERNEL,
+    slicer: str = SLICE,
+    elsewhere: Elsewhere | None = None,
+) -> Module:
+    """Return the module with the kernel and the slicing routine, under these names.
+
+    Parameters
+    ----------
+    elsewhere : gets part of a long program.
+    """
+    texts, size = functions(program, kernel, elsewhere=elsewhere)
     texts.append(_slice(slicer))
     if kernel == KERNEL:
         texts += [_call(), python_call.functions(CALL)]
@@ -54,7 +69,10 @@ def module(program: Program | Table, kernel: str = KERNEL, slicer: str = SLICE) 
 
 
 def functions(
-    program: Program | Table, name: str, configurations: int = 1
+    program: Program | Table,
+    name: str,
+    configurations: int = 1,
+    elsewhere: Elsewhere | None = None,
 ) -> tuple[list[str], int]:
     """Return the functions of a program or table, and its work size.
 
@@ -63,15 +81,22 @@ def functions(
     name : of the function that computes all.
     configurations : see :class:`~delassus_ros.compiler.writer.KernelWriter`; the size is per
         configuration.
+    elsewhere : gets half of the parts, which are then only declared.
     """
     if isinstance(program, Table):
         return table_functions(program, name, configurations), program.size
-    if configurations == 1:
-        parts = [interleaved(part) for part in split(program, SINGLE)]
-    else:
-        # Vectors of configurations keep a processor busy, and its registers full, in any order.
-        parts = split(program, BATCH)
-    return part_functions(parts, name, configurations), work_size(parts)
+    # Vectors of configurations keep a processor busy, and its registers full, in any order.
+    single = configurations == 1
+    parts = split(program, SINGLE if single else BATCH)
+    size = work_size(parts)
+    declared: list[str] = []
+    ordered = map(interleaved, parts) if single else iter(parts)
+    if elsewhere is not None and len(parts) > 1:
+        first = list(islice(ordered, len(parts) // 2))
+        texts, declared = parts_apart(first, name, configurations)
+        elsewhere("\n".join([*texts, declarations(), ""]))
+    texts = part_functions(list(ordered), name, configurations, len(declared))
+    return [*declared, *texts], size
 
 
 def _slice(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import lru_cache
 
+from delassus_ros.compiler import cache
 from delassus_ros.errors import CompilerError, InputError
 
 OLDEST_LLVMLITE = (0, 41)
@@ -139,22 +140,44 @@ def provide(name: str, address: int) -> None:
     llvm.add_symbol(name, address)
 
 
+def joined(objects: list[bytes]) -> bytes:
+    """Return object files that call each other as one piece of code."""
+    return objects[0] if len(objects) == 1 else cache.pack(*objects)
+
+
+def _objects(code: bytes) -> list[bytes]:
+    """Return the object files of a piece of code."""
+    try:
+        objects = [code] if code.startswith(_OBJECT_FILE) else cache.unpack(code)
+    except ValueError:
+        objects = []
+    # On what is not object code LLVM does not fail, it ends the process.
+    if not objects or not all(each.startswith(_OBJECT_FILE) for each in objects):
+        raise CompilerError("compiled code cannot be loaded: not an object file")
+    return objects
+
+
 class LoadedCode:
-    """Machine code in memory; freed when this object is, so keep it while calling into it."""
+    """Machine code in memory; freed when this object is, so keep it while calling into it.
+
+    Parameters
+    ----------
+    code : an object file, or several :func:`joined`.
+    """
 
     def __init__(self, code: bytes) -> None:
         _initialize()
         with _lock:
             try:
-                object_file = llvm.ObjectFileRef.from_data(code)
-                # On what is not object code LLVM does not fail, it ends the process.
-                if not code.startswith(_OBJECT_FILE) or not object_file._ptr:
-                    raise CompilerError("compiled code cannot be loaded: not an object file")
                 # The engine wants a module of its own, which stays empty.
                 self._engine = llvm.create_mcjit_compiler(
                     llvm.parse_assembly(""), _target_machine()
                 )
-                self._engine.add_object_file(object_file)
+                for each in _objects(code):
+                    object_file = llvm.ObjectFileRef.from_data(each)
+                    if not object_file._ptr:
+                        raise CompilerError("compiled code cannot be loaded: it is damaged")
+                    self._engine.add_object_file(object_file)
                 self._engine.finalize_object()
             except RuntimeError as error:
                 raise CompilerError(f"compiled code cannot be loaded: {error}") from error

@@ -100,7 +100,7 @@ class Trace:
                 turned.add(i)
         return list(angles)
 
-    @property
+    @cached_property
     def operations(self) -> OperationCount:
         """Operation count of one call: of what depends on the inputs.
 

@@ -89,12 +89,13 @@ class KernelWriter:
             COSINES: lambda i, _: self._turned[i.lanes[0]][1],
         }
 
-    def text(self, name: str, last: bool | None = None) -> str:
+    def text(self, name: str, last: bool | None = None, public: bool = False) -> str:
         """Return the function, under this name.
 
         Parameters
         ----------
         last : whether a part is the last one, which gives the status; None for a whole program.
+        public : whether functions of other modules call a part.
         """
         self._write()
         width = self._configurations
@@ -108,7 +109,8 @@ class KernelWriter:
                 vi, p32 = vector_type(width, "i32"), pointer("i32")
                 self._w.store_bits(f"{vi} {status}", f"{p32} %status", pointer(vi))
         self._w.do(end)
-        begin = head(name, width, returns, public=last is None and width == 1)
+        public = public or (last is None and width == 1)
+        begin = head(name, width, returns, public)
         return "\n".join([begin, "entry:", *self._w.lines, "}"])
 
     def _write(self) -> None:
@@ -301,25 +303,25 @@ def _lane_numbers(lanes: Sequence[int]) -> str:
 
 
 
-def part_functions(parts: list[Part], name: str, configurations: int = 1) -> list[str]:
+def part_functions(
+    parts: list[Part], name: str, configurations: int = 1, apart: int = 0
+) -> list[str]:
     """Return the functions of a program's parts, the whole one under this name.
 
     Parameters
     ----------
     configurations : see :class:`KernelWriter`.
+    apart : how many parts come before these, see :func:`parts_apart`.
     """
-    if len(parts) == 1:
+    if len(parts) == 1 and not apart:
         return [KernelWriter(parts[0], configurations).text(name)]
     texts = [
         KernelWriter(part, configurations).text(f"{name}_part{k}", part is parts[-1])
-        for k, part in enumerate(parts)
+        for k, part in enumerate(parts, start=apart)
     ]
-    p = pointer()
-    calls = [
-        f"  call void @{name}_part{k}({p} %in, {p} %out, {p} %work)"
-        for k in range(len(parts) - 1)
-    ]
-    last = f"{name}_part{len(parts) - 1}"
+    p, number = pointer(), apart + len(parts) - 1
+    calls = [f"  call void @{name}_part{k}({p} %in, {p} %out, {p} %work)" for k in range(number)]
+    last = f"{name}_part{number}"
     if configurations == 1:
         calls += [
             f"  %status = call i32 @{last}({p} %in, {p} %out, {p} %work)",
@@ -330,6 +332,19 @@ def part_functions(parts: list[Part], name: str, configurations: int = 1) -> lis
         calls += [f"  call void @{last}({p} %in, {p} %out, {p} %work, {status})", "  ret void"]
     begin = head(name, configurations, returns=True, public=configurations == 1)
     return [*texts, "\n".join([begin, "entry:", *calls, "}"])]
+
+
+def parts_apart(
+    parts: list[Part], name: str, configurations: int = 1
+) -> tuple[list[str], list[str]]:
+    """Return the functions of a program's first parts, and how another module declares them."""
+    names = [f"{name}_part{k}" for k in range(len(parts))]
+    texts = [
+        KernelWriter(part, configurations).text(each, last=False, public=True)
+        for part, each in zip(parts, names, strict=True)
+    ]
+    p = pointer()
+    return texts, [f"declare void @{each}({p}, {p}, {p})" for each in names]
 
 
 def head(name: str, configurations: int, returns: bool, public: bool) -> str:

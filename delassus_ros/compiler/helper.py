@@ -1,0 +1,115 @@
+"""A child process that compiles half of a long program.
+
+LLVM compiles one module at a time in a process, and of a long program that takes longer than all
+that comes before. So as soon as a trace is known to be long a child is started, which is ready
+by the time that the first half of the code is written.
+
+``python -m delassus_ros.compiler.helper`` reads a module on standard input and writes its object
+file on standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from delassus_ros.compiler import child
+from delassus_ros.compiler.jit import compile_ir
+from delassus_ros.compiler.trace import Trace
+
+_LONG = 8000
+"""Operations from which half of a program takes longer to compile than a child to start."""
+_log = logging.getLogger(__name__)
+
+
+class Helper:
+    """A child process that compiles one module."""
+
+    def __init__(self) -> None:
+        self._given: str | None = None
+        # Files, not pipes: a pipe would make the child wait until this process reads.
+        self._output = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            child.command(__name__),
+            stdin=subprocess.PIPE, stdout=self._output, stderr=self._errors,
+            **child.surroundings(),
+        )  # fmt: skip
+
+    def give(self, ir: str) -> None:
+        """Have a module compiled."""
+        self._given = ir
+        stdin = self._process.stdin
+        # The pipe of a child that has ended is broken; what became of it is asked below.
+        with contextlib.suppress(BrokenPipeError):
+            if stdin is not None:
+                with stdin:
+                    stdin.write(ir.encode())
+
+    def objects(self) -> list[bytes]:
+        """Return the object file of what was given, or none; where the child fails, from here.
+
+        Raises
+        ------
+        CompilerError
+            If LLVM refuses the module.
+        """
+        if self._given is None:
+            return []
+        status = self._process.wait()
+        if status == 0:
+            self._output.seek(0)
+            return [self._output.read()]
+        self._errors.seek(0)
+        _log.warning(
+            "a child process that was to compile ended with exit status %d; compiling here: %s",
+            status, self._errors.read().decode(errors="replace").strip(),
+        )  # fmt: skip
+        return [compile_ir(self._given)]
+
+    def close(self) -> None:
+        """End the child, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        self._output.close()
+        self._errors.close()
+
+
+@contextmanager
+def helper_for(trace: Trace) -> Iterator[Helper | None]:
+    """Give a helper to whoever compiles a trace, if it is long enough and a processor is free."""
+    # Of routines there are few, however large the system.
+    long = not trace.graph.routines and trace.operations.total >= _LONG
+    if not long or _processors() == 1:
+        yield None
+        return
+    helper = Helper()
+    try:
+        yield helper
+    finally:
+        helper.close()
+
+
+def _processors() -> int:
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def main() -> None:
+    """Compile the module on standard input."""
+    sys.stdout.buffer.write(compile_ir(sys.stdin.read()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Long programs: half of the code comes from a child process, and nothing else changes."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Contact, Problem, Robot
+from delassus_ros.compiler import child, emit, helper, jit
+from delassus_ros.compiler.build import batch_kernel_for, kernel_for
+from delassus_ros.compiler.helper import Helper, helper_for
+from delassus_ros.compiler.parts import Lengths
+from delassus_ros.compiler.samples import samples
+from delassus_ros.compiler.stored import kernel_from, serialized
+from delassus_ros.compiler.trace import trace
+from delassus_ros.errors import CompilerError
+from delassus_ros.algorithms import get
+
+ALGORITHM = get("pv_osimr")
+EMPTY = "define void @empty() {\n  ret void\n}\n"
+
+
+@pytest.fixture(scope="module")
+def quadruped() -> Problem:
+    robot = Robot.from_urdf(robots.quadruped())
+    return Problem(robot, [Contact(foot, foot) for foot in ("LF_FOOT", "RF_FOOT", "LH_FOOT")])
+
+
+@pytest.fixture
+def short_counts_as_long(monkeypatch) -> None:
+    monkeypatch.setattr(helper, "_LONG", 0)
+    monkeypatch.setattr(helper, "_processors", lambda: 2)
+    for name in ("SINGLE", "BATCH"):
+        monkeypatch.setattr(emit, name, Lengths(longest=100, length=100))
+
+
+def results(kernel, problem) -> list[bytes]:
+    return [sample.result() for sample in samples(kernel, problem, 0)]
+
+
+@pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
+def test_code_of_two_processes_computes_the_same(
+    quadruped, short_counts_as_long, build, monkeypatch
+) -> None:
+    of_two = build(quadruped, ALGORITHM, use_cache=False)
+    assert len(jit._objects(of_two.code)) == 2
+    monkeypatch.setattr(helper, "_processors", lambda: 1)
+    of_one = build(quadruped, ALGORITHM, use_cache=False)
+    assert len(jit._objects(of_one.code)) == 1
+    assert results(of_two, quadruped) == results(of_one, quadruped)
+
+
+def test_code_of_two_processes_is_stored_and_loaded(quadruped, short_counts_as_long) -> None:
+    kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
+    loaded = kernel_from(quadruped, serialized(kernel, quadruped))
+    assert loaded.code == kernel.code
+    assert results(loaded, quadruped) == results(kernel, quadruped)
+
+
+def test_a_program_of_one_part_needs_no_help(quadruped, short_counts_as_long, monkeypatch) -> None:
+    monkeypatch.setattr(emit, "SINGLE", Lengths(longest=10_000, length=10_000))
+    assert len(jit._objects(kernel_for(quadruped, ALGORITHM, use_cache=False).code)) == 1
+
+
+def test_only_a_long_trace_gets_a_child(quadruped) -> None:
+    traced = trace(quadruped, ALGORITHM)
+    assert traced.operations.total < helper._LONG
+    with helper_for(traced) as none:
+        assert none is None
+
+
+@pytest.mark.parametrize(
+    "code", ["raise SystemExit(3)", "import sys; sys.stdin.read(); sys.exit('no room left')"]
+)
+def test_what_a_child_fails_to_compile_is_compiled_here(
+    quadruped, short_counts_as_long, monkeypatch, caplog, code
+) -> None:
+    monkeypatch.setattr(child, "command", lambda module: [sys.executable, "-c", code])
+    kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
+    assert len(jit._objects(kernel.code)) == 2
+    (record,) = [record for record in caplog.records if record.name == helper.__name__]
+    words = "exit status 3" if "3" in code else "exit status 1; compiling here: no room left"
+    assert words in record.getMessage()
+
+
+def test_what_llvm_refuses_is_an_error() -> None:
+    with pytest.raises(CompilerError, match="LLVM refused the generated code: "):
+        with closing(Helper()) as found:
+            found.give("nonsense")
+            found.objects()
+
+
+def test_the_child_is_ended_whatever_happens(quadruped, short_counts_as_long) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        with helper_for(trace(quadruped, ALGORITHM)) as found:
+            found.give(EMPTY)
+            raise KeyboardInterrupt
+    assert found._process.returncode is not None
+
+
+def test_a_child_that_got_nothing_gives_nothing() -> None:
+    with closing(Helper()) as found:
+        assert found.objects() == []
+    assert found._process.returncode is not None
+
+
+def test_joined_objects_that_are_damaged_are_refused() -> None:
+    whole = jit.joined([jit.compile_ir(EMPTY), jit.compile_ir(EMPTY.replace("empty", "other"))])
+    assert jit.LoadedCode(whole).address("other")
+    for code in (whole[:-1], whole[:20], jit.joined([whole, whole])):
+        with pytest.raises(CompilerError, match="compiled code cannot be loaded"):
+            jit.LoadedCode(code)
+
+
+def test_matrices_are_those_of_the_definition(quadruped, short_counts_as_long) -> None:
+    q = np.linspace(-1.0, 1.0, 12)
+    dense = kernel_for(quadruped, get("dense"), use_cache=False).bind()
+    ours = kernel_for(quadruped, ALGORITHM, use_cache=False).bind()
+    for bound in (dense, ours):
+        bound.inputs["q"][...] = q
+        assert bound.run() == 0
+    assert np.allclose(ours.outputs["G"], dense.outputs["G"], rtol=1e-11, atol=1e-13)
