@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -89,10 +90,12 @@ def _beside(folder: Path) -> Source:
 
 
 def _hash(folder: Path, files: Iterable[Path]) -> Source:
-    digest, changed = hashlib.sha256(), 0
-    for file in files:
-        if file.is_file():  # an editor's lock is a link to nowhere
-            digest.update(hashlib.sha256(bytes(file.relative_to(folder))).digest())
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
-            changed = max(changed, file.stat().st_mtime_ns)
+    # Half of what it takes to a cached kernel: without pathlib, and with the faster hash.
+    digest, changed, prefix = hashlib.blake2b(), 0, len(str(folder))
+    for file in map(str, files):
+        if os.path.isfile(file):  # an editor's lock is a link to nowhere
+            with open(file, "rb", buffering=0) as opened:
+                digest.update(hashlib.blake2b(os.fsencode(file[prefix:])).digest())
+                digest.update(hashlib.blake2b(opened.read()).digest())
+                changed = max(changed, os.fstat(opened.fileno()).st_mtime_ns)
     return Source(digest.digest(), changed)
