@@ -10,6 +10,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, Problem, Robot
+from delassus_ros.algorithms import get
 from delassus_ros.compiler import child, emit, helper, jit
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.helper import Helper, helper_for
@@ -18,7 +19,6 @@ from delassus_ros.compiler.samples import samples
 from delassus_ros.compiler.stored import kernel_from, serialized
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
-from delassus_ros.algorithms import get
 
 ALGORITHM = get("pv_osimr")
 EMPTY = "define void @empty() {\n  ret void\n}\n"
@@ -64,6 +64,24 @@ def test_code_of_two_processes_is_stored_and_loaded(quadruped, short_counts_as_l
 def test_a_program_of_one_part_needs_no_help(quadruped, short_counts_as_long, monkeypatch) -> None:
     monkeypatch.setattr(emit, "SINGLE", Lengths(longest=10_000, length=10_000))
     assert len(jit._objects(kernel_for(quadruped, ALGORITHM, use_cache=False).code)) == 1
+
+
+@pytest.mark.parametrize("program", ["", "/opt/robot/controller"])
+def test_a_program_that_embeds_python_is_not_started_again(
+    quadruped, short_counts_as_long, monkeypatch, program
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    with helper_for(trace(quadruped, ALGORITHM)) as none:
+        assert none is None
+
+
+def test_a_child_that_cannot_be_started_is_not_needed(
+    quadruped, short_counts_as_long, monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(child, "command", lambda module: ["/nowhere/python3"])
+    kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
+    assert len(jit._objects(kernel.code)) == 1
+    assert "no child process to compile half of a long program: [Errno 2]" in caplog.text
 
 
 def test_only_a_long_trace_gets_a_child(quadruped) -> None:

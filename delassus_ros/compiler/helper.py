@@ -86,17 +86,23 @@ class Helper:
 
 @contextmanager
 def helper_for(trace: Trace) -> Iterator[Helper | None]:
-    """Give a helper to whoever compiles a trace, if it is long enough and a processor is free."""
+    """Give a helper to whoever compiles a trace; None if it is short or there can be no other."""
     # Of routines there are few, however large the system.
     long = not trace.graph.routines and trace.operations.total >= _LONG
-    if not long or _processors() == 1:
-        yield None
-        return
-    helper = Helper()
+    helper = _started() if long and _processors() > 1 and child.is_possible() else None
     try:
         yield helper
     finally:
-        helper.close()
+        if helper is not None:
+            helper.close()
+
+
+def _started() -> Helper | None:
+    try:
+        return Helper()
+    except OSError as error:
+        _log.warning("no child process to compile half of a long program: %s", error)
+        return None
 
 
 def _processors() -> int:
