@@ -2,10 +2,8 @@
 
 LLVM compiles one module at a time in a process, and of a long program that takes longer than all
 that comes before. So as soon as a trace is known to be long a child is started, which is ready
-by the time that the first half of the code is written.
-
-``python -m delassus_ros.compiler.helper`` reads a module on standard input and writes its object
-file on standard output.
+by the time that the first half of the code is written. It runs
+:mod:`delassus_ros.compiler.helper_process`.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import contextlib
 import logging
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +34,7 @@ class Helper:
         self._output = tempfile.TemporaryFile()
         self._errors = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            child.command(__name__),
+            child.command("delassus_ros.compiler.helper_process"),
             stdin=subprocess.PIPE, stdout=self._output, stderr=self._errors,
             **child.surroundings(),
         )  # fmt: skip
@@ -110,12 +107,3 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def main() -> None:
-    """Compile the module on standard input."""
-    sys.stdout.buffer.write(compile_ir(sys.stdin.read()))
-
-
-if __name__ == "__main__":
-    main()
