@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,8 @@ from delassus_ros.inputs import Given, InputCheck
 from delassus_ros.problem import Problem
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
+_REMEMBERED = 64
+"""Sets of active contacts whose rows are kept; there are 2ⁿ of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class BatchSolver:
         self._problem = problem
         self._kernel = kernel
         self._check = check
-        self._active = lru_cache(maxsize=64)(self._active_contacts)
+        self._active: dict[tuple[int, ...], _Active] = {}
 
     def solve(
         self,
@@ -84,9 +85,12 @@ class BatchSolver:
         inputs = self._check.batch(given, columns=layout == "columns")
         n = inputs.shape[0 if layout == "rows" else 1]
         contact_set = self._problem.contacts
-        contacts = self._active(
-            contact_set.indices(contact_set.names if active is None else active)
-        )
+        indices = contact_set.indices(contact_set.names if active is None else active)
+        if indices not in self._active:
+            if len(self._active) >= _REMEMBERED:
+                self._active.clear()
+            self._active[indices] = self._active_contacts(indices)
+        contacts = self._active[indices]
         k = contacts.row_offsets[-1]
         shape = (n, k, k) if layout == "rows" else (k, k, n)
         matrix = _output(out, shape, inputs)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
+import sys
+import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -135,6 +141,72 @@ def test_batches_of_several_callers_do_not_meet(solver):
     with ThreadPoolExecutor(max_workers=4) as pool:
         for matrices, matrix in zip(pool.map(ten, batches), expected, strict=True):
             assert all(np.array_equal(each, matrix) for each in matrices)
+
+
+def test_a_call_that_is_interrupted_ends_its_threads_first(solver, monkeypatch):
+    """Else they would read and write arrays that are no longer there."""
+    solver.solve_batch(random_q(1))
+    written, running = [], threading.Event()
+
+    def kernel(*arguments) -> None:
+        if threading.current_thread() is threading.main_thread():
+            assert running.wait(20.0)
+            raise KeyboardInterrupt
+        running.set()
+        time.sleep(0.05)
+        written.append(arguments)
+
+    monkeypatch.setitem(solver._batch._kernel._functions, "rows", kernel)
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve_batch(random_q(400), threads=50)
+    at_the_end = len(written)
+    assert 1 <= at_the_end < 49
+    time.sleep(0.2)
+    assert len(written) == at_the_end
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_threads_are_there_after_a_fork(solver):
+    Q = random_q(64)
+    expected = solver.solve_batch(Q, threads=2).matrix
+
+    def compare() -> None:
+        sys.exit(not np.array_equal(solver.solve_batch(Q, threads=2).matrix, expected))
+
+    child = multiprocessing.get_context("fork").Process(target=compare)
+    child.start()
+    child.join(20.0)
+    ended = child.exitcode
+    child.kill()
+    child.join()
+    assert ended == 0
+
+
+def test_a_solver_that_is_dropped_takes_its_code_along(solver):
+    """Without the collector of cycles, which a control loop keeps off."""
+    own = DelassusSolver(solver.problem)
+    own.solve_batch(random_q(20), FEET[:2])
+    kernel = weakref.ref(own._batch._kernel)
+    gc.disable()
+    try:
+        del own
+        assert kernel() is None
+    finally:
+        gc.enable()
+
+
+def test_any_number_of_sets_of_contacts(solver):
+    robot = solver.problem.robot
+    contacts = [Contact(f"{foot}{k}", foot) for foot in FEET for k in range(2)]
+    many = DelassusSolver(Problem(robot, contacts))
+    Q = random_q(8)
+    for number in (*range(1, 256), 3):
+        active = [contact.name for k, contact in enumerate(contacts) if number >> k & 1]
+        batch = many.solve_batch(Q, active)
+        assert batch.contacts == tuple(active)
+    assert close(batch.matrix[5], many.solve(Q[5], active).matrix)
+    assert len(many._batch._active) <= 64
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns"])

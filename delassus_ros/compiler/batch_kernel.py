@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -32,6 +32,10 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="delassus_batch")
 
 
+# A fork leaves its child a pool without its threads.
+os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 class _Scratch(threading.local):
     """A scratch area per thread: making one takes as long as computing some matrices."""
 
@@ -45,7 +49,7 @@ class BatchKernel:
 
     Attributes
     ----------
-    code : the object file.
+    code : an object file, or several :func:`~delassus_ros.compiler.jit.joined`.
     width : configurations per vector.
     unique : per entry of the output block, the number of its value; equal entries of a
         symmetric matrix are computed and kept once.
@@ -88,7 +92,8 @@ class BatchKernel:
         at_in, at_out, at_status = inputs.ctypes.data, _address(out), _address(status)
         at_pick = _address(pick)
 
-        def part(first: int, last: int) -> None:
+        def part(first: int, last: int, held: object = (inputs, out, status, pick)) -> None:
+            """Compute a part; as long as one is to come, the arrays stay."""
             function(
                 at_in + 8 * first * step_in, stride_in,
                 at_out + 8 * first * step_out, stride_out,
@@ -101,11 +106,20 @@ class BatchKernel:
         edges = [self.width * (blocks * k // threads) for k in range(threads)] + [n]
         # Every part has at least one whole vector; the last one may overlap its neighbour.
         parts = [(min(a, n - self.width), b) for a, b in zip(edges, edges[1:], strict=False)]
-        # The caller's thread takes the first part; the others wait in a pool that stays.
-        jobs = [_pool().submit(part, *each) for each in parts[1:]]
-        part(*parts[0])
-        for job in jobs:
-            job.result()
+        jobs: list[Future[None]] = []
+        try:
+            # The caller's thread takes the first part; the others wait in a pool that stays.
+            for each in parts[1:]:
+                jobs.append(_pool().submit(part, *each))
+            part(*parts[0])
+            for job in jobs:
+                job.result()
+        except BaseException:
+            # Interrupted, say: nothing is written any more once the call is over.
+            for job in jobs:
+                job.cancel()
+            wait(jobs)
+            raise
 
 
 def _address(array: NDArray[Any]) -> int:
