@@ -173,6 +173,20 @@ def test_a_processor_is_asked_for_only_where_one_is_named(problem, monkeypatch):
         export(problem, algorithms.get("dense"), "robot", target)
 
 
+def test_an_exported_kernel_needs_nothing_of_python(problem):
+    """Under the name that kernels have in this process, too."""
+    for name in ("delassus", "robot"):
+        code = export(problem, algorithms.get("pv_osimr"), name).object_file
+        assert f"{name}_kernel".encode() in code
+        assert b"Py" not in code
+
+
+def test_a_numeric_back_end_has_no_code(problem):
+    pytest.importorskip("pinocchio")
+    with pytest.raises(AlgorithmError, match="'pinocchio' is a numeric back end, not code"):
+        export(problem, algorithms.get("pinocchio"), "robot")
+
+
 def test_a_refusing_algorithm_says_why(problem, monkeypatch):
     algorithm = algorithms.get("pv_osimr")
     monkeypatch.setattr(type(algorithm), "supports", lambda self, problem: "too warm")

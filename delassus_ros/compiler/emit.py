@@ -48,24 +48,23 @@ class Module:
     work_size: int
 
 
-def module(
-    program: Program | Table,
-    kernel: str = KERNEL,
-    slicer: str = SLICE,
-    elsewhere: Elsewhere | None = None,
-) -> Module:
-    """Return the module with the kernel and the slicing routine, under these names.
+def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Module:
+    """Return the module of a kernel for this process, with what Python calls.
 
     Parameters
     ----------
     elsewhere : gets part of a long program.
     """
-    texts, size = functions(program, kernel, elsewhere=elsewhere)
-    texts.append(_slice(slicer))
-    if kernel == KERNEL:
-        texts += [_call(), python_call.functions(CALL)]
-        texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
+    texts, size = functions(program, KERNEL, elsewhere=elsewhere)
+    texts += [_slice(SLICE), _call(), python_call.functions(CALL)]
+    texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
+
+
+def bare_module(program: Program | Table, kernel: str, slicer: str) -> Module:
+    """Return the module with the kernel and the slicing routine alone, under these names."""
+    texts, size = functions(program, kernel)
+    return Module("\n".join([*texts, _slice(slicer), declarations(), ""]), size)
 
 
 def functions(

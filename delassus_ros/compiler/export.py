@@ -89,10 +89,12 @@ def export(
         If `name` is not a C identifier, or LLVM does not know the target, its processor or a
         feature.
     AlgorithmError
-        If the algorithm refuses the problem.
+        If the algorithm refuses the problem, or is a numeric back end.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"name {name!r} is not a C identifier (letters, digits, underscores)")
+    if not isinstance(algorithm, TracedAlgorithm):
+        raise AlgorithmError(f"algorithm {algorithm.name!r} is a numeric back end, not code")
     reason = algorithm.supports(problem)
     if reason is not None:
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
@@ -101,7 +103,7 @@ def export(
     if target.cpu or target.features:
         check_processor(resolved.triple, resolved.cpu, resolved.features)
     program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
-    module = emit.module(program, f"{name}_kernel", f"{name}_slice")
+    module = emit.bare_module(program, f"{name}_kernel", f"{name}_slice")
     code = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
     return Export(code, _header(problem, algorithm.name, name, resolved, module.work_size))
 
