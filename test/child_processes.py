@@ -1,4 +1,4 @@
-"""Which child processes a process has."""
+"""Which child processes a process has, and which have ended."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def children_of(pid: int | str) -> list[int]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             found += map(int, (task / "children").read_text().split())
     return found
+
+
+def ended(pid: int) -> bool:
+    """Whether a process has ended; it may be a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

@@ -20,7 +20,7 @@ pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not in
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import rclpy  # noqa: E402
-from child_processes import children_of  # noqa: E402
+from child_processes import children_of, ended  # noqa: E402
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -122,14 +122,6 @@ def fake_demo(seconds: float, *fake: str, first_limit: float = LIMIT) -> list[st
     return ["-c", code]
 
 
-def gone(pid: int) -> bool:
-    """Whether a process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 # --- the demo with a fake node ----------------------------------------------------------------
 
 
@@ -202,7 +194,7 @@ def test_demo_stops_cleanly_on_signals(start: Callable[..., Program], number: in
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     assert "Traceback" not in program.text
     assert "had to kill" not in program.text
-    assert all(gone(pid) for pid in children)
+    assert all(ended(pid) for pid in children)
 
 
 def test_demo_interrupted_before_the_first_matrix_fails(start: Callable[..., Program]) -> None:

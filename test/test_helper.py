@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Callable
 from contextlib import closing
 
 import numpy as np
 import pytest
 import robots
+from child_processes import ended
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.algorithms import get
@@ -66,7 +74,7 @@ def test_a_program_of_one_part_needs_no_help(quadruped, short_counts_as_long, mo
     assert len(jit._objects(kernel_for(quadruped, ALGORITHM, use_cache=False).code)) == 1
 
 
-@pytest.mark.parametrize("program", ["", "/opt/robot/controller"])
+@pytest.mark.parametrize("program", [None, "", "/opt/robot/controller"])
 def test_a_program_that_embeds_python_is_not_started_again(
     quadruped, short_counts_as_long, monkeypatch, program
 ) -> None:
@@ -84,6 +92,53 @@ def test_a_child_that_cannot_be_started_is_not_needed(
     assert "no child process to compile half of a long program: [Errno 2]" in caplog.text
 
 
+def test_no_room_for_the_files_of_a_child(
+    quadruped, short_counts_as_long, monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    with helper_for(trace(quadruped, ALGORITHM)) as none:
+        assert none is None
+    assert "/nowhere" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end the child")
+def test_a_child_does_not_outlive_its_parent() -> None:
+    """Not even where another process holds the pipe that it reads."""
+    code = (
+        "import os, time\n"
+        "from delassus_ros.compiler.helper import Helper\n"
+        "process = Helper()._process\n"
+        "os.set_inheritable(process.stdin.fileno(), True)\n"
+        "other = os.spawnlp(os.P_NOWAIT, 'sleep', 'sleep', '60')\n"
+        "print(process.pid, other, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, **child.surroundings()
+    ) as parent:
+        pid, other = map(int, parent.stdout.readline().split())
+        try:
+            wait_until(lambda: output(pid, 1) == output(pid, 2), "the child reads")
+            parent.kill()
+            wait_until(lambda: ended(pid), "the child has ended")
+            assert not ended(other)
+        finally:
+            parent.kill()
+            os.kill(other, signal.SIGKILL)
+
+
+def output(pid: int, number: int) -> str:
+    """Return the file behind a descriptor of a process."""
+    return os.readlink(f"/proc/{pid}/fd/{number}")
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 20.0
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.005)
+
+
 def test_only_a_long_trace_gets_a_child(quadruped) -> None:
     traced = trace(quadruped, ALGORITHM)
     assert traced.operations.total < helper._LONG
@@ -92,17 +147,21 @@ def test_only_a_long_trace_gets_a_child(quadruped) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["raise SystemExit(3)", "import sys; sys.stdin.read(); sys.exit('no room left')"]
+    ("code", "words"),
+    [
+        ("raise SystemExit(3)", "exit status 3 and no object file; compiling here: "),
+        ("input(); raise SystemExit('no room left')", "exit status 1 and no .* no room left"),
+        ("import sys; print(sys.stdin.read()); sys.exit(0)", "exit status 0 and no object file"),
+    ],
 )
 def test_what_a_child_fails_to_compile_is_compiled_here(
-    quadruped, short_counts_as_long, monkeypatch, caplog, code
+    quadruped, short_counts_as_long, monkeypatch, caplog, code, words
 ) -> None:
     monkeypatch.setattr(child, "command", lambda module: [sys.executable, "-c", code])
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
     assert len(jit._objects(kernel.code)) == 2
     (record,) = [record for record in caplog.records if record.name == helper.__name__]
-    words = "exit status 3" if "3" in code else "exit status 1; compiling here: no room left"
-    assert words in record.getMessage()
+    assert re.search(words, record.getMessage())
 
 
 def test_what_llvm_refuses_is_an_error() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from child_processes import ended
 
 from delassus_ros.sim import processes
 from delassus_ros.sim.processes import Children, Command
@@ -38,26 +39,17 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def test_children_end_with_the_block() -> None:
     """SIGINT ends the polite ones; the output is at hand until then."""
     with Children([python("one", POLITE), python("two", POLITE)], os.environ) as children:
         wait_for(lambda: children.report().count("ready") == 2)
         assert children.dead() == []
         pids = [child.pid for child in children._children]
-        assert all(alive(pid) for pid in pids)
+        assert not any(ended(pid) for pid in pids)
         assert children.stop() == []
         assert "KeyboardInterrupt" in children.report()
         assert children.stop() == []
-    assert not any(alive(pid) for pid in pids)
+    assert all(ended(pid) for pid in pids)
 
 
 def test_children_end_when_the_block_fails() -> None:
@@ -68,7 +60,7 @@ def test_children_end_when_the_block_fails() -> None:
             wait_for(lambda: "ready" in children.report())
             pids = [child.pid for child in children._children]
             raise RuntimeError("in the block")
-    assert pids and not any(alive(pid) for pid in pids)
+    assert pids and all(ended(pid) for pid in pids)
 
 
 def test_children_started_before_a_failed_start_are_stopped() -> None:
@@ -77,7 +69,7 @@ def test_children_started_before_a_failed_start_are_stopped() -> None:
     with pytest.raises(FileNotFoundError, match="/does/not/exist"):
         children.__enter__()
     assert len(children._children) == 1
-    assert not alive(children._children[0].pid)
+    assert ended(children._children[0].pid)
 
 
 def test_deaf_child_is_killed_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +156,7 @@ def test_children_of_a_killed_parent_end() -> None:
         try:
             assert parent.stdout is not None
             pid = int(parent.stdout.readline())
-            assert alive(pid)
+            assert not ended(pid)
         finally:
             parent.kill()
-    wait_for(lambda: not alive(pid))
+    wait_for(lambda: ended(pid))

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from delassus_ros.compiler import child
-from delassus_ros.compiler.jit import compile_ir
+from delassus_ros.compiler.jit import compile_ir, is_object
 from delassus_ros.compiler.trace import Trace
 
 _LONG = 8000
@@ -26,18 +26,26 @@ _log = logging.getLogger(__name__)
 
 
 class Helper:
-    """A child process that compiles one module."""
+    """A child process that compiles one module.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
 
     def __init__(self) -> None:
         self._given: str | None = None
-        # Files, not pipes: a pipe would make the child wait until this process reads.
-        self._output = tempfile.TemporaryFile()
-        self._errors = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            child.command("delassus_ros.compiler.helper_process"),
-            stdin=subprocess.PIPE, stdout=self._output, stderr=self._errors,
-            **child.surroundings(),
-        )  # fmt: skip
+        with contextlib.ExitStack() as opened:
+            # Files, not pipes: a pipe would make the child wait until this process reads.
+            self._output = opened.enter_context(tempfile.TemporaryFile())
+            self._errors = opened.enter_context(tempfile.TemporaryFile())
+            self._process = subprocess.Popen(
+                child.command("delassus_ros.compiler.helper_process"),
+                stdin=subprocess.PIPE, stdout=self._output, stderr=self._errors,
+                **child.surroundings(),
+            )  # fmt: skip
+            self._files = opened.pop_all()
 
     def give(self, ir: str) -> None:
         """Have a module compiled."""
@@ -60,13 +68,15 @@ class Helper:
         if self._given is None:
             return []
         status = self._process.wait()
-        if status == 0:
-            self._output.seek(0)
-            return [self._output.read()]
+        self._output.seek(0)
+        code = self._output.read()
+        # Whatever else a Python prints when it starts, or a signal handler does with its status.
+        if is_object(code):
+            return [code]
         self._errors.seek(0)
         _log.warning(
-            "a child process that was to compile ended with exit status %d; compiling here: %s",
-            status, self._errors.read().decode(errors="replace").strip(),
+            "a child process that was to compile ended with exit status %d and no object file; "
+            "compiling here: %s", status, self._errors.read().decode(errors="replace").strip(),
         )  # fmt: skip
         return [compile_ir(self._given)]
 
@@ -77,8 +87,7 @@ class Helper:
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        self._output.close()
-        self._errors.close()
+        self._files.close()
 
 
 @contextmanager

@@ -145,14 +145,18 @@ def joined(objects: list[bytes]) -> bytes:
     return objects[0] if len(objects) == 1 else cache.pack(*objects)
 
 
+def is_object(code: bytes) -> bool:
+    """Return whether code is an object file: on anything else LLVM ends the process."""
+    return code.startswith(_OBJECT_FILE)
+
+
 def _objects(code: bytes) -> list[bytes]:
     """Return the object files of a piece of code."""
     try:
-        objects = [code] if code.startswith(_OBJECT_FILE) else cache.unpack(code)
+        objects = [code] if is_object(code) else cache.unpack(code)
     except ValueError:
         objects = []
-    # On what is not object code LLVM does not fail, it ends the process.
-    if not objects or not all(each.startswith(_OBJECT_FILE) for each in objects):
+    if not objects or not all(map(is_object, objects)):
         raise CompilerError("compiled code cannot be loaded: not an object file")
     return objects
 
