@@ -183,7 +183,7 @@ def test_an_exported_kernel_needs_nothing_of_python(problem):
 
 def test_a_numeric_back_end_has_no_code(problem):
     pytest.importorskip("pinocchio")
-    with pytest.raises(AlgorithmError, match="'pinocchio' is a numeric back end, not code"):
+    with pytest.raises(AlgorithmError, match="'pinocchio' is a back end: there is no "):
         export(problem, algorithms.get("pinocchio"), "robot")
 
 

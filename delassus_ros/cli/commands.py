@@ -22,7 +22,7 @@ from delassus_ros.cli.parameter_file import settings_of
 from delassus_ros.compiler.export import Target, export
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.conditioning import ConditionSettings
-from delassus_ros.errors import AlgorithmError, InputError
+from delassus_ros.errors import InputError
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -192,11 +192,6 @@ def export_kernel(options: argparse.Namespace) -> str:
     robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
     problem = Problem(robot, settings.contacts, settings.axes)
     algorithm = algorithms.get(options.algorithm or settings.algorithm)
-    if not isinstance(algorithm, TracedAlgorithm):
-        raise AlgorithmError(
-            f"algorithm {algorithm.name!r} is a back end: there is no kernel to export; choose "
-            "one that `delassus list` shows as compiled"
-        )
     name = options.name or re.sub(r"\W", "_", Path(options.output).stem, flags=re.ASCII)
     exported = export(problem, algorithm, name, Target(options.target, options.cpu))
     _write(options.output, exported.object_file)

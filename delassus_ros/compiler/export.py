@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 import delassus_ros
-from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.jit import compile_for, host_features
@@ -74,7 +74,7 @@ class Export:
 
 
 def export(
-    problem: Problem, algorithm: TracedAlgorithm, name: str, target: Target | None = None
+    problem: Problem, algorithm: Algorithm, name: str, target: Target | None = None
 ) -> Export:
     """Return the kernel of a problem as an object file with its header.
 
@@ -89,12 +89,15 @@ def export(
         If `name` is not a C identifier, or LLVM does not know the target, its processor or a
         feature.
     AlgorithmError
-        If the algorithm refuses the problem, or is a numeric back end.
+        If the algorithm refuses the problem, or is a back end.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"name {name!r} is not a C identifier (letters, digits, underscores)")
     if not isinstance(algorithm, TracedAlgorithm):
-        raise AlgorithmError(f"algorithm {algorithm.name!r} is a numeric back end, not code")
+        raise AlgorithmError(
+            f"algorithm {algorithm.name!r} is a back end: there is no kernel to export; choose "
+            "one that `delassus list` shows as compiled"
+        )
     reason = algorithm.supports(problem)
     if reason is not None:
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
