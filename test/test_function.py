@@ -9,8 +9,10 @@ import pytest
 
 from delassus_ros.algorithms.base import Inputs, Status
 from delassus_ros.algorithms.scalars import Vector, positive, sincos, sqrt
-from delassus_ros.compiler import cache
+from delassus_ros.compiler import cache, emit
 from delassus_ros.compiler.function import CompiledFunction
+from delassus_ros.compiler.graph import Symbol
+from delassus_ros.compiler.parts import Lengths
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
 
@@ -59,15 +61,47 @@ def test_wrong_arguments_are_named() -> None:
         CompiledFunction(lambda x: [], PORTS)
 
 
+def test_code_that_differs_from_its_function_is_refused() -> None:
+    def fickle(x: Inputs) -> Vector:
+        return [value * (1.0 if isinstance(value, float) else 1.001) for value in x["vector"]]
+
+    def strict(x: Inputs) -> Vector:
+        if isinstance(x["angle"][0], float):
+            positive(-1.0, "nothing")
+        return x["vector"]
+
+    with pytest.raises(CompilerError, match="differs from itself on floats by "):
+        CompiledFunction(fickle, PORTS)
+    with pytest.raises(CompilerError, match="compiled code succeeds where it fails on floats"):
+        CompiledFunction(strict, PORTS)
+
+
+def test_a_long_function_is_compiled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sums(x: Inputs) -> Vector:
+        values = x["vector"]
+        for k in range(200):
+            turned = values[1:] + values[:1]
+            values = [a * b + 0.1 * k for a, b in zip(values, turned, strict=True)]
+            values = [a / (2.0 + a * a) for a in values]
+        return values
+
+    monkeypatch.setattr(emit, "SINGLE", Lengths(100, 100))
+    vector = [0.3, -0.2, 0.9, 1.1]
+    results, status = CompiledFunction(sums, PORTS)([0.0], vector)
+    assert status is Status.OK
+    np.testing.assert_allclose(results, sums({"vector": vector}), rtol=1e-13)
+
+
 def test_a_damaged_file_in_the_cache_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     tmp_path.chmod(0o700)
-    calls = []
+    traces = []
 
     def counted(x: Inputs) -> Vector:
-        calls.append(1)
+        if isinstance(x["angle"][0], Symbol):
+            traces.append(1)
         return example(x)
 
     arguments = [0.6], [[0.3, -2.0], [1.7, 0.4]]
@@ -75,7 +109,7 @@ def test_a_damaged_file_in_the_cache_is_replaced(
     np.testing.assert_array_equal(
         CompiledFunction(counted, PORTS, b"example")(*arguments)[0], expected
     )
-    assert len(calls) == 1
+    assert len(traces) == 1
     (file,) = (tmp_path / "delassus_ros").iterdir()
     # Whole, but not what it says that it is.
     place = file.name.removesuffix(".kernel")
@@ -86,9 +120,9 @@ def test_a_damaged_file_in_the_cache_is_replaced(
         ([b"{", code, *results], "is damaged"),
     ):
         cache.store(place, cache.pack(*damaged))
-        before = len(calls)
+        before = len(traces)
         found, status = CompiledFunction(counted, PORTS, b"example")(*arguments)
-        assert status is Status.OK and len(calls) == before + 1
+        assert status is Status.OK and len(traces) == before + 1
         np.testing.assert_array_equal(found, expected)
         assert said in caplog.text
     CompiledFunction(counted, PORTS, b"other")

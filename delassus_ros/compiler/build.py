@@ -18,7 +18,7 @@ from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.helper import Helper, helper_for
 from delassus_ros.compiler.jit import compile_ir, host_identity, joined
 from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
-from delassus_ros.compiler.samples import samples
+from delassus_ros.compiler.samples import SELF_CHECK, samples
 from delassus_ros.compiler.schedule import batch_program, program_of
 from delassus_ros.compiler.sources import algorithm_source, package_source
 from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
@@ -27,9 +27,6 @@ from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
 from delassus_ros.problem import Problem
 
 _log = logging.getLogger(__name__)
-_SELF_CHECK = 1e-8
-"""Largest relative difference of a fresh kernel from its algorithm on floats. It is far above
-rounding, to allow for badly conditioned robots, and far below any error of code generation."""
 
 
 def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -> Kernel:
@@ -166,7 +163,7 @@ def _check_against_floats(
         for name, result in sample.outputs.items():
             reference = np.asarray(expected[name], dtype=np.float64)
             error = np.linalg.norm(result - reference)
-            bound = _SELF_CHECK * np.linalg.norm(reference)
+            bound = SELF_CHECK * np.linalg.norm(reference)
             if sample.status != Status.OK or not error <= bound:
                 raise CompilerError(
                     f"kernel of {algorithm.name!r} differs from the algorithm on floats: output "

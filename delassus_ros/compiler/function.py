@@ -17,15 +17,16 @@ from delassus_ros.algorithms.base import Inputs, Status
 from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.arguments import numbers
 from delassus_ros.compiler import cache
-from delassus_ros.compiler.emit import KERNEL
+from delassus_ros.compiler.emit import KERNEL, functions
 from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, aligned_zeros
+from delassus_ros.compiler.samples import SELF_CHECK
 from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.sources import package_source
 from delassus_ros.compiler.trace import OperationCount, Trace
-from delassus_ros.compiler.writer import KernelWriter, declarations
-from delassus_ros.errors import CompilerError, InputError
+from delassus_ros.compiler.writer import declarations
+from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.problem import Port
 
 _TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -52,7 +53,7 @@ class CompiledFunction:
     Raises
     ------
     CompilerError
-        If it returns nothing, or LLVM fails.
+        If it returns nothing, LLVM fails, or the code differs from the function on floats.
     """
 
     operations: OperationCount
@@ -75,8 +76,10 @@ class CompiledFunction:
             except CompilerError as error:
                 _log.warning("cached function compiled anew: %s", error)
         code = self._compile(function)
+        self._check(function)
         if place is not None:
-            description = json.dumps([self._given, asdict(self.operations)]).encode()
+            sizes = [self._given, self._work, asdict(self.operations)]
+            description = json.dumps(sizes).encode()
             results = [self._result(seed) for seed in range(_REPLAYED)]
             cache.store(place, cache.pack(description, code, *results))
 
@@ -99,13 +102,34 @@ class CompiledFunction:
         live, guards = graph.needed(outputs)
         traced = Trace(graph, live, outputs, guards)
         program = scalar_program(traced, list(range(len(outputs))))
-        text = [KernelWriter(program).text(KERNEL), declarations(), ""]
-        code = compile_ir("\n".join(text))
-        self._load(code, len(outputs), traced.operations)
+        texts, work = functions(program, KERNEL)
+        code = compile_ir("\n".join([*texts, declarations(), ""]))
+        self._load(code, len(outputs), work, traced.operations)
         return code
 
-    def _load(self, code: bytes, given: int, operations: OperationCount) -> None:
-        self._given, self.operations = given, operations
+    def _check(self, function: Callable[[Inputs], Vector]) -> None:
+        """Compare with the function on floats."""
+        block_in, block_out, _ = self._buffers()
+        status = self._run_at_random(0)
+        given, position = {}, 0
+        for port in self.inputs:
+            given[port.name] = block_in[position : position + port.size].tolist()
+            position += port.size
+        try:
+            expected = np.array([float(value) for value in function(given)])
+        except (NumericalError, ZeroDivisionError):
+            if status == Status.OK:
+                raise CompilerError("compiled code succeeds where it fails on floats") from None
+            return
+        error = np.linalg.norm(block_out - expected)
+        if status != Status.OK or not error <= SELF_CHECK * np.linalg.norm(expected):
+            raise CompilerError(
+                f"a compiled function differs from itself on floats by {error:.1e}, status "
+                f"{status}"
+            )
+
+    def _load(self, code: bytes, given: int, work: int, operations: OperationCount) -> None:
+        self._given, self._work, self.operations = given, work, operations
         self._loaded = LoadedCode(code)
         self._call = _TYPE(self._loaded.address(KERNEL))
 
@@ -119,10 +143,10 @@ class CompiledFunction:
         """
         try:
             description, code, *results = cache.unpack(payload)
-            given, operations = json.loads(description)
+            given, work, operations = json.loads(description)
             if len(results) != _REPLAYED:
                 raise ValueError(f"{len(results)} stored results, expected {_REPLAYED}")
-            self._load(code, int(given), OperationCount(**operations))
+            self._load(code, int(given), int(work), OperationCount(**operations))
         except (ValueError, TypeError) as error:
             raise CompilerError(f"the compiled function is damaged: {error}") from error
         if results != [self._result(seed) for seed in range(_REPLAYED)]:
@@ -130,18 +154,24 @@ class CompiledFunction:
 
     def _result(self, seed: int) -> bytes:
         """Return status and results at random inputs as bytes."""
-        block_in, block_out = self._buffers()
+        status = self._run_at_random(seed)
+        return int(status).to_bytes(4, "little") + self._buffers()[1].tobytes()
+
+    def _run_at_random(self, seed: int) -> Status:
+        block_in, block_out, _ = self._buffers()
         block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, self._taken)
         block_out[:] = 0.0
-        status = self._call(block_in.ctypes.data, block_out.ctypes.data, None)
-        return int(status).to_bytes(4, "little") + block_out.tobytes()
+        return self._run()
 
-    def _buffers(self) -> tuple[Array, Array]:
-        """Return the buffers of this thread."""
-        found: tuple[Array, Array] | None = getattr(self._local, "buffers", None)
+    def _run(self) -> Status:
+        return Status(self._call(*(block.ctypes.data for block in self._buffers())))
+
+    def _buffers(self) -> tuple[Array, Array, Array]:
+        """Return this thread's inputs, results and work area."""
+        found: tuple[Array, Array, Array] | None = getattr(self._local, "buffers", None)
         if found is None:
-            found = aligned_zeros(self._taken), aligned_zeros(self._given)
-            self._local.buffers = found
+            sizes = self._taken, self._given, self._work
+            found = self._local.buffers = tuple(map(aligned_zeros, sizes))
         return found
 
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:
@@ -159,7 +189,7 @@ class CompiledFunction:
         if len(values) != len(self.inputs):
             names = ", ".join(port.name for port in self.inputs)
             raise InputError(f"got {len(values)} arrays, expected one for each of: {names}")
-        block_in, block_out = self._buffers()
+        block_in, block_out, _ = self._buffers()
         position = 0
         for port, value in zip(self.inputs, values, strict=True):
             array = numbers(port.name, value)
@@ -167,5 +197,5 @@ class CompiledFunction:
                 raise InputError(f"{port.name!r} has {array.size} numbers, expected {port.size}")
             block_in[position : position + port.size] = array.ravel()
             position += port.size
-        status = Status(self._call(block_in.ctypes.data, block_out.ctypes.data, None))
+        status = self._run()
         return block_out.copy(), status

@@ -26,6 +26,7 @@ from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
 from delassus_ros.compiler.kernel import Array, aligned_zeros
+from delassus_ros.compiler.samples import SELF_CHECK
 from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.sources import package_source
 from delassus_ros.compiler.trace import Trace
@@ -34,7 +35,6 @@ from delassus_ros.errors import CompilerError, NumericalError
 
 TRACK = "delassus_track"
 _TRACK_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
-_SELF_CHECK = 1e-8
 _REPLAYED = 3
 _log = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ def _check_against_floats(newton: Newton) -> None:
             raise CompilerError("a Newton step reports success where it fails") from None
         return
     error = np.linalg.norm(np.frombuffer(result[4:]) - expected)
-    if status != Status.OK or not error <= _SELF_CHECK * np.linalg.norm(expected):
+    if status != Status.OK or not error <= SELF_CHECK * np.linalg.norm(expected):
         raise CompilerError(
             f"a compiled Newton step differs from the step on floats by {error:.1e}, status "
             f"{status}"

@@ -11,6 +11,11 @@ from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.kernel import Array, CompiledKernel
 from delassus_ros.problem import Port, Problem
 
+SELF_CHECK = 1e-8
+"""Largest relative difference of fresh code from what it was compiled from, on floats. It is far
+above rounding, to allow for badly conditioned robots, and far below any error of code
+generation."""
+
 
 @dataclass(frozen=True)
 class Sample:
