@@ -60,6 +60,7 @@ class DelassusSolver:
             if prebuilt is None
             else kernel_from(problem, prebuilt)
         )
+        self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -75,6 +76,11 @@ class DelassusSolver:
     def algorithm(self) -> str:
         """Name of the algorithm."""
         return self._algorithm.name
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether G is off by more than rounding, since that is what the algorithm is for."""
+        return self._is_approximate
 
     @property
     def operations(self) -> OperationCount | None:
@@ -122,7 +128,8 @@ class DelassusSolver:
 
         Parameters
         ----------
-        q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``.
+        q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``. An angle is
+            known to its rounding: after 10⁶ rad, G is to some 1e-10.
         active : names of the active contacts; all if None.
         base_orientation : (4,) unit quaternion x, y, z, w of the root link in the world; only
             with ``axes="world"`` and a floating base.

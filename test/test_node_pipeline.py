@@ -24,7 +24,7 @@ from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said  # noqa
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # noqa: E402
 from delassus_ros.algorithms import NumericAlgorithm, registry  # noqa: E402
 from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.conditioning import ConditionSettings, Damping  # noqa: E402
@@ -550,6 +550,18 @@ def test_a_back_end_that_says_ok_to_nonsense(rig, solver, monkeypatch) -> None:
     value[0] = -math.inf
     assert said(rig.send()) == (INVALID, Reason.RESULT_NOT_FINITE)
     assert "nonsense failed: NOT_FINITE at q" in rig.pipeline.last.text
+
+
+def test_an_approximate_algorithm_of_somebody_else_is_never_ok(rig, solver, monkeypatch) -> None:
+    class Rough(type(algorithms.get("dense"))):
+        def approximates(self, problem) -> bool:
+            return True
+
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    registry.register("rough")(Rough)
+    rig.pipeline.set_solver(DelassusSolver(solver.problem, "rough", cache=False))
+    assert said(rig.send()) == (DEGRADED, Reason.APPROXIMATE_ALGORITHM)
+    assert "rough is an approximation for this robot" in rig.pipeline.last.text
 
 
 def test_an_exchange_that_fails_changes_nothing(rig, solver, monkeypatch) -> None:

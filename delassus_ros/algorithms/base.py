@@ -60,6 +60,10 @@ class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
             )
         return None
 
+    def approximates(self, problem: Problem) -> bool:
+        """Return whether G is off by more than rounding here; a node then says DEGRADED."""
+        return False
+
 
 class TracedAlgorithm(Algorithm):
     """An algorithm written over scalars; see :mod:`delassus_ros.algorithms.scalars`."""

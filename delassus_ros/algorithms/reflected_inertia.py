@@ -42,6 +42,10 @@ class ReflectedInertia(ClusterAlgorithm):
                 return str(error)
         return None
 
+    def approximates(self, problem: Problem) -> bool:
+        """Return whether there are rotors; see the base class."""
+        return problem.robot.is_closed
+
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G, and MinvJT of the same tree if it is asked for; see the base class."""
         tree = Tree.of(problem)

@@ -24,9 +24,6 @@ from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
-_APPROXIMATE = ("reflected_inertia",)
-"""Algorithms that are approximate where a robot has couplings."""
-
 
 @dataclass(frozen=True)
 class Applicability:
@@ -69,11 +66,6 @@ def list_algorithms(problem: Problem | None) -> list[Applicability]:
     ]
     absent = [Applicability(name, reason) for name, reason in algorithms.unavailable().items()]
     return sorted(found + absent, key=lambda each: each.name)
-
-
-def is_approximation(solver: DelassusSolver) -> bool:
-    """Return whether the matrices of a solver are right but for an approximation."""
-    return solver.algorithm in _APPROXIMATE and solver.problem.robot.is_closed
 
 
 @dataclass(frozen=True)
@@ -155,7 +147,7 @@ class OnDemand:
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix, exact=True)
         caveats = Reason.NONE if complaint is None else complaint.reason
-        if is_approximation(self._solver):
+        if self._solver.is_approximate:
             caveats |= Reason.APPROXIMATE_ALGORITHM
         return Answer(solution, seen, caveats)
 

@@ -20,7 +20,6 @@ from delassus_ros.node.diagnostics import InputHealth, Validity
 from delassus_ros.node.inputs import Inputs
 from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
-from delassus_ros.node.on_demand import is_approximation
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.records import LastAnswer, Limits
@@ -165,7 +164,7 @@ class Pipeline:
         if self._has_orientation:
             bound.inputs[_ORIENTATION][...] = self._inputs.base
         self._solver, self._algorithm = bound, solver.algorithm
-        self._is_approximate = is_approximation(solver)
+        self._is_approximate = solver.is_approximate
         self._solver_text = f"{solver.algorithm} stands in for the configured algorithm"
         if self._is_approximate:
             reason |= Reason.APPROXIMATE_ALGORITHM
