@@ -66,11 +66,17 @@ class Dynamics:
                     Port(port, shape),
                     Port("gravity", (3,)),
                 )
-                key = name.encode() + b"\0" + self._robot.to_bytes() if self._cache else None
                 self._compiled[name] = CompiledFunction(
-                    partial(function, self._motion), ports, key
+                    partial(function, self._motion), ports, self._key(name)
                 )
             return self._compiled[name]
+
+    def _key(self, name: str) -> bytes | None:
+        """Return what C-RNEA or C-ABA depends on, or None without the disk cache."""
+        if not self._cache:
+            return None
+        # Which joints are independent also follows from limits, which the robot's bytes lack.
+        return "\0".join([name, *self.joints, ""]).encode() + self._robot.to_bytes()
 
     def inverse(
         self,

@@ -201,9 +201,19 @@ class Problem:
 
     @cached_property
     def canonical_bytes(self) -> bytes:
-        """Everything the outputs depend on, as bytes; equal problems have equal bytes."""
+        """Everything the outputs depend on, as bytes; equal problems have equal bytes.
+
+        Raises
+        ------
+        RobotError
+            If the robot has couplings or loops that cannot be closed.
+        """
         head = f"problem 1\0{self._axes}\0{','.join(self._outputs)}\0".encode()
-        return head + self._robot.to_bytes() + b"\0contacts\0" + self._contacts.to_bytes()
+        robot = self._robot.to_bytes()
+        if self._robot.is_closed:
+            # Which joints are independent also follows from the joint limits.
+            robot += b"\0velocities\0" + "\0".join(self.velocities).encode()
+        return head + robot + b"\0contacts\0" + self._contacts.to_bytes()
 
     @cached_property
     def digest(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from delassus_ros.model import (
@@ -55,3 +57,13 @@ def geared_chain(count: int, floating: bool = True) -> Robot:
         parent = len(joints) - 2
         couplings.append(Coupling(f"gear{i}", ((f"rotor{i}", -1.0), (f"link{i}", 6.0))))
     return assembled(joints, couplings=couplings)
+
+
+def within(robot: Robot, middles: tuple[float, ...], reach: float = 0.3) -> Robot:
+    """Return the same robot with limits so far to both sides of these positions."""
+    joints = [
+        replace(joint, lower=middle - reach, upper=middle + reach)
+        for joint, middle in zip(robot.joints, middles, strict=True)
+    ]
+    frames = list(robot.frames.values())
+    return Robot(robot.name, joints, robot.bodies, frames, loops=robot.loops)

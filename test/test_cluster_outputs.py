@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import cluster_oracle
 import numpy as np
 import pytest
 from cluster_robots import LOOSE, OVAL, Builder, contact_jacobian, random_problem
 from rigid_body import mass_matrix, velocity_index
+from small_loops import at, four_bar, within
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.closure import Closure
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.trace import trace
 from delassus_ros.dynamics import Dynamics
-from delassus_ros.model import WORLD, Body, Joint, JointKind
+from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.testing.random_trees import random_inertia
 
@@ -177,3 +181,38 @@ def test_velocities_are_named_by_their_joints() -> None:
     assert independent in (build.joints[link].name, build.joints[link + 1].name)
     assert problem.velocities == ("root",) * 6 + (build.joints[slide].name,) * 3 + (independent,)
     assert [port.shape for port in problem.outputs] == [(3, 3), (3, 10)]
+
+
+@pytest.fixture
+def linkages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Robot], np.ndarray]:
+    """Return four-bars that differ in their limits alone, a closed q, and an empty cache."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    plain = four_bar(rod=0.9)
+    bar = Robot("bar", plain.joints, plain.bodies, [Frame("tip", 1, at(0.9))], loops=plain.loops)
+    places = ((0.8, -1.4, -2.7), (-2.9, 1.9, 2.5))
+    q = Closure(bar, dict(zip(bar.joint_names, places[0], strict=True))).reference
+    return [within(bar, place) for place in places], q
+
+
+def test_limits_that_choose_other_velocities_make_another_problem(linkages) -> None:
+    robots, q = linkages
+    contacts = [Contact("tip", "tip")]
+    first, second = (Problem(robot, contacts, outputs=EVERYTHING) for robot in robots)
+    assert (first.velocities, second.velocities) == (("rocker",), ("crank",))
+    assert first != second
+    assert first.canonical_bytes != second.canonical_bytes
+    wider = within(robots[0], (0.8, -1.4, -2.7), 0.31)
+    assert first == Problem(wider, contacts, outputs=EVERYTHING), "the choice is the same"
+    for problem in (first, second):
+        cached = DelassusSolver(problem, "c_pv_osimr").solve(q)
+        fresh = DelassusSolver(problem, "c_pv_osimr", cache=False).solve(q)
+        np.testing.assert_array_equal(cached.J, fresh.J)
+        np.testing.assert_array_equal(cached.MinvJT, fresh.MinvJT)
+
+
+def test_dynamics_from_the_cache_are_of_the_velocities_that_limits_choose(linkages) -> None:
+    robots, q = linkages
+    for robot in robots:
+        results = [Dynamics(robot, cache).inverse(q, [1.0], [2.0]) for cache in (True, False)]
+        np.testing.assert_array_equal(*results)

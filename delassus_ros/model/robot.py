@@ -372,7 +372,11 @@ class Robot:
         return q
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes of everything G depends on; display names of bodies excluded."""
+        """Return canonical bytes of everything G depends on; display names of bodies excluded.
+
+        Joint limits are not in them: they may decide which joints of a loop are independent, on
+        which J depends, but not G.
+        """
         parts = []
         for joint, body in zip(self._joints, self._bodies, strict=True):
             parts.append(f"{joint.name}\0{joint.kind.label}\0{joint.parent}\0".encode())
