@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import mpmath
 import numpy as np
 import pytest
@@ -262,6 +264,33 @@ def test_explicit_functions_give_their_own_derivative():
         residual(robot, Cluster((0, 1), WORLD, (), (), (), (wrong,)), [0.0, 0.0])
 
 
+SCALE = 2.0
+BOTH_ON_ONE_LINE = (lambda x: [2.0 * x[0]], lambda x: [3.0 * x[0]])
+
+
+def scaled(x):
+    return [SCALE * x[0]]
+
+
+def test_functions_with_the_same_text_are_told_apart(monkeypatch):
+    def digest(function):
+        return FunctionConstraint("cam", ("a",), function, 1).digest
+
+    def geared(ratio):
+        def gear(x, ratio=ratio):
+            return [ratio * x[0]]
+
+        return gear
+
+    first, second = map(digest, BOTH_ON_ONE_LINE)
+    assert first != second
+    assert digest(geared(2.0)) == digest(geared(2.0)) != digest(geared(3.0))
+    before = digest(scaled)
+    assert digest(scaled) == before
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.0)
+    assert digest(scaled) != before
+
+
 def test_functions_are_known_by_name_version_and_source():
     def make(**changes):
         given = {"name": "cam", "joints": ("a",), "function": doubled, "rows": 1, **changes}
@@ -273,6 +302,11 @@ def test_functions_are_known_by_name_version_and_source():
         make(joints=("d",)),
     ]  # fmt: skip
     assert len(same | {each.to_bytes() for each in others}) == 1 + len(others)
+
+    class Cam:
+        def lift(self, x):
+            return x
+
     factor = 3.0
     for changes, words in (
         ({"joints": ("a", "a")}, "is between joints"),
@@ -280,6 +314,7 @@ def test_functions_are_known_by_name_version_and_source():
         ({"rows": 2, "dependent": ("c",)}, "has 2 rows and 1 dependent joints"),
         ({"function": lambda x: [factor * x[0]]}, "uses variables of an enclosing function"),
         ({"function": eval("lambda x: x")}, "the source text of its function cannot be read"),
+        ({"function": Cam().lift}, "expected a plain function"),
     ):
         with pytest.raises(RobotError, match=f"constraint 'cam'.*{words}|'cam': .*{words}"):
             make(**changes)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from numbers import Real
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from delassus_ros.arguments import shown
 from delassus_ros.errors import RobotError
 from delassus_ros.model.spatial import Array, Transform, frozen
 
@@ -134,15 +137,16 @@ class FunctionConstraint:
         `dependent`.
     rows : how many numbers the function returns.
     dependent : joints whose positions an explicit function returns; empty for implicit ones.
-    version : raise it when results change without a change of the function's own source text,
-        as when a function that it calls changes.
+    version : raise it when results change without a change of the function itself, of its
+        defaults or of numbers of its module that it uses, as when a function that it calls
+        changes.
 
     Raises
     ------
     RobotError
-        If a joint is given twice, the numbers do not fit, or the function has no source text
-        or depends on variables of an enclosing function, so that compiled kernels could not
-        tell it from another.
+        If a joint is given twice, the numbers do not fit, or the function is no plain function,
+        has no source text or depends on variables of an enclosing function, so that compiled
+        kernels could not tell it from another.
     """
 
     name: str
@@ -164,7 +168,12 @@ class FunctionConstraint:
                 f"constraint {self.name!r} has {self.rows} rows and {len(self.dependent)} "
                 "dependent joints; expected at least one row, and one for each dependent joint"
             )
-        if getattr(self.function, "__closure__", None):
+        if not isinstance(self.function, FunctionType):
+            raise RobotError(
+                f"constraint {self.name!r}: its function is {shown(self.function)}; expected a "
+                "plain function, with no object whose values may change"
+            )
+        if self.function.__closure__:
             raise RobotError(
                 f"constraint {self.name!r}: its function uses variables of an enclosing "
                 "function; make them constants of its module"
@@ -176,9 +185,26 @@ class FunctionConstraint:
                 f"constraint {self.name!r}: the source text of its function cannot be read "
                 f"({error}); define it in a file"
             ) from error
-        object.__setattr__(self, "digest", hashlib.sha256(source.encode()).hexdigest())
+        defaults = repr((self.function.__defaults__, self.function.__kwdefaults__))
+        used = _content(self.function.__code__, self.function.__globals__)
+        content = "\0".join((source, defaults, used)).encode()
+        object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes: names, version and a digest of the function's source text."""
+        """Return canonical bytes: names, version and a digest of the function."""
         names = f"{self.joints!r}\0{self.dependent!r}\0{self.rows}"
         return f"function\0{self.name}\0{names}\0{self.version}\0{self.digest}\0".encode()
+
+
+def _content(code: CodeType, module: Mapping[str, Any]) -> str:
+    """Return what a function does, and the numbers of its module that it uses.
+
+    Source text alone does not tell two lambdas of one line apart.
+    """
+    found = {name: module.get(name) for name in code.co_names}
+    used = {name: value for name, value in found.items() if isinstance(value, Real)}
+    constants = [
+        _content(each, module) if isinstance(each, CodeType) else repr(each)
+        for each in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, constants, used))
