@@ -6,6 +6,7 @@ see the same tree; the matrix comes from ``pinocchio.computeDelassusMatrix``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -42,6 +43,12 @@ def _joint_model(joint: Joint) -> tuple[object, Transform]:
         # Pinocchio's plane has normal z.
         return pin.JointModelPlanar(), Transform(rotation_between((0, 0, 1), axis))
     return pin.JointModelFreeFlyer(), Transform()
+
+
+def _unit(quaternion: Array) -> Array:
+    """Return a quaternion at norm 1, which Pinocchio expects; NaN where there is no direction."""
+    norm = math.sqrt(quaternion @ quaternion)
+    return quaternion / (norm or math.nan)
 
 
 class PinocchioModel:
@@ -86,12 +93,14 @@ class PinocchioModel:
             if joint.kind is JointKind.ROOT:
                 orientation = inputs.get("base_orientation")
                 if orientation is not None:
-                    self._q[start + 3 : start + 7] = orientation
+                    self._q[start + 3 : start + 7] = _unit(orientation)
             elif joint.kind is JointKind.PLANAR:
                 x, y, angle = entries
                 self._q[start : start + 4] = x, y, np.cos(angle), np.sin(angle)
             else:
                 self._q[start : start + joint.kind.nq] = entries
+                if joint.kind is JointKind.FLOATING:
+                    self._q[start + 3 : start + 7] = _unit(entries[3:])
         return self._q
 
 
@@ -176,8 +185,8 @@ class _Placement:
         """Return the pose at these inputs."""
         rotation = self._rotation
         if self._orientation is not None:
-            quaternion = pin.Quaternion(inputs["contact_orientations"][self._orientation])
-            rotation = quaternion.normalized().toRotationMatrix()
+            quaternion = pin.Quaternion(_unit(inputs["contact_orientations"][self._orientation]))
+            rotation = quaternion.toRotationMatrix()
         return self._frame * pin.SE3(rotation, inputs["contact_positions"][self._position])
 
 

@@ -23,7 +23,7 @@ from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
 from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform
 from delassus_ros.model.robot import WORLD
 from delassus_ros.model.spatial import Array
-from delassus_ros.placements import PLACEMENTS
+from delassus_ros.placements import PLACEMENTS, UNIT_TOLERANCE
 from delassus_ros.problem import Axes, Problem
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.testing.random_trees import (
@@ -136,6 +136,32 @@ def reports_input_that_is_not_finite(name: str) -> None:
     _require(bound.solve().status is Status.OK, name, label, "no recovery after bad input")
 
 
+def quaternions_need_no_exact_norm(name: str) -> None:
+    """Check that a norm within the accepted error changes nothing, and that 0 is refused."""
+    for problem, label in _problems(name):
+        inputs = sample_inputs(problem.inputs, problem, seed=4)
+        solver = _solver(problem, name)
+        expected = _solve(solver, inputs)
+        for what, quaternions in quaternions_of(problem, inputs).items():
+            for quaternion in quaternions:
+                quaternion *= 1.0 + 0.9 * UNIT_TOLERANCE
+            error = relative_error(problem, _solve(solver, inputs), expected)
+            _require(error <= TOLERANCE, name, label, f"{what}: the norm changes G: {error:.1e}")
+            bound = solver.bind()
+            _fill(bound.inputs, inputs)
+            for quaternion in quaternions_of(problem, bound.inputs)[what]:
+                quaternion[:] = 0.0
+            solution = bound.solve()
+            # The matrix need not depend on it.
+            same = solution.status is Status.OK and (
+                relative_error(problem, solution.matrix, expected) <= TOLERANCE
+            )
+            _require(
+                same or solution.status is Status.NOT_FINITE, name, label,
+                f"{what} of norm 0 gives {solution.status.name} and another matrix",
+            )  # fmt: skip
+
+
 def reports_a_singular_mass_matrix(name: str) -> None:
     """Check that a joint that moves no inertia is refused or gives a status."""
     robot = _massless_leaf()
@@ -189,6 +215,7 @@ CHECKS: tuple[Callable[[str], None], ...] = (
     active_contacts_are_blocks,
     is_repeatable,
     reports_input_that_is_not_finite,
+    quaternions_need_no_exact_norm,
     reports_a_singular_mass_matrix,
     refuses_with_a_reason,
     floats_and_machine_code_agree,
@@ -230,6 +257,20 @@ def placements_of(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, di
         for port, names in owners.items()
         if port in inputs
     }
+
+
+def quaternions_of(problem: Problem, inputs: Mapping[str, Array]) -> dict[str, list[Array]]:
+    """Return the quaternions (4,) in some inputs, by what they are; views of the inputs."""
+    robot = problem.robot
+    found = {
+        f"joint {joint.name!r}": [inputs["q"][offset + 3 : offset + 7]]
+        for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+        if joint.kind is JointKind.FLOATING
+    }
+    for port in ("base_orientation", "contact_orientations"):
+        if port in inputs:
+            found[port] = list(inputs[port].reshape(-1, 4))
+    return found
 
 
 def relative_error(problem: Problem, G: Array, expected: Array) -> float:
