@@ -88,6 +88,20 @@ def as_numbers(values: object) -> NDArray[np.float64]:
         raise ValueError("some of them are too large") from error
 
 
+def number(what: str, value: object, error: type[DelassusError] = InputError) -> float:
+    """Return one number, which may be infinite or NaN.
+
+    Raises
+    ------
+    DelassusError
+        If it is something else.
+    """
+    array = numbers(what, value, "a number", error)
+    if array.ndim:
+        raise error(f"{what} is {shown(value)}; expected a number")
+    return float(array)
+
+
 def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str, float]:
     """Return what maps names of joints to numbers.
 
@@ -100,10 +114,7 @@ def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str,
         raise error(f"{what} is {shown(values)}; expected numbers by joint: write {{'knee': 0.1}}")
     found = {}
     for name, value in values.items():
-        array = numbers(f"{what} of joint {name!r}", value, "a number", error)
-        if array.ndim:
-            raise error(f"{what} of joint {name!r} is {shown(value)}; expected a number")
-        found[name] = float(array)
+        found[name] = number(f"{what} of joint {name!r}", value, error)
     return found
 
 

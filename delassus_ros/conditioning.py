@@ -26,7 +26,9 @@ from enum import IntEnum
 
 import numpy as np
 
+from delassus_ros.arguments import numbers
 from delassus_ros.compiler.kernel import Array
+from delassus_ros.condition_settings import ConditionSettings, Damping
 from delassus_ros.errors import InputError
 from delassus_ros.problem import Problem
 from delassus_ros.structural_rank import (
@@ -35,6 +37,8 @@ from delassus_ros.structural_rank import (
     numerical_rank,
     row_scales,
 )
+
+__all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
 
 _TRUSTED = 0.03
 """Largest correction of an estimate, as a fraction of it, for the estimate to be used."""
@@ -54,16 +58,6 @@ class Conditioning(IntEnum):
     OK = 1
     WEAK = 2
     SINGULAR = 3
-
-
-class Damping(IntEnum):
-    """What may be added to a matrix; the values of ``DelassusMatrix.damping_mode``."""
-
-    NONE = 0
-    UNIFORM = 1
-    """The same amount on the whole diagonal."""
-    SELECTIVE = 2
-    """Weak eigendirections of the scaled matrix are raised, the others left as they are."""
 
 
 @dataclass(slots=True)
@@ -95,57 +89,6 @@ class Examination:
     matrix: Array
     damping_mode: Damping
     damping: float
-
-
-@dataclass(frozen=True)
-class ConditionSettings:
-    """How matrices are judged and damped.
-
-    Attributes
-    ----------
-    characteristic_length : weighs angular against linear rows [m]: half a foot's length, say.
-    weak, singular : condition numbers from which on a matrix is WEAK and SINGULAR.
-    hysteresis : a matrix gets better again only below a threshold divided by this.
-    damping : what may be added.
-    damping_ratio : amount of uniform damping, and the smallest eigenvalue that selective
-        damping leaves, both as a fraction of the largest eigenvalue.
-    refresh_every : the eigenvectors for the estimate are renewed after so many matrices.
-
-    Raises
-    ------
-    InputError
-        For values out of range or thresholds out of order.
-    """
-
-    characteristic_length: float = 0.1
-    weak: float = 1e4
-    singular: float = 1e6
-    hysteresis: float = 2.0
-    damping: Damping = Damping.NONE
-    damping_ratio: float = 1e-4
-    refresh_every: int = 8
-
-    def __post_init__(self) -> None:
-        ranges = {
-            "characteristic_length": (0.0, np.inf),
-            "weak": (1.0, np.inf),
-            "singular": (1.0, 1.0 / RANK_TOLERANCE),
-            "damping_ratio": (0.0, 1.0),
-        }
-        for name, (low, high) in ranges.items():
-            value = getattr(self, name)
-            if not low < value < high:
-                expected = f"expected more than {low:g} and less than {high:g}"
-                raise InputError(f"{name} is {value}; {expected}")
-        if not 1.0 <= self.hysteresis < np.inf:
-            raise InputError(f"hysteresis is {self.hysteresis}; expected a factor of at least 1")
-        if self.refresh_every < 1:
-            raise InputError(f"refresh_every is {self.refresh_every}; expected at least 1")
-        if not self.weak < self.singular / self.hysteresis:
-            raise InputError(
-                f"thresholds out of order: weak is {self.weak:g}, singular {self.singular:g}; "
-                f"expected weak < singular / hysteresis = {self.singular / self.hysteresis:g}"
-            )
 
 
 class ConditionMonitor:
@@ -243,8 +186,10 @@ class ConditionMonitor:
         Raises
         ------
         InputError
-            If the matrix does not have the size of the active contacts.
+            If the matrix is no numbers, or does not have the size of the active contacts.
         """
+        if not isinstance(matrix, np.ndarray):  # quicker than to check every array
+            matrix = numbers("matrix", matrix)
         if matrix.shape != self._products.shape:
             raise InputError(
                 f"matrix has shape {matrix.shape}, expected {self._products.shape} for the "
@@ -304,6 +249,7 @@ class ConditionMonitor:
         at = zeros + int(self._regular.argmin())
         rayleigh = float(diagonal[at])
         largest = float(diagonal[diagonal.argmax()])
+        trusted = _TRUSTED * largest
         # All that is beside the diagonal: a bound of every eigenvalue's distance from it.
         flat = self._flat
         beside = float(flat.dot(flat)) - float(diagonal.dot(diagonal))
@@ -327,7 +273,7 @@ class ConditionMonitor:
         # Written so that NaN fails as well.
         if not (
             size <= _TRUSTED * smallest
-            and beside <= (_TRUSTED * largest) ** 2
+            and beside <= trusted * trusted
             and smallest > RANK_TOLERANCE * largest
             and self._is_least(smallest, at, rayleigh)
         ):
