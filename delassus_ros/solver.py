@@ -162,7 +162,8 @@ class DelassusSolver:
         for name, values in self._check.single(given).items():
             bound.inputs[name][...] = values
         wanted = self._problem.contacts.names if active is None else active
-        if wanted != bound.solution.contacts:
+        # Of arrays != is an array.
+        if not isinstance(wanted, tuple) or wanted != bound.solution.contacts:
             bound.activate(wanted)
         solution = bound.solve()
         if solution.status is not Status.OK:

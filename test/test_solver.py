@@ -86,6 +86,16 @@ def test_large_numbers_are_finite(solver) -> None:
     assert np.isfinite(solver.solve(large).matrix).all()
 
 
+def test_arrays_of_names_will_do(solver) -> None:
+    expected = solver.solve(Q).matrix
+    for names in (["c0", "c1", "c2"], ["c2"]):
+        solution = solver.solve(Q, active=np.array(names))
+        assert solution.contacts == tuple(names)
+    assert np.array_equal(solution.matrix, expected[-1:, -1:])
+    with pytest.raises(InputError, match="active contacts must be a list of names, got"):
+        solver.solve(Q, active=np.array([["c0"], ["c1"]]))
+
+
 def test_any_iterable_of_names_will_do(solver) -> None:
     for active in (["c1"], {"c1"}, iter(["c1"]), {"c1": True}):
         assert solver.solve(Q, active=active).contacts == ("c1",)
