@@ -107,9 +107,11 @@ class BoundSolver:
         inputs: (3,) position in its frame [m] and (4,) unit quaternion x, y, z, w that takes its
         axes to its frame's; at first the contact's own placement. They have to be finite for
         contacts that are not active, too.
+    kernel : what computes.
     """
 
     def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
+        self.kernel = kernel
         self._contact_set = problem.contacts
         bound = kernel.bind()
         self._computation = _Computation(problem, bound, algorithm)

@@ -17,7 +17,7 @@ from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Array, Kernel
 from delassus_ros.compiler.stored import kernel_from
 from delassus_ros.compiler.trace import OperationCount, trace
-from delassus_ros.errors import AlgorithmError, NumericalError, ProblemError
+from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
 
@@ -34,14 +34,14 @@ class DelassusSolver:
     algorithm : name of a registered algorithm; see :func:`delassus_ros.algorithms.names`.
     cache : use the disk cache of compiled kernels.
     prebuilt : the kernel as bytes, built by :mod:`delassus_ros.compiler.worker` in another
-        process of this user.
+        process of this user, of this problem and algorithm.
 
     Raises
     ------
     AlgorithmError
         For an unknown algorithm, or one that refuses the problem.
     CompilerError
-        If compilation fails.
+        If compilation fails, or `prebuilt` is damaged or of another problem or algorithm.
     ProblemError
         If `problem` is no Problem.
     """
@@ -58,7 +58,7 @@ class DelassusSolver:
         self._kernel: Kernel = (
             kernel_for(problem, self._algorithm, use_cache=cache)
             if prebuilt is None
-            else kernel_from(problem, prebuilt)
+            else kernel_from(problem, self._algorithm.name, prebuilt)
         )
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
@@ -109,8 +109,18 @@ class DelassusSolver:
 
         Parameters
         ----------
-        bound : of this solver, and used by nobody else.
+        bound : made by :meth:`bind` of this solver, and used by nobody else.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or of another solver.
         """
+        instance("bound", bound, BoundSolver, "solver.bind()", InputError)
+        if bound.kernel is not self._kernel:
+            raise InputError(
+                "bound is of another solver; expected what bind() of this solver returned"
+            )
         self._local.bound = bound
 
     def solve(

@@ -64,7 +64,7 @@ def test_code_of_two_processes_computes_the_same(
 
 def test_code_of_two_processes_is_stored_and_loaded(quadruped, short_counts_as_long) -> None:
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
-    loaded = kernel_from(quadruped, serialized(kernel, quadruped))
+    loaded = kernel_from(quadruped, ALGORITHM.name, serialized(kernel, quadruped, ALGORITHM.name))
     assert loaded.code == kernel.code
     assert results(loaded, quadruped) == results(kernel, quadruped)
 

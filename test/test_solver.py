@@ -229,6 +229,17 @@ def test_a_singular_mass_matrix_is_an_error_that_names_the_joint() -> None:
 # Threads.
 
 
+def test_only_own_bound_solvers_are_used(solver) -> None:
+    own = solver.bind()
+    solver.use(own)
+    solver.solve(Q)
+    assert np.array_equal(own.inputs["q"], Q), "which it computed with"
+    with pytest.raises(InputError, match="bound is of another solver"):
+        solver.use(DelassusSolver(problem(axes="world")).bind())
+    with pytest.raises(InputError, match=r"bound is None; expected a BoundSolver: write solver.b"):
+        solver.use(None)
+
+
 def test_threads_do_not_disturb_each_other(solver) -> None:
     rng = np.random.default_rng(2)
     names = solver.problem.contacts.names

@@ -57,12 +57,12 @@ def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -
         payload = cache.load(key)
         if payload is not None:
             try:
-                return kernel_from(problem, payload)
+                return kernel_from(problem, algorithm.name, payload)
             except CompilerError as error:
                 _log.warning("cached kernel of %s compiled anew: %s", algorithm.name, error)
     kernel = _build(problem, algorithm)
     if key is not None:
-        cache.store(key, serialized(kernel, problem))
+        cache.store(key, serialized(kernel, problem, algorithm.name))
     return kernel
 
 
@@ -81,7 +81,7 @@ def batch_kernel_for(
     payload = None if key is None else cache.load(key)
     if payload is not None:
         try:
-            return batch_kernel_from(problem, payload)
+            return batch_kernel_from(problem, algorithm.name, payload)
         except CompilerError as error:
             _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
     with _without_collection():
@@ -96,7 +96,7 @@ def batch_kernel_for(
     )
     _check_against_floats(problem, algorithm, kernel)
     if key is not None:
-        cache.store(key, serialized(kernel, problem))
+        cache.store(key, serialized(kernel, problem, algorithm.name))
     return kernel
 
 
@@ -105,7 +105,7 @@ def serialized_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes:
     kernel = kernel_for(problem, algorithm)
     if not isinstance(kernel, CompiledKernel):
         raise CompilerError(f"the kernel of {algorithm.name!r} is not machine code")
-    return serialized(kernel, problem)
+    return serialized(kernel, problem, algorithm.name)
 
 
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:

@@ -1,6 +1,7 @@
 """Kernels as bytes, for the cache and for other processes.
 
-In this order: the hash of the problem, what describes the kernel, its machine code, and its
+In this order: the hash of the problem, what describes the kernel, its algorithm's name among it,
+its machine code, and its
 results at a few sample inputs, which it has to reproduce bit by bit when it is loaded.
 """
 
@@ -28,8 +29,13 @@ _REPLAYED = 3
 K = TypeVar("K", CompiledKernel, BatchKernel)
 
 
-def serialized(kernel: CompiledKernel | BatchKernel, problem: Problem) -> bytes:
-    """Return a kernel of `problem` as bytes, for the functions below."""
+def serialized(kernel: CompiledKernel | BatchKernel, problem: Problem, algorithm: str) -> bytes:
+    """Return a kernel of `problem` as bytes, for the functions below.
+
+    Parameters
+    ----------
+    algorithm : its name.
+    """
     description: dict[str, Any]
     if isinstance(kernel, CompiledKernel):
         description = asdict(kernel.operations)
@@ -41,29 +47,29 @@ def serialized(kernel: CompiledKernel | BatchKernel, problem: Problem) -> bytes:
         }
     return cache.pack(
         _digest(problem),
-        json.dumps(description).encode(),
+        json.dumps({"algorithm": algorithm, **description}).encode(),
         kernel.code,
         *(_results(kernel, problem, seed) for seed in range(1, 1 + _REPLAYED)),
     )
 
 
-def kernel_from(problem: Problem, payload: bytes) -> CompiledKernel:
+def kernel_from(problem: Problem, algorithm: str, payload: bytes) -> CompiledKernel:
     """Return the kernel of a payload of :func:`serialized`, after replaying its results.
 
     Raises
     ------
     CompilerError
-        If the payload is damaged, of another problem, or does not reproduce its stored
-        results. It is machine code: load only what this user's own processes wrote.
+        If the payload is damaged, of another problem or algorithm, or does not reproduce its
+        stored results. It is machine code: load only what this user's own processes wrote.
     """
 
     def make(code: bytes, description: dict[str, Any]) -> CompiledKernel:
         return CompiledKernel(problem, code, OperationCount(**description))
 
-    return _load(problem, payload, make)
+    return _load(problem, algorithm, payload, make)
 
 
-def batch_kernel_from(problem: Problem, payload: bytes) -> BatchKernel:
+def batch_kernel_from(problem: Problem, algorithm: str, payload: bytes) -> BatchKernel:
     """Return the batch kernel of a payload; see :func:`kernel_from`."""
 
     def make(code: bytes, description: dict[str, Any]) -> BatchKernel:
@@ -73,17 +79,25 @@ def batch_kernel_from(problem: Problem, payload: bytes) -> BatchKernel:
             raise ValueError(f"{unique.size} output entries, expected {size}")
         return BatchKernel(code, unique=unique, **description)
 
-    return _load(problem, payload, make)
+    return _load(problem, algorithm, payload, make)
 
 
-def _load(problem: Problem, payload: bytes, make: Callable[[bytes, dict[str, Any]], K]) -> K:
+def _load(
+    problem: Problem, algorithm: str, payload: bytes, make: Callable[[bytes, dict[str, Any]], K]
+) -> K:
     try:
-        digest, description, code, *results = cache.unpack(payload)
+        digest, text, code, *results = cache.unpack(payload)
         if len(results) != _REPLAYED:
             raise ValueError(f"{len(results)} stored results, expected {_REPLAYED}")
         if digest != _digest(problem):
             raise CompilerError("the compiled kernel is that of another problem")
-        kernel = make(code, json.loads(description))
+        description = json.loads(text)
+        stored = description.pop("algorithm")
+        if stored != algorithm:
+            raise CompilerError(
+                f"the compiled kernel is that of algorithm {stored!r}; expected {algorithm!r}"
+            )
+        kernel = make(code, description)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CompilerError(f"the compiled kernel is damaged: {error}") from error
     for seed, result in enumerate(results, start=1):
