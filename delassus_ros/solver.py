@@ -28,6 +28,9 @@ _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
 class DelassusSolver:
     """Computes the Delassus matrix of a problem; safe to use from several threads.
 
+    Copied or pickled it becomes another solver of the same problem, which takes its kernel from
+    the disk cache or compiles it anew.
+
     Parameters
     ----------
     problem : what to compute.
@@ -242,6 +245,10 @@ class DelassusSolver:
             "contact_orientations": contact_orientations,
         }
         return self._batch.solve(given, active, threads, layout, out)
+
+    def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
+        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        return type(self), (self._problem, self._algorithm.name, self._cache)
 
     def _thread_bound(self) -> BoundSolver:
         bound: BoundSolver | None = getattr(self._local, "bound", None)

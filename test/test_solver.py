@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 import threading
@@ -14,6 +15,7 @@ from small import BOX, contacts, massless_problem, problem, tiny, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, Status, registry
+from delassus_ros.compiler import cache
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 
@@ -346,6 +348,20 @@ def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplo
 def test_unknown_algorithms_are_refused() -> None:
     with pytest.raises(AlgorithmError, match="unknown algorithm 'pv'"):
         DelassusSolver(tiny(), "pv")
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_a_solver_are_solvers_of_the_same_problem(copied) -> None:
+    first = DelassusSolver(problem(axes="world"), "ltl", cache=False)
+    first.solve(Q, base_orientation=TURN)
+    stored = set(cache.folder().glob("*"))
+    again = copied(first)
+    assert (again.problem, again.algorithm) == (first.problem, "ltl")
+    assert set(cache.folder().glob("*")) == stored, "whether the cache is used is copied, too"
+    expected = first.solve(Q, base_orientation=TURN).matrix
+    assert np.array_equal(again.solve(Q, base_orientation=TURN).matrix, expected)
 
 
 def test_a_pickled_problem_gives_the_same_matrix(solver) -> None:
