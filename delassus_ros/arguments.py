@@ -68,15 +68,19 @@ def numbers(
 def as_numbers(values: object) -> NDArray[np.float64]:
     """Return values as an array; not copied where that is possible.
 
-    Unlike numpy, it makes no numbers of text and None, and drops no imaginary parts.
+    Unlike numpy, it makes no numbers of text and None, and drops no imaginary parts and no masks.
 
     Raises
     ------
     TypeError, ValueError
-        If they are not numbers that a float holds, or their lists differ in length.
+        If they are not numbers that a float holds, some are masked, or their lists differ in
+        length.
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
+    # Not by its class, whose module numpy imports late.
+    if isinstance(values, np.ndarray) and np.any(getattr(values, "mask", False)):
+        raise TypeError("some of them are masked")
     array = np.asarray(values)
     if array.dtype.kind == "O" and not all(isinstance(each, Real) for each in array.flat):
         raise TypeError("some of them are no numbers")

@@ -200,6 +200,18 @@ def test_what_numpy_would_make_numbers_of(solver, quadruped, wrong):
         Contact("LF", "LF_FOOT", wrong)
 
 
+def test_masked_entries_are_no_numbers(solver, closure):
+    masked = np.ma.array(Q, mask=[True] + [False] * 11)
+    with pytest.raises(InputError, match="'q' must be numbers of shape"):
+        solver.solve(masked)
+    with pytest.raises(InputError, match="'q' must be numbers of shape"):
+        solver.solve_batch(np.ma.array([masked]))
+    with pytest.raises(InputError, match=r"measured is masked_array\(data=\[--, "):
+        closure.solve(masked)
+    nothing = np.ma.array(Q, mask=False)
+    assert np.array_equal(solver.solve(nothing).matrix, solver.solve(Q).matrix)
+
+
 def test_other_numbers_are_numbers(solver):
     expected = solver.solve(Q).matrix
     for q in ([0] * 12, [False] * 12, [Fraction(0)] * 12, Q.astype(np.float32), Q.astype(int)):
