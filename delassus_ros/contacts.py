@@ -14,6 +14,8 @@ from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
 _SELECTIONS = {"point": np.eye(3, 6), "surface": np.eye(6)}
+LARGEST_ROW = 1e9
+"""Largest norm of a row of a selection, and one over the smallest: G goes with its square."""
 
 Moving = Literal["nothing", "position", "pose"]
 MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
@@ -29,7 +31,8 @@ class Contact:
     name : label of the contact in messages and solutions.
     frame : name of the robot's frame (URDF link) that it sits on.
     kind : ``"point"`` (3 linear rows), ``"surface"`` (6 rows: linear, then angular), or a
-        selection K, (k, 6), linear first, applied after the axes are chosen.
+        selection K, (k, 6), linear first, applied after the axes are chosen; the norm of each of
+        its rows is between 1e-9 and 1e9.
     placement : pose of the contact frame in `frame`.
     moving : what of the placement is an input of every computation, for contacts that roll or
         touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
@@ -39,7 +42,8 @@ class Contact:
     ------
     ContactError
         If name or frame is no text, for an unknown kind, a selection that is not (k, 6), not
-        finite or not of full rank, a placement that is not a Transform, or an unknown `moving`.
+        finite, out of range or not of full rank, a placement that is not a Transform, or an
+        unknown `moving`.
     """
 
     name: str
@@ -92,6 +96,14 @@ class Contact:
             )
         if not np.isfinite(selection).all():
             raise ContactError(f"contact {self.name!r}: the selection has non-finite entries")
+        with np.errstate(over="ignore", under="ignore"):
+            norms = np.linalg.norm(selection, axis=1)
+        for row, norm in enumerate(norms):
+            if not 1.0 / LARGEST_ROW <= norm <= LARGEST_ROW:
+                raise ContactError(
+                    f"contact {self.name!r}: row {row} of the selection has norm {norm:g}; "
+                    f"expected {1.0 / LARGEST_ROW:g} to {LARGEST_ROW:g}"
+                )
         rank = np.linalg.matrix_rank(selection)
         if rank < selection.shape[0]:
             raise ContactError(

@@ -51,7 +51,10 @@ def test_selection_is_a_read_only_copy() -> None:
         (np.vstack([np.eye(6)] * 2), r"this one has \(12, 6\)"),
         ([[np.nan] * 6], "the selection has non-finite entries"),
         ([[1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]], "selection's 2 rows have rank 1; G would be"),
-        ([[0] * 6], "selection's 1 rows have rank 0"),
+        ([[1, 0, 0, 0, 0, 0], [0] * 6], "row 1 of the selection has norm 0; expected 1e-09 to"),
+        ([[1e200, 0, 0, 0, 0, 0]], r"row 0 of the selection has norm inf; .* to 1e\+09"),
+        ([[1e10, 0, 0, 0, 0, 0]], r"row 0 of the selection has norm 1e\+10"),
+        ([[0, 0, 0, 0, 0, 1e-200]], "row 0 of the selection has norm "),
     ],
 )
 def test_refused_kinds(kind: object, words: str) -> None:

@@ -88,6 +88,16 @@ def test_large_numbers_are_finite(solver) -> None:
     assert np.isfinite(solver.solve(large).matrix).all()
 
 
+def test_selections_of_any_accepted_size_scale_the_matrix(solver) -> None:
+    sizes = np.array([1e9, 1.0, 1e-9])
+    rows = [contacts(((size * np.eye(6)[:2]),) * 3)[i] for i, size in enumerate(sizes)]
+    G = DelassusSolver(Problem(solver.problem.robot, rows), cache=False).solve(Q).matrix
+    scales = np.repeat(sizes, 2)
+    plain = contacts((np.eye(6)[:2],) * 3)
+    expected = DelassusSolver(Problem(solver.problem.robot, plain), cache=False).solve(Q).matrix
+    np.testing.assert_allclose(G / np.outer(scales, scales), expected, rtol=1e-9)
+
+
 def test_arrays_of_names_will_do(solver) -> None:
     expected = solver.solve(Q).matrix
     for names in (["c0", "c1", "c2"], ["c2"]):
