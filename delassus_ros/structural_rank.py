@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.algorithms.base import Status
+from delassus_ros.arguments import count as whole
+from delassus_ros.arguments import number, numbers
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, NumericalError, ProblemError
@@ -46,7 +48,7 @@ def row_scales(contacts: ContactSet, characteristic_length: float) -> Array:
     InputError
         If the length is not a positive finite number.
     """
-    if not (np.isfinite(characteristic_length) and characteristic_length > 0):
+    if not 0.0 < number("characteristic_length", characteristic_length) < np.inf:
         raise InputError(
             f"characteristic_length is {characteristic_length}; expected a positive length in m"
         )
@@ -84,14 +86,21 @@ def generic_matrices(
     ProblemError
         For a robot with loops or couplings without configurations.
     InputError
-        If the configurations have the wrong shape or values.
+        If the configurations have the wrong shape or values, or `count` is no whole number from 1
+        on.
     NumericalError
         If no matrix could be computed at any of them.
     """
     problem = solver.problem
+    count = whole("count", count)
     rng = np.random.default_rng(seed)
     if configurations is not None:
-        given = np.atleast_2d(np.asarray(configurations, dtype=np.float64))
+        given = np.atleast_2d(numbers("configurations", configurations))
+        if given.ndim != 2 or not len(given):
+            raise InputError(
+                f"configurations have shape {given.shape}, expected (N, {problem.robot.nq}) with "
+                "N >= 1"
+            )
         count = len(given)
     elif problem.robot.is_closed:
         raise ProblemError(
@@ -130,9 +139,12 @@ def closed_configurations(closure: Closure, count: int = 3, seed: int = 0) -> Ar
 
     Raises
     ------
+    InputError
+        If `count` is no whole number from 1 on.
     NumericalError
         If none is found.
     """
+    count = whole("count", count)
     rng = np.random.default_rng(seed)
     found: list[Array] = []
     spread = 0.6
@@ -165,11 +177,11 @@ class StructuralRank:
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If the matrices are no finite numbers, or the shapes do not fit.
     """
 
     def __init__(self, matrices: ArrayLike, scales: Array) -> None:
-        given = np.asarray(matrices, dtype=np.float64)
+        given = numbers("generic matrices", matrices)
         m = scales.size
         if given.ndim != 3 or given.shape[0] < 1 or given.shape[1:] != (m, m):
             raise InputError(

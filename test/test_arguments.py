@@ -15,12 +15,19 @@ from delassus_ros.algorithms.rotor_report import rotor_report
 from delassus_ros.closure import Closure
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import (
+    AlgorithmError,
     ContactError,
     DelassusError,
     GeometryError,
     InputError,
     ProblemError,
     RobotError,
+)
+from delassus_ros.structural_rank import (
+    StructuralRank,
+    closed_configurations,
+    generic_matrices,
+    row_scales,
 )
 
 LEG = Path(__file__).resolve().parents[1] / "docs" / "geared_leg.urdf"
@@ -126,6 +133,46 @@ def test_what_is_measured(closure):
     assert said(InputError, lambda: closure.bind("knee")) == (
         "measured joints must be a list of names: write ['knee']"
     )
+
+
+@pytest.mark.parametrize("given", [["ltl"], None, 3])
+def test_an_algorithm_is_a_name(problem, given):
+    text = said(AlgorithmError, lambda: DelassusSolver(problem, given))
+    assert text == f"algorithm is {given!r}; expected a str: write 'pv_osimr'"
+
+
+@pytest.mark.parametrize("name", ["tolerance", "agreement"])
+@pytest.mark.parametrize("given", ["x", None, [1e-8]])
+def test_tolerances_are_numbers(leg, name, given):
+    text = said(InputError, lambda: Closure(leg, **{name: given}))
+    assert text == f"{name} is {given!r}; expected a number"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["a"], "configurations is ['a']; expected numbers"),
+        (np.zeros((0, 12)), "configurations have shape (0, 12), expected (N, 12) with N >= 1"),
+        (np.zeros((1, 2, 12)), "configurations have shape (1, 2, 12), expected (N, 12) with "),
+    ],
+)
+def test_generic_configurations_are_rows_of_numbers(solver, given, words):
+    text = said(InputError, lambda: generic_matrices(solver, configurations=given))
+    assert text.startswith(words)
+
+
+@pytest.mark.parametrize("given", [0, -1, 2.5, "3"])
+def test_counts_of_generic_configurations(solver, closure, given):
+    words = f"count is {given!r}; expected a whole number, at least 1"
+    assert said(InputError, lambda: generic_matrices(solver, given)) == words
+    assert said(InputError, lambda: closed_configurations(closure, given)) == words
+
+
+def test_generic_matrices_and_lengths_are_numbers(problem):
+    text = said(InputError, lambda: StructuralRank("G", np.ones(3)))
+    assert text == "generic matrices is 'G'; expected numbers"
+    text = said(InputError, lambda: row_scales(problem.contacts, "0.1"))
+    assert text == "characteristic_length is '0.1'; expected a number"
 
 
 @pytest.mark.parametrize("tolerance", [-1, 0, np.nan, np.inf])

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from delassus_ros.algorithms.base import Algorithm
+from delassus_ros.arguments import instance
 from delassus_ros.errors import AlgorithmError, unknown
 
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
@@ -117,8 +118,10 @@ def get(name: str) -> Algorithm:
     Raises
     ------
     AlgorithmError
-        If there is none; lists what is registered and why known ones are absent.
+        If there is none; lists what is registered and why known ones are absent. If `name` is no
+        text.
     """
+    instance("algorithm", name, str, "'pv_osimr'", AlgorithmError)
     _discover()
     if name in _registry:
         return _registry[name]

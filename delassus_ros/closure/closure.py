@@ -77,7 +77,7 @@ class Closure:
         reference or is singular there; names it. If `robot` is no Robot, or the reference no
         mapping to numbers.
     InputError
-        For a tolerance that is not positive, or a negative agreement.
+        For a tolerance that is not positive, a negative agreement, or what is no number.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class Closure:
     ) -> None:
         given = robot.robot if isinstance(robot, Problem) else robot
         self._robot = arguments.instance("robot", given, Robot, FROM_URDF, RobotError)
-        if not 0.0 < tolerance < np.inf:
+        if not 0.0 < arguments.number("tolerance", tolerance) < np.inf:
             raise InputError(f"tolerance is {tolerance}; expected a positive number")
-        if not agreement >= 0.0:
+        if not arguments.number("agreement", agreement) >= 0.0:
             raise InputError(f"agreement is {agreement}; expected a number from 0 on")
         self._tolerance = tolerance
         self._agreement = agreement
