@@ -146,6 +146,32 @@ def names(
     return listed
 
 
+def text(what: str, value: object, write: str, error: type[DelassusError]) -> str:
+    """Return a text that has bytes, which are part of a kernel's key.
+
+    Parameters
+    ----------
+    what : what to call it.
+    write : the call that has one, for the message.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        If it is something else, is no UTF-8 or has a zero character in it.
+    """
+    if not isinstance(value, str):
+        raise error(f"{what} is {shown(value)}; expected text: write {write}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as reason:
+        raise error(f"{what} is {shown(value)}; expected text that is valid UTF-8") from reason
+    # It stands between the parts of a key.
+    if "\0" in value:
+        raise error(f"{what} is {shown(value)}; expected text without zero characters")
+    return value
+
+
 def count(what: str, value: object) -> int:
     """Return a whole number from 1 on.
 

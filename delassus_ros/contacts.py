@@ -9,7 +9,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import as_numbers, names, shown
+from delassus_ros.arguments import as_numbers, names, shown, text
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
@@ -55,12 +55,9 @@ class Contact:
     """(rows, 6), linear first: the rows that the contact owns."""
 
     def __post_init__(self) -> None:
-        for what, text in (("name", self.name), ("frame", self.frame)):
-            if not isinstance(text, str):
-                raise ContactError(
-                    f"contact {self.name!r}: its {what} is {shown(text)}; expected text: write "
-                    "Contact('LF', frame='LF_FOOT')"
-                )
+        for what, given in (("name", self.name), ("frame", self.frame)):
+            write = "Contact('LF', frame='LF_FOOT')"
+            text(f"contact {self.name!r}: its {what}", given, write, ContactError)
         if not self.name:
             raise ContactError(f"contact on frame {self.frame!r}: its name is empty")
         if not isinstance(self.placement, Transform):
@@ -124,8 +121,8 @@ class Contact:
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes (for hashing)."""
-        text = f"{self.name}\0{self.frame}\0{self.kind}\0{self.rows}\0{self.moving}\0".encode()
-        return text + self.selection.tobytes() + self.placement.to_bytes()
+        words = (self.name, self.frame, self.kind_name, str(self.rows), self.moving, "")
+        return "\0".join(words).encode() + self.selection.tobytes() + self.placement.to_bytes()
 
 
 class ContactSet(Sequence[Contact]):

@@ -202,6 +202,22 @@ def test_clusters_are_found_once_and_alike_in_a_copy() -> None:
 # --- refusals ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Coupling("a\udc80", (("a", 1.0),)), "its name is 'a.*; expected text that is"),
+        (lambda: Loop("a\0", LoopKind.POINT, 0, 1), "its name is 'a.*; expected text without"),
+        (lambda: FunctionConstraint(3, ("a",), same, 1), "its name is 3; expected text"),
+        (lambda: Coupling("g", (("a", "6"),)), "coupling 'g': a factor is '6'; expected a number"),
+        (lambda: Coupling("g", (("a", 6.0),), None), "the offset is None; expected a number"),
+        (lambda: Loop("l", LoopKind.HINGE, 0, 1, axis="z"), "loop 'l': axis must be numbers of"),
+    ],
+)
+def test_refuses_what_makes_no_constraint(make, words) -> None:
+    with pytest.raises(RobotError, match=words):
+        make()
+
+
 def test_refuses_a_loop_between_a_floating_base_and_the_world() -> None:
     joints = [Joint("root", JointKind.ROOT, WORLD), hinge("leg", 0)]
     robot = assembled(joints, loops=[Loop("foot", LoopKind.POINT, 1, WORLD)])

@@ -62,6 +62,17 @@ def test_refused_kinds(kind: object, words: str) -> None:
         Contact("c", "f", kind)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("a\udc80", "expected text that is valid UTF-8"), ("a\0b", "text without zero characters")],
+)
+def test_names_that_a_key_cannot_hold_are_refused(name: str, words: str) -> None:
+    with pytest.raises(ContactError, match=f"its name is 'a.*{words}"):
+        Contact(name, "foot")
+    with pytest.raises(ContactError, match=f"contact 'c': its frame is 'a.*{words}"):
+        Contact("c", name)
+
+
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(ContactError, match="contact on frame 'foot': its name is empty"):
         Contact("", "foot")

@@ -74,10 +74,17 @@ def test_refuses_frames_on_no_body(body: int) -> None:
         Robot("r", joints, bodies, [Frame("f", body, Transform())])
 
 
-@pytest.mark.parametrize("axis", [(0, 0, 0), (0, 0, 2), (np.nan, 0, 1)])
-def test_refuses_axes_that_are_not_unit(axis: tuple[float, ...]) -> None:
-    with pytest.raises(RobotError, match="joint 'a': axis .* must be a unit vector"):
-        Joint("a", JointKind.REVOLUTE, WORLD, axis=np.array(axis))
+@pytest.mark.parametrize(
+    ("name", "placement", "words"),
+    [
+        (3, Transform(), "frame 3: its name is 3; expected text: write Frame"),
+        ("tip\udc80", Transform(), r"its name is 'tip\\udc80'; expected text that is valid UTF-8"),
+        ("tip", None, "frame 'tip': placement is None; expected a Transform: write Frame"),
+    ],
+)
+def test_refuses_frames_without_name_or_placement(name, placement, words) -> None:
+    with pytest.raises(RobotError, match=words):
+        Frame(name, 0, placement)
 
 
 def test_armature_returns_another_robot() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rigid_body import axis_rotation
 
-from delassus_ros.errors import GeometryError
+from delassus_ros.errors import GeometryError, RobotError
 from delassus_ros.model import Inertia, Transform
 from delassus_ros.model.spatial import rotation_between, rotation_from_rpy, skew
 
@@ -188,6 +188,32 @@ def test_bytes_tell_apart_what_differs() -> None:
     assert Transform().to_bytes() == Transform.from_xyz_rpy().to_bytes()
     assert Transform().to_bytes() != Transform.from_xyz_rpy(xyz=(0, 0, 1e-12)).to_bytes()
     assert Inertia(1.0).to_bytes() != Inertia(2.0).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("x",), "inertia: mass is 'x'; expected a number"),
+        ((np.nan,), "inertia: mass is nan; expected finite numbers"),
+        ((1, [1, 2]), r"inertia: moment must be numbers of shape \(3,\), got \[1, 2\]"),
+        ((1, [0, 0, np.inf]), "inertia: moment is .*inf.*; expected finite numbers"),
+        ((1, [0, 0, 0], "I"), r"inertia: rotational must be numbers of shape \(3, 3\), got 'I'"),
+        ((1, [0, 0, 0], np.ones(3)), r"inertia: rotational must be numbers of shape \(3, 3\)"),
+    ],
+)
+def test_refuses_what_makes_no_inertia(given, words):
+    with pytest.raises(RobotError, match=words):
+        Inertia(*given)
+
+
+def test_refuses_what_makes_no_inertia_about_the_centre_of_mass():
+    for given, words in (
+        (("x", (0, 0, 0), np.eye(3)), "inertia: mass is 'x'"),
+        ((1, (0, 0), np.eye(3)), "inertia: centre of mass must be numbers of shape"),
+        ((1, (0, 0, 0), 3.0), "inertia: about the centre of mass must be numbers of shape"),
+    ):
+        with pytest.raises(RobotError, match=words):
+            Inertia.from_com(*given)
 
 
 def test_quaternion_is_that_of_the_rotation():

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.arguments import shown
+from delassus_ros.arguments import number, shown, text
 from delassus_ros.errors import RobotError
-from delassus_ros.model.spatial import Array, Transform, frozen
+from delassus_ros.model.spatial import Array, Transform, checked
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,20 @@ class Coupling:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
+        what = f"coupling {self.name!r}"
+        text(f"{what}: its name", self.name, "Coupling('belt', …)", RobotError)
         names = [name for name, _ in self.ratios]
         if not names or len(set(names)) < len(names):
             raise RobotError(
                 f"coupling {self.name!r} is between joints {names}; expected different ones"
             )
         for joint, ratio in self.ratios:
-            if not np.isfinite(ratio) or ratio == 0.0:
+            if not np.isfinite(number(f"{what}: a factor", ratio, RobotError)) or ratio == 0.0:
                 raise RobotError(
                     f"coupling {self.name!r}: the factor of joint {joint!r} is {ratio}; "
                     "expected a finite number other than 0"
                 )
-        if not np.isfinite(self.offset):
+        if not np.isfinite(number(f"{what}: the offset", self.offset, RobotError)):
             raise RobotError(f"coupling {self.name!r}: the offset {self.offset} is not finite")
 
     def to_bytes(self) -> bytes:
@@ -107,7 +109,9 @@ class Loop:
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", frozen(self.axis, (3,)))
+        what = f"loop {self.name!r}"
+        text(f"{what}: its name", self.name, "Loop('bar', …)", RobotError)
+        object.__setattr__(self, "axis", checked(f"{what}: axis", self.axis, (3,), RobotError))
         if self.predecessor == self.successor:
             raise RobotError(f"loop {self.name!r} is between a body and itself")
         if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= 1e-9:
@@ -158,6 +162,8 @@ class FunctionConstraint:
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
+        what = f"constraint {self.name!r}: its name"
+        text(what, self.name, "FunctionConstraint('cam', …)", RobotError)
         names = [*self.joints, *self.dependent]
         if not self.joints or len(set(names)) < len(names):
             raise RobotError(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,73 +16,14 @@ from delassus_ros import arguments
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.consistency import check_constraints
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.spatial import Array, Inertia, Transform, frozen
+from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.spatial import Array, Inertia, Transform
+
+__all__ = ["FROM_URDF", "WORLD", "Base", "Body", "Frame", "Joint", "JointKind", "Robot"]
 
 Base = Literal["floating", "fixed"]
-WORLD = -1
-"""Parent index of joints, and body index of frames, that belong to the world."""
 FROM_URDF = "Robot.from_urdf('robot.urdf')"
 """The call that makes a robot, for messages."""
-UNIT_TOLERANCE = 1e-9
-"""How far the length of a joint axis may be from 1."""
-
-
-class JointKind(Enum):
-    """Kind of a moving joint; `nq` entries of q, `nv` degrees of freedom."""
-
-    REVOLUTE = ("revolute", 1, 1)
-    """Also continuous. q: angle [rad] about the axis."""
-    PRISMATIC = ("prismatic", 1, 1)
-    """q: displacement [m] along the axis."""
-    PLANAR = ("planar", 3, 3)
-    """q: x, y [m] in the plane normal to the axis, then the angle [rad] about it."""
-    FLOATING = ("floating", 7, 6)
-    """Inside the tree. q: x, y, z [m], quaternion x, y, z, w."""
-    ROOT = ("root", 0, 6)
-    """The free-flyer of a floating base: six freedoms, no entry in q."""
-
-    def __init__(self, label: str, nq: int, nv: int) -> None:
-        self.label = label
-        self.nq = nq
-        self.nv = nv
-
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """Joint i, which moves body i.
-
-    Attributes
-    ----------
-    name : as in the URDF; ``"root"`` for the free-flyer.
-    kind : see :class:`JointKind`.
-    parent : index of the parent body, or :data:`WORLD`.
-    placement : pose of the joint frame in the parent body's frame at q = 0.
-    axis : (3,) unit vector in the joint frame (normal of the plane for planar joints).
-        A planar joint's x and y directions are those of the smallest rotation that takes
-        the joint frame's z axis to `axis`.
-    armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies.
-    lower, upper : position limits [rad or m], infinite where there are none.
-
-    Raises
-    ------
-    RobotError
-        If the axis is not a unit vector.
-    """
-
-    name: str
-    kind: JointKind
-    parent: int
-    placement: Transform = field(default_factory=Transform)
-    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
-    armature: float = 0.0
-    lower: float = -np.inf
-    upper: float = np.inf
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", frozen(self.axis, (3,)))
-        # Written so that NaN fails as well.
-        if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= UNIT_TOLERANCE:
-            raise RobotError(f"joint {self.name!r}: axis {self.axis} must be a unit vector")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +43,21 @@ class Frame:
     name : name of the link.
     body : index of the body it moves with, or :data:`WORLD`.
     placement : pose in the body's frame (in the world for :data:`WORLD`).
+
+    Raises
+    ------
+    RobotError
+        If the name is no text, or the placement no Transform.
     """
 
     name: str
     body: int
     placement: Transform
+
+    def __post_init__(self) -> None:
+        what, write = f"frame {self.name!r}", "Frame('foot', 0, Transform())"
+        arguments.text(f"{what}: its name", self.name, write, RobotError)
+        arguments.instance(f"{what}: placement", self.placement, Transform, write, RobotError)
 
 
 class Robot:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delassus_ros.arguments import as_numbers
-from delassus_ros.errors import GeometryError
+from delassus_ros.arguments import as_numbers, number
+from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
 _ORTHONORMAL = 1e-6
 """Largest error of a rotation's columns: single precision passes, four printed digits do not."""
@@ -65,12 +65,28 @@ def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
     return np.eye(3) + w + w @ w / (1.0 + cosine)
 
 
-def _numbers(what: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return :func:`frozen` values, or an error that says what was given."""
+def checked(
+    what: str,
+    values: ArrayLike,
+    shape: tuple[int, ...],
+    error: type[DelassusError] = GeometryError,
+) -> Array:
+    """Return :func:`frozen` values.
+
+    Parameters
+    ----------
+    what : what to call them.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        If they are no numbers of this shape; says what was given.
+    """
     try:
         return frozen(values, shape)
-    except (TypeError, ValueError) as error:
-        raise GeometryError(f"{what} must be numbers of shape {shape}, got {values!r}") from error
+    except (TypeError, ValueError) as reason:
+        raise error(f"{what} must be numbers of shape {shape}, got {values!r}") from reason
 
 
 def _is_rotation(rows: list[list[float]]) -> bool:
@@ -111,8 +127,8 @@ class Transform:
     translation: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
-        rotation = _numbers("rotation", self.rotation, (3, 3))
-        translation = _numbers("translation", self.translation, (3,))
+        rotation = checked("rotation", self.rotation, (3, 3))
+        translation = checked("translation", self.translation, (3,))
         if not all(map(math.isfinite, translation.tolist())):
             raise GeometryError(
                 f"translation {translation.tolist()} has entries that are not finite"
@@ -144,7 +160,7 @@ class Transform:
         GeometryError
             If one of them is not three finite numbers; says what was given.
         """
-        return cls(rotation_from_rpy(_numbers("rpy", rpy, (3,))), _numbers("xyz", xyz, (3,)))
+        return cls(rotation_from_rpy(checked("rpy", rpy, (3,))), checked("xyz", xyz, (3,)))
 
     def __matmul__(self, other: Transform) -> Transform:
         """Compose: the pose of `other`'s child in this parent."""
@@ -193,6 +209,11 @@ class Inertia:
     mass : m [kg].
     moment : (3,) m·c [kg·m], c the centre of mass.
     rotational : (3, 3) [kg·m²] about the frame's origin: I_c − m [c×][c×].
+
+    Raises
+    ------
+    RobotError
+        If they are not finite numbers of these shapes; says what was given.
     """
 
     mass: float = 0.0
@@ -200,9 +221,14 @@ class Inertia:
     rotational: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mass", float(self.mass))
-        object.__setattr__(self, "moment", frozen(self.moment, (3,)))
-        rotational = np.asarray(self.rotational, dtype=np.float64)
+        mass = number("inertia: mass", self.mass, RobotError)
+        moment = checked("inertia: moment", self.moment, (3,), RobotError)
+        rotational = checked("inertia: rotational", self.rotational, (3, 3), RobotError)
+        for what, values in (("mass", mass), ("moment", moment), ("rotational", rotational)):
+            if not np.isfinite(values).all():
+                raise RobotError(f"inertia: {what} is {values!r}; expected finite numbers")
+        object.__setattr__(self, "mass", mass)
+        object.__setattr__(self, "moment", moment)
         object.__setattr__(self, "rotational", frozen((rotational + rotational.T) / 2, (3, 3)))
 
     @classmethod
@@ -214,9 +240,17 @@ class Inertia:
         mass : [kg].
         com : (3,) [m] centre of mass in the body frame.
         inertia : (3, 3) [kg·m²] about the centre of mass, in the body frame's axes.
+
+        Raises
+        ------
+        RobotError
+            If they are not finite numbers of these shapes; says what was given.
         """
-        c = skew(com)
-        return cls(mass, mass * np.asarray(com, float), np.asarray(inertia) - mass * c @ c)
+        m = number("inertia: mass", mass, RobotError)
+        center = checked("inertia: centre of mass", com, (3,), RobotError)
+        about_com = checked("inertia: about the centre of mass", inertia, (3, 3), RobotError)
+        c = skew(center)
+        return cls(m, m * center, about_com - m * c @ c)
 
     def __add__(self, other: Inertia) -> Inertia:
         """Lump two bodies given in the same frame."""

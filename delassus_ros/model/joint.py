@@ -1,0 +1,91 @@
+"""Joints: their kinds, and one joint of a tree with its placement, axis, armature and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from delassus_ros.arguments import instance, number, text
+from delassus_ros.errors import RobotError
+from delassus_ros.model.spatial import Array, Transform, checked
+
+WORLD = -1
+"""Parent index of joints, and body index of frames, that belong to the world."""
+UNIT_TOLERANCE = 1e-9
+"""How far the length of a joint axis may be from 1."""
+_WRITE = "Joint('knee', JointKind.REVOLUTE, parent=0)"
+"""The call that makes a joint, for messages."""
+
+
+class JointKind(Enum):
+    """Kind of a moving joint; `nq` entries of q, `nv` degrees of freedom."""
+
+    REVOLUTE = ("revolute", 1, 1)
+    """Also continuous. q: angle [rad] about the axis."""
+    PRISMATIC = ("prismatic", 1, 1)
+    """q: displacement [m] along the axis."""
+    PLANAR = ("planar", 3, 3)
+    """q: x, y [m] in the plane normal to the axis, then the angle [rad] about it."""
+    FLOATING = ("floating", 7, 6)
+    """Inside the tree. q: x, y, z [m], quaternion x, y, z, w."""
+    ROOT = ("root", 0, 6)
+    """The free-flyer of a floating base: six freedoms, no entry in q."""
+
+    def __init__(self, label: str, nq: int, nv: int) -> None:
+        self.label = label
+        self.nq = nq
+        self.nv = nv
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Joint i, which moves body i.
+
+    Attributes
+    ----------
+    name : as in the URDF; ``"root"`` for the free-flyer.
+    kind : see :class:`JointKind`.
+    parent : index of the parent body, or :data:`WORLD`.
+    placement : pose of the joint frame in the parent body's frame at q = 0.
+    axis : (3,) unit vector in the joint frame (normal of the plane for planar joints).
+        A planar joint's x and y directions are those of the smallest rotation that takes
+        the joint frame's z axis to `axis`.
+    armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies.
+    lower, upper : position limits [rad or m], infinite where there are none.
+
+    Raises
+    ------
+    RobotError
+        If the name is no text, the kind no JointKind, the placement no Transform, the axis not a
+        unit vector, the armature not finite, or the limits no numbers in order.
+    """
+
+    name: str
+    kind: JointKind
+    parent: int
+    placement: Transform = field(default_factory=Transform)
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    armature: float = 0.0
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    def __post_init__(self) -> None:
+        what = f"joint {self.name!r}"
+        text(f"{what}: its name", self.name, _WRITE, RobotError)
+        instance(f"{what}: kind", self.kind, JointKind, "JointKind.REVOLUTE", RobotError)
+        instance(f"{what}: placement", self.placement, Transform, "Transform()", RobotError)
+        object.__setattr__(self, "axis", checked(f"{what}: axis", self.axis, (3,), RobotError))
+        # Written so that NaN fails as well.
+        if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= UNIT_TOLERANCE:
+            raise RobotError(f"{what}: axis {self.axis} must be a unit vector")
+        for name in ("armature", "lower", "upper"):
+            value = number(f"{what}: {name}", getattr(self, name), RobotError)
+            object.__setattr__(self, name, value)
+        if not np.isfinite(self.armature):
+            raise RobotError(f"{what}: armature is {self.armature}; expected a finite number")
+        if not self.lower <= self.upper:
+            raise RobotError(
+                f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"
+            )
