@@ -1,8 +1,8 @@
 """Kernels as bytes, for the cache and for other processes.
 
 In this order: the hash of the problem, what describes the kernel, its algorithm's name among it,
-its machine code, and its
-results at a few sample inputs, which it has to reproduce bit by bit when it is loaded.
+its machine code, and its results at a few sample inputs, which it has to reproduce bit by bit when
+it is loaded.
 """
 
 from __future__ import annotations
