@@ -67,6 +67,14 @@ def test_nothing_before_the_first(source) -> None:
     assert source.at(1).reason is Reason.ORIENTATION_MISSING
 
 
+def test_an_orientation_from_before_time_began_grows_old_from_then_on(source) -> None:
+    assert source.send(now=-START // MS, stamp=0) is None
+    assert source.input.complaint(0) is None
+    assert source.at(0) is None
+    assert source.at(99) is None
+    assert source.at(101).reason is Reason.ORIENTATION_STALE
+
+
 def test_odometry_of_the_root_link_is_taken_as_it_is(source) -> None:
     q = (0.1, -0.7, 0.5, math.sqrt(1 - 0.75))
     assert source.send(q, frame="base", world="odom") is None

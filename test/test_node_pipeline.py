@@ -430,6 +430,40 @@ def test_a_clock_without_time_yet(solver) -> None:
     assert said(message) == (OK, Reason.NONE)
     assert math.isnan(message.input_age)
     assert rig.pipeline.watch() is None
+    # It begins: what has come until then is new, and grows old from now on.
+    rig.now = START
+    assert rig.pipeline.watch() is None
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.wait(600)
+    assert said(rig.send()) == (INVALID, Reason.CONTACTS_STALE)
+    rig.wait(600)
+    message = rig.publish(rig.pipeline.watch())
+    assert said(message) == (INVALID, Reason.INPUT_STALE | Reason.CONTACTS_STALE)
+    assert rig.pipeline.last.text.startswith("no joint state any more for 0.6 s")
+
+
+def test_parts_from_before_time_begins(solver) -> None:
+    rig = Rig(solver)
+    rig.now = 0
+    rig.pipeline.begin()
+    rig.touch(*FEET)
+    assert said(rig.send(rig.joints[:6], stamp=START)) == (INVALID, Reason.JOINT_MISSING)
+    assert said(rig.send(rig.joints[6:], stamp=START)) == (OK, Reason.NONE)
+    rig.now = START
+    assert rig.send(rig.joints[:6]) is None
+    assert said(rig.send(rig.joints[6:])) == (OK, Reason.NONE)
+
+
+def test_silence_before_and_after_time_begins(solver) -> None:
+    rig = Rig(solver)
+    rig.now = 0
+    rig.pipeline.begin()
+    assert rig.pipeline.watch() is None
+    rig.now = START
+    assert rig.pipeline.watch() is None
+    rig.wait(600)
+    assert Reason.NO_JOINT_STATE in said(rig.publish(rig.pipeline.watch()))[1]
+    assert "no joint state for 0.6 s" in rig.pipeline.last.text
 
 
 def test_begin_forgets_everything(rig) -> None:

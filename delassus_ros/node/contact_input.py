@@ -78,8 +78,13 @@ class ContactInput:
         ----------
         now : time of the node's clock [ns]; 0 while that has no time yet.
         """
+        if self.active is None or not now:
+            return None
+        if not self._arrived:
+            # It came before time began.
+            self._arrived = now
         age = now - self._arrived
-        if age <= self._timeout or self.active is None or not self._arrived or not now:
+        if age <= self._timeout:
             return None
         return Complaint(
             Reason.CONTACTS_STALE,
@@ -98,7 +103,8 @@ class ContactInput:
 
         Parameters
         ----------
-        now : time of the node's clock [ns]; 0 for a set that never gets too old.
+        now : time of the node's clock [ns]; 0 while that has no time yet: then the set counts
+            from when it is first used afterwards.
 
         Returns
         -------

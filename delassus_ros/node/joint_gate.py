@@ -197,8 +197,8 @@ class JointGate:
         To be called a few times per timeout.
         """
         since = self._since if self.heard is None else self.heard
-        if now < since:
-            # The clock was set back: as long as that was is no silence.
+        if now < since or not since:
+            # The clock was set back, or begins: as long as that was is no silence.
             self._since = now
             if self.heard is not None:
                 self.heard = now
@@ -270,6 +270,8 @@ class JointGate:
 
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
+        # Those that came before time began count from its beginning.
+        self._arrived[self._seen & (self._arrived == 0)] = now
         away = ~self._fresh & (now - self._arrived > self._timeout)
         if away.any() and now > 0:
             names = [self._joints[i] for i in np.flatnonzero(away)]

@@ -123,6 +123,9 @@ class OrientationInput:
         """Return why there is no orientation to compute with, or None if there is one."""
         if self._complaint is not None:
             return self._complaint
+        if not self._arrived:
+            # It came before time began.
+            self._arrived = now
         # Without a stamp, or with one that is ahead of the clock, the time of arrival has to do.
         age = now - min(self.stamp or self._arrived, self._arrived)
         if now > 0 and age > self._timeout:
