@@ -245,6 +245,30 @@ def test_the_algorithm_of_a_change_that_is_taken_back_is_used(
     assert present(node) == (urdf, "dense")
 
 
+@pytest.mark.parametrize("end", ["taken back", "refused"])
+def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
+    graph, start, urdf, robot, q, monkeypatch, tmp_path, end
+) -> None:
+    tmp_path.chmod(0o700)
+    node = start(robot_description="", rows="all")
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    first = graph.ask(robot.joint_names, q)
+    # An empty one, so that building takes a while.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    node.set_parameters([Parameter("algorithm", value="efpa")])
+    if end == "taken back":
+        graph.describe(heavier(urdf, 6.5))
+        graph.until(lambda: node._configuration.description.building, "begin of the change")
+        graph.describe(urdf)
+    else:
+        graph.describe("<robot")
+        graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
+    answer = graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    assert answer.layout_id == first.layout_id
+    assert present(node) == ("", "efpa")
+
+
 def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch) -> None:
     """The description by topic, which was in use, has become a bad one meanwhile."""
     node = start(robot_description="")

@@ -244,12 +244,16 @@ class DelassusNode(LifecycleNode):
                 # A robot to come brings its algorithm with it.
                 configuration.algorithm.give_up()
                 return
+        self._follow_algorithm(configuration, _ALGORITHM in names)
+
+    def _follow_algorithm(self, configuration: Configuration, was_set: bool) -> None:
         wanted = self.get_parameter(_ALGORITHM).value
-        # One that was to come with a robot that is given up is wanted all the same.
-        if _ALGORITHM in names or wanted != self._accepted[_ALGORITHM]:
-            self._accepted[_ALGORITHM] = wanted
-            if configuration.stream.active:
-                configuration.algorithm.follow()
+        self._accepted[_ALGORITHM] = wanted
+        # One that was given up for a robot, or was to come with one, is wanted all the same if
+        # that does not come.
+        missing = wanted != configuration.algorithm.configured
+        if configuration.stream.active and (was_set or missing):
+            configuration.algorithm.follow()
 
     def _follow_description(self, configuration: Configuration) -> None:
         wanted = self._wanted_description()
@@ -272,20 +276,22 @@ class DelassusNode(LifecycleNode):
 
     def _keep(self, reason: str) -> None:
         """Say why another description cannot be used, and set back what came with it."""
-        robot, logger = self._configured().computation.problem.robot.name, self.get_logger()
+        configuration, logger = self._configured(), self.get_logger()
+        robot = configuration.computation.problem.robot.name
         logger.error(f"cannot change the robot description, {robot} goes on: {reason}")
         changes = [
             Parameter(name, value=value)
             for name, value in self._accepted.items()
             if self.get_parameter(name).value != value
         ]
-        if not changes:
-            return
-        # Together, as each may go with the other alone.
-        result = self.set_parameters_atomically(changes)
-        if not result.successful:
-            names = " and ".join(repr(change.name) for change in changes)
-            logger.error(f"{names} cannot be set back to what is in use: {result.reason}")
+        if changes:
+            # Together, as each may go with the other alone.
+            result = self.set_parameters_atomically(changes)
+            if not result.successful:
+                names = " and ".join(repr(change.name) for change in changes)
+                logger.error(f"{names} cannot be set back to what is in use: {result.reason}")
+        if not configuration.description.building:
+            self._follow_algorithm(configuration, was_set=False)
 
     # Parameters.
 
