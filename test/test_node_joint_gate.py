@@ -90,12 +90,19 @@ def test_same_names_in_a_new_list_each_time(source) -> None:
 
 def test_missing_joint_is_named_each_time_and_recovers(source) -> None:
     names = [name for name in source.joints if name != "RF_KFE"]
-    assert is_ready(source.send())
     for stamp in (1, 2):
         verdict = source.send(names, stamp=stamp)
         assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
         assert "the joint state lacks joint 'RF_KFE'; it has 'LF_HAA'" in verdict.text
     assert is_ready(source.send(stamp=3))
+    # Somebody else may have all joints; if nobody has, that is said again.
+    verdict = source.send(names, stamp=503)
+    assert verdict.gate is Gate.WAITING
+    assert "lacks joint 'RF_KFE'; it has 'LF_HAA'" in verdict.text
+    assert "it is passed over, as others have all joints" in verdict.text
+    for stamp in (504, 505):
+        verdict = source.send(names, stamp=stamp)
+        assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
 
 
 def test_no_joints_at_all(source) -> None:
@@ -238,6 +245,24 @@ def test_newer_part_takes_the_place_of_an_older_one(source) -> None:
     assert is_ready(verdict)
     assert verdict.stamp == START + 7 * MS
     assert source.q[:5].tolist() == [7.0] * 5
+
+
+def test_a_part_beside_whole_ones_is_passed_over(source) -> None:
+    front, hind = halves(source)
+    for stamp in range(0, 2000, 100):
+        assert is_ready(source.send(stamp=stamp))
+        verdict = source.send(front, stamp=stamp + 1)
+        assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+    # Nonsense is refused all the same, and parts that complete each other make a q.
+    assert source.send(front, np.full(5, math.nan), stamp=1950).gate is Gate.REFUSED
+    assert source.send(front, np.zeros(5), stamp=1960).gate is Gate.WAITING
+    assert is_ready(source.send(hind, np.ones(7), stamp=1961))
+    assert source.q.tolist() == [0.0] * 5 + [1.0] * 7
+    # Who sent the others is gone: nothing to say before the whole ones are gone as well.
+    assert is_ready(source.send(stamp=2300))
+    assert source.send(front, stamp=2800).gate is Gate.WAITING
+    verdict = source.send(front, stamp=2801)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
 
 
 def test_parts_too_far_apart_are_refused(source) -> None:

@@ -147,7 +147,9 @@ def test_late_is_said_of_the_late_message_itself(rig) -> None:
 
 FAULTS = {
     "missing": (
-        lambda rig: rig.send([j for j in rig.joints if j != "RF_KFE"]),
+        lambda rig: (
+            rig.wait(501), rig.touch(*FEET), rig.send([j for j in rig.joints if j != "RF_KFE"])
+        )[-1],
         INVALID, Reason.JOINT_MISSING, "the joint state lacks joint 'RF_KFE'",
     ),
     "none": (
@@ -250,6 +252,15 @@ def test_parts_of_one_instant_are_right(rig) -> None:
     assert said(first) == (INVALID, Reason.JOINT_MISSING)
     assert {said(each) for each in others} == {(OK, Reason.NONE)}
     assert len(others) == 20
+
+
+def test_some_of_the_joints_beside_all_of_them(rig) -> None:
+    for _ in range(20):
+        assert said(rig.send()) == (OK, Reason.NONE)
+        assert rig.send(rig.joints[:3], at=1) is None
+        rig.wait(2)
+    assert {text for kind, text in rig.warnings if "others have all joints" in text}
+    assert rig.pipeline.refused == 0
 
 
 def test_parts_out_of_step_are_merged_with_the_oldest_stamp(rig) -> None:

@@ -27,7 +27,7 @@ class Gate(Enum):
     """What is to be done about a joint state."""
 
     READY = "compute"
-    WAITING = "nothing: other parts are to come, or it has no joint of the robot"
+    WAITING = "nothing: others have what it lacks, or it has no joint of the robot"
     REFUSED = "say INVALID"
 
 
@@ -56,7 +56,8 @@ class JointGate:
 
     A joint state with all of the robot's joints passes by itself. Of those with a part of them,
     as several publishers send, one q is made when each joint has come since the last one, from
-    the newest of each. Joints the robot does not have are passed over.
+    the newest of each. Beside joint states with all joints, parts that make no q are passed over.
+    So are joints the robot does not have.
 
     Parameters
     ----------
@@ -134,6 +135,7 @@ class JointGate:
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
         self._incomplete: int | None = None
+        self._whole: int | None = None
         self.heard: int | None = None
         self._since = now
         self._silent = False
@@ -166,6 +168,7 @@ class JointGate:
         # NaN and infinity stay in a sum, which is much cheaper than asking for each.
         if not (math.isfinite(sum(q.tolist())) or np.isfinite(q).all()):
             return self._refuse(stamp, now, *part.not_finite(q))
+        self._whole = now
         age = now - stamp
         if 0 < part.last <= stamp and -self._max_skew <= age <= self._timeout:
             part.last = self.last_stamp = stamp
@@ -248,8 +251,11 @@ class JointGate:
         self._stamps[part.targets], self._arrived[part.targets] = max(stamp, 0), now
         self._seen[part.targets] = self._fresh[part.targets] = True
         if not self._seen.all():
-            others = [joints[i] for i in np.flatnonzero(self._seen)]
-            return self._refuse(stamp, now, *part.missing(others))
+            reason, text = part.missing([joints[i] for i in np.flatnonzero(self._seen)])
+            if self._has_whole(now):
+                text += "; it is passed over, as others have all joints"
+                return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+            return self._refuse(stamp, now, reason, text)
         if not self._fresh.all():
             return self._wait(stamp, now)
         oldest, newest = int(self._stamps.min()), int(self._stamps.max())
@@ -273,7 +279,7 @@ class JointGate:
         # Those that came before time began count from its beginning.
         self._arrived[self._seen & (self._arrived == 0)] = now
         away = ~self._fresh & (now - self._arrived > self._timeout)
-        if away.any() and now > 0:
+        if away.any() and now > 0 and not self._has_whole(now):
             names = [self._joints[i] for i in np.flatnonzero(away)]
             longest = now - int(self._arrived[away].min())
             return self._refuse(
@@ -281,6 +287,13 @@ class JointGate:
                 f"{listed('joint', names)} did not come for {1e-9 * longest:.3g} s",
             )  # fmt: skip
         return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
+
+    def _has_whole(self, now: int) -> bool:
+        """Whether joint states with all joints come, of late."""
+        if self._whole == 0:
+            # It came before time began.
+            self._whole = now
+        return self._whole is not None and now - self._whole <= self._timeout
 
     def _jump(self, part: JointNames, stamp: int) -> tuple[Reason, str]:
         """Note a stamp; return what there is to say if it is before that of the last."""
