@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said, swing  # n
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.errors import InputError, ProblemError, RobotError  # noqa: E402
+from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError  # noqa: E402
 from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind  # noqa: E402
 from delassus_ros.node.closed_gate import ClosedGate  # noqa: E402
 from delassus_ros.node.joint_gate import Gate  # noqa: E402
@@ -392,6 +393,46 @@ def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
     names = [*LEGS, "LIFT_CRANK"]
     verdict = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
     assert verdict.gate is Gate.READY
+
+
+def fail(joints, asked):
+    asked.append(joints)
+    raise CompilerError("no room")
+
+
+def test_code_for_measured_joints_that_cannot_be_made(geared, monkeypatch) -> None:
+    """No fault of the algorithm, and tried again from time to time."""
+    rig = geared.rig()
+    names = [*LEGS, "LIFT_ROCKER"]
+    asked = []
+    with monkeypatch.context() as patch:
+        bind = functools.partial(fail, asked=asked)
+        patch.setattr(rig.pipeline._inputs._gate._closure, "bind", bind)
+        for _ in range(100):
+            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+            rig.wait(1)
+        text = rig.pipeline.last.text
+        assert "cannot be computed from measured joints 'LF_HAA', " in text and "no room" in text
+        rig.wait(1000)
+        rig.touch(*FEET)
+        assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+        assert len(asked) == 2
+        assert said(rig.send([*LEGS, "LIFT_CRANK"])) == (OK, Reason.NONE)
+    rig.wait(1001)
+    rig.touch(*FEET)
+    assert said(rig.send(names)) == (OK, Reason.NONE)
+
+
+def test_what_failed_is_tried_again_after_a_clock_jump(geared, monkeypatch) -> None:
+    rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
+    names = [*LEGS, "LIFT_ROCKER"]
+    with monkeypatch.context() as patch:
+        bind = functools.partial(fail, asked=[])
+        patch.setattr(rig.pipeline._inputs._gate._closure, "bind", bind)
+        assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    rig.wait(-1000)
+    rig.pipeline.clock_jumped()
+    assert said(rig.send(names)) == (OK, Reason.NONE)
 
 
 def test_many_lists_of_names_are_not_remembered_for_ever(geared) -> None:

@@ -40,6 +40,7 @@ _COMPLAINTS = {
 }  # fmt: skip
 _MOST_LANES = 64
 """Different sets of joints that are remembered; a robot has a few publishers."""
+_RETRY = 1_000_000_000  # ns, after which what failed is tried again: there may be room by then
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +92,9 @@ class ClosedGate:
         self._limits = max_skew, timeout
         self._lanes: dict[tuple[str, ...], _Lane | Complaint] = {}
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
+        self._failed: dict[tuple[str, ...], int] = {}
         # What is most likely to come need not be found out at the first joint state.
-        self._lane_of(closure.independent)
+        self._lane_of(closure.independent, 0)
         self.forget(0)
 
     @property
@@ -120,6 +122,9 @@ class ClosedGate:
 
     def forget(self, now: int) -> None:
         """Begin anew, from the reference configuration; see the other gate."""
+        for joints in self._failed:
+            self._lanes.pop(joints, None)
+        self._failed.clear()
         self._gate = self._first
         for gate in self._gates():
             gate.forget(now)
@@ -174,7 +179,7 @@ class ClosedGate:
         self._names = None
         present = set(names)
         own = tuple(joint for joint in self._robot.joint_names if joint in present)
-        found = self._lane_of(own) if own else None
+        found = self._lane_of(own, now) if own else None
         if isinstance(found, _Lane):
             self._names, self._whole = names, True
             return self._use(found)
@@ -195,7 +200,7 @@ class ClosedGate:
         }
         self._parts = {**others, own: _Part(names, stamp, values, now)}
         recent = set().union(*self._parts)
-        merged = self._lane_of(tuple(j for j in self._robot.joint_names if j in recent))
+        merged = self._lane_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Lane):
             self._whole = False
             if merged is not lane:
@@ -208,19 +213,24 @@ class ClosedGate:
             return self._use(merged)
         return merged
 
-    def _lane_of(self, joints: tuple[str, ...]) -> _Lane | Complaint:
-        """Return what it takes for these measured joints, or what joints there are too few of."""
+    def _lane_of(self, joints: tuple[str, ...], now: int) -> _Lane | Complaint:
+        """Return what it takes for these measured joints, or why there is none."""
         found = self._lanes.get(joints)
-        if found is None:
+        if found is None or now - self._failed.get(joints, now) > _RETRY:
             if len(self._lanes) >= _MOST_LANES:
                 self._lanes.clear()
+                self._failed.clear()
+            self._failed.pop(joints, None)
             try:
                 bound = self._closure.bind(joints)
             except InputError as error:
                 text = f"the joint states have {listed('joint', joints)} alone: {error}"
                 found = Complaint(Reason.JOINT_MISSING, text)
             except DelassusError as error:
-                found = Complaint(Reason.SOLVER_FAILED, str(error))
+                what = listed("joint", joints)
+                text = f"the others cannot be computed from measured {what}: {error}"
+                found = Complaint(Reason.NOT_CONFIGURED, text)
+                self._failed[joints] = now
             else:
                 gate = JointGate(self._robot, *self._limits, joints)
                 found = _Lane(frozenset(joints), gate, bound)
