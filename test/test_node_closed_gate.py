@@ -15,7 +15,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import settings as examples  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from linkages import REFERENCE, assembled, four_bar, reach_of_the_rocker  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, OK, START, Rig, said, swing  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said, swing  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
@@ -447,6 +447,24 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared) -> None:
         assert verdict.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
     assert len(gate._lanes) <= 64
+
+
+def test_what_is_forgotten_is_not_the_gate_in_use(geared) -> None:
+    """Limits reach it, however many lists of names have come since its own."""
+    gate, q = ClosedGate(geared.closure), np.zeros(geared.robot.nq)
+    truth, names = geared.truth(START), [*LEGS, "LIFT_CRANK"]
+    others = [name for name in geared.robot.joint_names if name not in names]
+
+    def send(own, now):
+        return gate.read(own, START, np.array([truth[n] for n in own]), now, q)
+
+    assert send(names, START).gate is Gate.READY
+    for k in range(100):
+        # Not enough to compute from, and so not used.
+        send([name for i, name in enumerate(others) if (k + 1) >> i & 1], START)
+    gate.set_limits(0.005, 2.0)
+    assert gate.watch(START + 1999 * MS) is None
+    assert gate.watch(START + 2001 * MS).reasons == Reason.INPUT_STALE
 
 
 GRID = 10  # ms: parts of one q, less than max_skew apart, are then of the same instant

@@ -93,6 +93,7 @@ class ClosedGate:
         self._lanes: dict[tuple[str, ...], _Lane | Complaint] = {}
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
         self._failed: dict[tuple[str, ...], int] = {}
+        self._lane: _Lane | None = None
         # What is most likely to come need not be found out at the first joint state.
         self._lane_of(closure.independent, 0)
         self.forget(0)
@@ -132,7 +133,7 @@ class ClosedGate:
             if isinstance(lane, _Lane):
                 lane.bound.reset()
         self._names: Sequence[str] | None = None
-        self._lane: _Lane | None = None
+        self._lane = None
         self._whole = True
         self._incomplete: int | None = None
         self._passed: int | None = None
@@ -218,7 +219,8 @@ class ClosedGate:
         found = self._lanes.get(joints)
         if found is None or now - self._failed.get(joints, now) > _RETRY:
             if len(self._lanes) >= _MOST_LANES:
-                self._lanes.clear()
+                # But for the one in use, which limits and a new beginning have to reach.
+                self._lanes = {k: each for k, each in self._lanes.items() if each is self._lane}
                 self._failed.clear()
             self._failed.pop(joints, None)
             try:
