@@ -365,7 +365,9 @@ def test_a_fault_of_the_program_ends_nothing(
     line = graph.wait_for_log("a fault of this program; inputs are forgotten")
     assert line
     graph.wait_for_log(f"{error.__name__}: a fault")
-    graph.touch(FEET)
+    if where == "set_contacts":
+        # It may have been any set. Others are taken in again, as nobody has to repeat them.
+        graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     assert state_of(node) == "active"
     check(graph.matrices, solve(urdf, q))

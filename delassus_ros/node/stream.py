@@ -89,6 +89,7 @@ class Stream:
         self._timers: list[Any] = []
         self._jump: Any = None
         self._pending: list[Callable[[], object]] = []
+        self._latest_set: ActiveContacts | None = None
         self._arrived = 0.0
 
     @property
@@ -137,6 +138,7 @@ class Stream:
         self._warn_of_refusals(self._mode.leave())
         self._end_timers()
         self._pending.clear()
+        self._latest_set = None
         for subscription in (self.joint_states, self.orientations, self.contacts):
             if subscription is not None:
                 self._node.destroy_subscription(subscription)
@@ -203,7 +205,7 @@ class Stream:
         """Return a callback in which a fault of this program does not end the node.
 
         What it was to take in is forgotten and the next answers are INVALID, rather than right
-        by chance.
+        by chance. A set of contacts that need not be repeated is taken in again.
         """
 
         def survive(*arguments: Any) -> None:
@@ -219,6 +221,10 @@ class Stream:
                 self._pipeline.clock_jumped()
                 # Without a summary, which may be what has failed.
                 self._outputs.publish(self._pipeline.fault(text))
+                latest, self._latest_set = self._latest_set, None
+                forever = self._operation.limits.contacts_timeout == math.inf
+                if latest is not None and forever and callback != self._on_contacts:
+                    self._surviving(self._on_contacts)(latest)
 
         return survive
 
@@ -270,6 +276,7 @@ class Stream:
         return None if subscription is None else take(subscription)
 
     def _on_contacts(self, message: ActiveContacts) -> None:
+        self._latest_set = message
         self._pipeline.set_contacts(message)
 
     def _on_orientation(self, message: Any) -> None:
