@@ -94,7 +94,7 @@ def test_compute_of_all_and_of_listed_contacts(start, call, urdf, robot, q) -> N
 
 
 def test_compute_of_the_present_contacts_needs_some(graph, start, call, urdf, robot, q) -> None:
-    start()
+    node = start()
     answer = call(request(robot, q, PRESENT))
     assert not answer.success
     assert "there is no present set of active contacts" in answer.message
@@ -104,6 +104,11 @@ def test_compute_of_the_present_contacts_needs_some(graph, start, call, urdf, ro
     assert answer.success, answer.message
     expected = solve(urdf, q, ("LF", "RF"))
     assert relative_error(matrix_to_numpy(answer.matrix), expected) < 1e-12
+    # They may be others by now: the node does not hear of them.
+    node.trigger_deactivate()
+    answer = call(request(robot, q, PRESENT))
+    assert not answer.success
+    assert "or the node is not active" in answer.message
 
 
 def test_the_stream_is_not_disturbed(graph, start, call, urdf, robot, q) -> None:

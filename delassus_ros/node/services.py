@@ -137,8 +137,8 @@ class ComputeService:
         present = self._computation.pipeline.present_contacts
         if present is None:
             raise InputError(
-                "there is no present set of active contacts: none has arrived, or it is too "
-                "old; ask for CONTACTS_LISTED or CONTACTS_ALL"
+                "there is no present set of active contacts: none has arrived, it was refused or "
+                "is too old, or the node is not active; ask for CONTACTS_LISTED or CONTACTS_ALL"
             )
         return present
 

@@ -143,6 +143,8 @@ class Stream:
             if subscription is not None:
                 self._node.destroy_subscription(subscription)
         self.joint_states = self.orientations = self.contacts = None
+        # Who asks for a matrix of the present contacts is not to get that of former ones.
+        self._pipeline.forget_contacts()
         if self._jump is not None:
             self._jump.unregister()
             self._jump = None
