@@ -233,6 +233,7 @@ def test_diagnostics_period(graph, start) -> None:
 
 def test_rate(graph, start, robot, q, urdf) -> None:
     """Many joint states make as many matrices as there are instants, of the newest each."""
+    expected = solve(urdf, q)
     node = ready(graph, start, robot, q, rate=50.0)
     already, first = len(graph.matrices), graph.matrices[-1].sequence
     begin = time.monotonic()
@@ -249,7 +250,7 @@ def test_rate(graph, start, robot, q, urdf) -> None:
     # All others are accounted for, in order, but for what the middleware lost.
     assert answers[-1].sequence - first <= len(stamps) + 1
     assert [stamp_of(m) for m in answers] == sorted(stamp_of(m) for m in answers)
-    assert relative_error(matrix_to_numpy(answers[-1]), solve(urdf, q)) < 1e-12
+    assert relative_error(matrix_to_numpy(answers[-1]), expected) < 1e-12
     # Nothing new, nothing said.
     already = len(graph.matrices)
     end = time.monotonic() + 0.2
@@ -257,6 +258,18 @@ def test_rate(graph, start, robot, q, urdf) -> None:
         graph.executor.spin_once(timeout_sec=0.02)
     assert len(graph.matrices) == already
     assert node._configuration.stream.timing.jitter.count > 5
+
+
+def test_instants_are_those_of_one_timer(graph, start, robot, q) -> None:
+    """At rates that are no whole number of nanoseconds, and whatever changes meanwhile."""
+    node = ready(graph, start, robot, q, rate=300.0)
+    stream = node._configuration.stream
+    timer = stream._rate_timer
+    assert stream._schedule._period == pytest.approx(timer.timer_period_ns * 1e-9, rel=1e-12)
+    watch = stream._watch_timer
+    set_live(node, input_timeout=0.3)
+    assert stream._watch_timer is not watch
+    assert stream._rate_timer is timer
 
 
 @pytest.mark.parametrize("hold", [True, False])

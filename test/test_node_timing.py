@@ -7,7 +7,7 @@ import math
 import pytest
 
 from delassus_ros.errors import InputError
-from delassus_ros.node.timing import Schedule, Timing
+from delassus_ros.node.timing import Schedule, Timing, timer_period
 
 
 def run(timing: Timing, intervals: list[float], takes: float = 1e-4, start: float = 5.0) -> float:
@@ -118,6 +118,15 @@ def test_schedule_keeps_to_its_grid() -> None:
     assert taken == 1000
     assert schedule.missed == 0
     assert schedule.due == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_timer_of_whole_nanoseconds_stays_in_step() -> None:
+    rate, nanoseconds = 9999.905, 100_000
+    period = timer_period(rate)
+    assert period == pytest.approx(nanoseconds * 1e-9, rel=1e-12)
+    schedule = Schedule(period, start=-0.5 * period)
+    assert all(schedule.take(i * nanoseconds * 1e-9) for i in range(100_000))
+    assert schedule.missed == 0
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, math.inf, math.nan])

@@ -25,7 +25,7 @@ from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, Topics
 from delassus_ros.node.queue import take
 from delassus_ros.node.realtime import RealtimeMode
 from delassus_ros.node.reasons import Reason
-from delassus_ros.node.timing import Schedule, Timing
+from delassus_ros.node.timing import Schedule, Timing, timer_period
 
 _WATCHES_PER_TIMEOUT = 4
 _SHORTEST_WATCH = 0.002  # s
@@ -86,7 +86,8 @@ class Stream:
         self.timing = Timing(operation.deadline, period)
         self._schedule: Schedule | None = None
         self._mode = RealtimeMode()
-        self._timers: list[Any] = []
+        self._watch_timer: Any = None
+        self._rate_timer: Any = None
         self._jump: Any = None
         self._pending: list[Callable[[], object]] = []
         self._latest_set: ActiveContacts | None = None
@@ -126,7 +127,11 @@ class Stream:
         self.joint_states = self._topics.subscribe(
             JointState, "joint_states", self._surviving(on_joint_state), JOINT_STATES, raw=True
         )
-        self._set_timers()
+        self._set_watch()
+        if self._operation.rate:
+            on_instant = self._surviving(self._on_instant)
+            period = 1.0 / self._operation.rate
+            self._rate_timer = self._node.create_timer(period, on_instant, clock=STEADY)
         # Last: the threads of the middleware that there are by now are meant as well.
         self.realtime = self._mode.enter(self._operation.realtime)
         self._warn_of_refusals(self.realtime)
@@ -136,7 +141,10 @@ class Stream:
     def stop(self) -> None:
         """End all subscriptions and timers, and give back what was taken for real-time use."""
         self._warn_of_refusals(self._mode.leave())
-        self._end_timers()
+        self._end_watch()
+        if self._rate_timer is not None:
+            self._node.destroy_timer(self._rate_timer)
+            self._rate_timer = None
         self._pending.clear()
         self._latest_set = None
         for subscription in (self.joint_states, self.orientations, self.contacts):
@@ -170,24 +178,25 @@ class Stream:
         self.timing.deadline = operation.deadline
         self._pipeline.limits = operation.limits
         if self.active and operation.limits.input_timeout != before.limits.input_timeout:
-            self._set_timers()
+            self._set_watch()
 
     def _subscribe_to_contacts(self) -> None:
         self.contacts = self._topics.subscribe(
             ActiveContacts, "active_contacts", self._surviving(self._on_contacts), LATCHED
         )
 
-    def _set_timers(self) -> None:
-        self._end_timers()
+    def _set_watch(self) -> None:
+        self._end_watch()
         timeout = self._operation.limits.input_timeout
         if timeout < math.inf:
             period = max(timeout / _WATCHES_PER_TIMEOUT, _SHORTEST_WATCH)
             # On the node's clock: simulated time that stands still makes nothing old.
-            self._timers.append(self._node.create_timer(period, self._surviving(self._watch)))
-        if self._operation.rate:
-            period = 1.0 / self._operation.rate
-            on_instant = self._surviving(self._on_instant)
-            self._timers.append(self._node.create_timer(period, on_instant, clock=STEADY))
+            self._watch_timer = self._node.create_timer(period, self._surviving(self._watch))
+
+    def _end_watch(self) -> None:
+        if self._watch_timer is not None:
+            self._node.destroy_timer(self._watch_timer)
+            self._watch_timer = None
 
     def _warn_of_refusals(self, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
@@ -198,10 +207,6 @@ class Stream:
         pending, self._pending = self._pending, []
         for action in pending:
             action()
-
-    def _end_timers(self) -> None:
-        while self._timers:
-            self._node.destroy_timer(self._timers.pop())
 
     def _surviving(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Return a callback in which a fault of this program does not end the node.
@@ -288,7 +293,7 @@ class Stream:
         """Compute what has come since the last instant of a fixed rate."""
         began = perf_counter()
         if self._schedule is None:
-            period = 1.0 / self._operation.rate
+            period = timer_period(self._operation.rate)
             # In the middle between two, so that a timer that is a little early misses none.
             self._schedule = Schedule(period, began - 0.5 * period)
         if not self._schedule.take(began):

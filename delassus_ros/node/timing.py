@@ -75,6 +75,14 @@ class Timing:
         return ticks / (now - before)
 
 
+def timer_period(rate: float) -> float:
+    """Return the period that rclpy's timers keep at a rate [s]: whole nanoseconds, rounded down.
+
+    Instants with any other period would come out of step with the timer.
+    """
+    return int(1.0 / rate * 1e9) * 1e-9
+
+
 class Schedule:
     """Instants at a fixed rate; one that was missed is counted, not made up for.
 
