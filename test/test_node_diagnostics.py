@@ -19,6 +19,7 @@ from delassus_ros.node.diagnostics import (
     of_input,
     of_matrix,
     of_timing,
+    qos_remedy,
     to_message,
 )
 from delassus_ros.node.outcome import Outcome
@@ -46,8 +47,7 @@ SEEN = Examination(
             {"silence": 3.0, "complaint": "'LF' twice", "incompatible": ("DEADLINE",)},
             Level.STALE,
             "the latest came 3 s ago (publishers: 1): 'LF' twice; a publisher of /joint_states "
-            "offers an incompatible QoS (DEADLINE): change it there, or by the parameters "
-            "qos_overrides./joint_states.subscription.*",
+            "offers an incompatible QoS (DEADLINE): change it there",
         ),
         (
             {"received": False, "complaint": "what comes has 'x'"},
@@ -64,14 +64,14 @@ SEEN = Examination(
             {"received": False, "incompatible": ("RELIABILITY",)},
             Level.ERROR,
             "nothing has come on /joint_states, whose publishers are 1: a publisher of "
-            "/joint_states offers an incompatible QoS (RELIABILITY): change it there, or by the "
-            "parameters qos_overrides./joint_states.subscription.*",
+            "/joint_states offers an incompatible QoS (RELIABILITY): change it there, or by "
+            "qos_overrides./joint_states.subscription.reliability",
         ),
         (
             {"incompatible": ("DURABILITY",)},
             Level.WARN,
             "a publisher of /joint_states offers an incompatible QoS (DURABILITY): change it "
-            "there, or by the parameters qos_overrides./joint_states.subscription.*",
+            "there",
         ),
         ({"age": math.nan, "silence": math.nan}, Level.OK, "in time"),
     ],
@@ -85,6 +85,15 @@ def test_inputs(change, level, words) -> None:
         "unknown" if "age" in change and math.isnan(change["age"]) else
         f"{change.get('age', 0.002):g}"
     )  # fmt: skip
+
+
+def test_parameters_are_advised_only_where_they_help() -> None:
+    both = qos_remedy("/a", "publisher", ("RELIABILITY", "DEADLINE"))
+    assert both == (
+        "change it there, or by qos_overrides./a.publisher.reliability and "
+        "qos_overrides./a.publisher.deadline"
+    )
+    assert qos_remedy("/a", "publisher", ("RELIABILITY", "DURABILITY")) == "change it there"
 
 
 def test_valid_matrix() -> None:

@@ -31,6 +31,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.node import blas  # noqa: E402
+from delassus_ros.node.diagnostics import OVERRIDABLE  # noqa: E402
 from delassus_ros.node.outcome import Outcome  # noqa: E402
 from delassus_ros.node.realtime import RealtimeMode  # noqa: E402
 
@@ -206,10 +207,13 @@ def test_an_incompatible_qos_is_said_while_its_publisher_is_there(
 def test_an_input_with_incompatible_qos_is_named(
     graph, start, reports, kind, topic, qos, policy
 ) -> None:
-    start(diagnostics_period=0.05)
+    node = start(diagnostics_period=0.05)
     graph.peer.create_publisher(kind, topic, qos)
     status = reports.until("active contacts", ERROR, f"incompatible QoS ({policy})")
-    assert f"qos_overrides./{topic}.subscription" in status.message
+    parameter = f"qos_overrides./{topic}.subscription.{policy.lower()}"
+    assert node.has_parameter(parameter) is (policy == "RELIABILITY")
+    assert status.message.endswith(f", or by {parameter}" if node.has_parameter(parameter) else
+                                   "change it there")  # fmt: skip
     graph.wait_for_log(f"no messages on /{topic} with one: a publisher of it offers")
 
 
@@ -224,13 +228,16 @@ def test_a_publisher_below_an_overridden_reliability_is_named(graph, start, repo
 
 
 def test_a_subscriber_with_incompatible_qos_is_named(graph, start, reports) -> None:
-    start(diagnostics_period=0.05)
+    node = start(diagnostics_period=0.05)
+    for policy in OVERRIDABLE["publisher"]:
+        output = "qos_overrides./delassus_node/delassus.publisher"
+        assert node.has_parameter(f"{output}.{policy.lower()}")
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     subscription = graph.peer.create_subscription(
         DelassusMatrix, "delassus_node/delassus", lambda _: None, latched
     )
     status = reports.until("output", WARN, "requests an incompatible QoS (DURABILITY)")
-    assert "qos_overrides./delassus_node/delassus.publisher" in status.message
+    assert status.message.endswith("change it there")
     graph.peer.destroy_subscription(subscription)
     reports.until("output", GOOD, "offered")
 

@@ -41,6 +41,12 @@ _OF_VALIDITY = {
 }  # fmt: skip
 
 
+OVERRIDABLE: Mapping[str, Sequence[str]] = {
+    "subscription": ("RELIABILITY",), "publisher": ("RELIABILITY", "DEADLINE")
+}  # fmt: skip
+"""QoS policies that may not match, and that parameters of the node override, by kind of end."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of diagnostics.
@@ -96,8 +102,8 @@ def of_input(health: InputHealth) -> Entry:
     if health.incompatible:
         causes.append(
             f"a publisher of {topic} offers an incompatible QoS "
-            f"({', '.join(health.incompatible)}): change it there, or by the parameters "
-            f"qos_overrides.{topic}.subscription.*"
+            f"({', '.join(health.incompatible)}): "
+            + qos_remedy(topic, "subscription", health.incompatible)
         )
     state = ""
     if not health.received:
@@ -131,6 +137,21 @@ def of_input(health: InputHealth) -> Entry:
     }
     message = ": ".join(part for part in (state, "; ".join(causes)) if part)
     return Entry(health.name, level, message, values)
+
+
+def qos_remedy(topic: str, end: str, policies: Sequence[str]) -> str:
+    """Return where to change QoS policies that do not match: here, only if that helps.
+
+    Parameters
+    ----------
+    topic : its full name.
+    end : what this node has there: ``"subscription"`` or ``"publisher"``.
+    policies : those that do not match.
+    """
+    if not set(OVERRIDABLE[end]).issuperset(policies):
+        return "change it there"
+    names = [f"qos_overrides.{topic}.{end}.{policy.lower()}" for policy in policies]
+    return f"change it there, or by {' and '.join(names)}"
 
 
 def of_matrix(

@@ -22,6 +22,7 @@ from delassus_ros.node.diagnostics import (
     of_input,
     of_matrix,
     of_timing,
+    qos_remedy,
     to_message,
 )
 from delassus_ros.node.outputs import Outputs
@@ -179,7 +180,7 @@ class Account:
         outputs, topics = self._outputs, self._topics
         complaints = [
             f"a subscriber of {topic} requests an incompatible QoS ({', '.join(policies)}): "
-            f"change it there, or by the parameters qos_overrides.{topic}.publisher.*"
+            + qos_remedy(topic, "publisher", policies)
             for topic in outputs.topics
             if (policies := topics.incompatible(topic))
         ]
