@@ -390,6 +390,17 @@ def test_the_newest_of_waiting_joint_states_is_computed(graph, start, robot, q) 
     assert superseded > 0
 
 
+def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q) -> None:
+    """Somebody else publishes some of the joints, or other ones, behind each."""
+    start(rows="all")
+    graph.ask(robot.joint_names, q)
+    for others in (["gripper"], list(robot.joint_names[:3])):
+        stamp = graph.move(robot.joint_names, q)
+        graph.move(others, q[: len(others)])
+        graph.until(lambda s=stamp: stamp_of(graph.matrices[-1]) == s, "answer")
+        assert graph.matrices[-1].validity == DEGRADED
+
+
 def test_relative_names_follow_the_namespace(graph, urdf) -> None:
     node = graph.add(
         DelassusNode(

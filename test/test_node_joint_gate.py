@@ -70,7 +70,6 @@ def test_any_order_with_extra_joints_anywhere(source, seed) -> None:
         assert verdict.stamp == START + step * MS
         assert verdict.age == pytest.approx(0.002)
         assert source.q.tolist() == [values[names.index(joint)] for joint in source.joints]
-    assert not source.gate.merging
 
 
 def test_order_may_change_from_one_to_the_next(source) -> None:
@@ -223,7 +222,6 @@ def test_parts_make_one_q(source) -> None:
     assert "lacks joints 'RF_KFE'" in verdict.text
     verdict = source.send(hind, np.arange(5, 12), stamp=2, now=3)
     assert is_ready(verdict)
-    assert source.gate.merging
     assert verdict.stamp == START
     assert verdict.age == pytest.approx(0.003)
     assert source.q.tolist() == list(range(12))

@@ -61,7 +61,7 @@ def ask_in_parts(graph, robot, q, apart: float):
     names, half = list(robot.joint_names), robot.nq // 2
     already = len(graph.matrices)
     deadline = time.monotonic() + 20.0
-    # Of the very first parts, which wait together, only the last is read.
+    # Of the very first part the others are unknown.
     lacking = DelassusMatrix.REASON_JOINT_MISSING
     while all(m.reasons == lacking for m in graph.matrices[already:]):
         assert time.monotonic() < deadline, graph.log

@@ -306,7 +306,6 @@ def test_drained_parts_are_each_taken_in(rig) -> None:
     front, hind = halves(rig)
     rig.send(front)
     rig.send(hind)
-    assert rig.pipeline.merging
     before = rig.pipeline.sequence
     for _ in range(3):
         rig.wait(1)
@@ -323,22 +322,24 @@ def test_drained_parts_are_each_taken_in(rig) -> None:
 
 def test_joint_states_of_another_robot_do_not_supersede_those_of_this_one(rig) -> None:
     """A queue with both has to be taken in one by one."""
-    rig.send()
-    assert not rig.pipeline.merging
-    rig.send(["gripper"])
     for _ in range(3):
         rig.wait(1)
-        assert rig.pipeline.merging
         rig.pipeline.take_in(rig.state())
         rig.pipeline.take_in(rig.state(["gripper"]))
         message = rig.publish(rig.pipeline.answer_kept())
         assert said(message) == (OK, Reason.NONE)
         assert rig.pipeline.last.stamp_ns == rig.now
     assert rig.pipeline.superseded == 0
-    rig.wait(600)
-    rig.touch(*FEET)
+
+
+def test_a_jump_is_said_though_a_newer_joint_state_is_there(rig) -> None:
     rig.send()
-    assert not rig.pipeline.merging
+    rig.pipeline.take_in(rig.state(at=-20))
+    rig.pipeline.take_in(rig.state(at=-19))
+    message = rig.publish(rig.pipeline.answer_kept())
+    assert said(message) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+    assert "jumped back by 0.02 s" in rig.pipeline.last.text
+    assert said(rig.send(at=-18)) == (OK, Reason.NONE)
 
 
 def test_what_is_kept_for_an_instant_grows_old(rig) -> None:

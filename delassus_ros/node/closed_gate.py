@@ -99,13 +99,6 @@ class ClosedGate:
         self.forget(0)
 
     @property
-    def merging(self) -> bool:
-        """Not all joint states are whole, of late: none can stand for those before it."""
-        if self._incomplete is None or self.heard is None:
-            return self._incomplete is not None
-        return self.heard - self._incomplete <= 1e9 * self._limits[1]
-
-    @property
     def heard(self) -> int | None:
         """When the last joint state with joints of the robot came [ns]; None before the first."""
         return self._gate.heard
@@ -135,7 +128,6 @@ class ClosedGate:
         self._names: Sequence[str] | None = None
         self._lane = None
         self._whole = True
-        self._incomplete: int | None = None
         self._passed: int | None = None
         self._parts: dict[tuple[str, ...], _Part] = {}
 
@@ -184,7 +176,6 @@ class ClosedGate:
         if isinstance(found, _Lane):
             self._names, self._whole = names, True
             return self._use(found)
-        self._incomplete = now
         if found is None:
             return None
         timeout = 1e9 * self._limits[1]

@@ -75,11 +75,6 @@ class Inputs:
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
 
-    @property
-    def merging(self) -> bool:
-        """Joint states come in parts."""
-        return self._gate.merging
-
     def set_limits(self, limits: Limits) -> None:
         """Change the limits; raises InputError, and changes none, if one is out of range."""
         before = self._limits
@@ -155,8 +150,13 @@ class Inputs:
             return False, False
         kept = self.kept
         passed_over = kept.gate is not _WAITING
+        # Said once: not to be passed over with the joint state that it was said of.
+        jumped = passed_over and kept.text and kept.reasons & Reason.STAMP_JUMPED_BACK
         kept.gate, kept.stamp, kept.age = verdict.gate, verdict.stamp, verdict.age
-        kept.reasons, kept.text = verdict.reasons, verdict.text
+        kept.reasons = verdict.reasons
+        kept.text = verdict.text or (kept.text if jumped else "")
+        if jumped:
+            kept.reasons |= jumped
         return True, passed_over
 
     # Time.

@@ -134,7 +134,6 @@ class JointGate:
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
-        self._incomplete: int | None = None
         self._whole: int | None = None
         self.heard: int | None = None
         self._since = now
@@ -177,13 +176,6 @@ class JointGate:
             verdict.reasons, verdict.text = Reason.NONE, ""
             return verdict
         return self._pass(stamp, now, *self._jump(part, stamp))
-
-    @property
-    def merging(self) -> bool:
-        """Not all joint states are whole, of late: none can stand for those before it."""
-        if self._incomplete is None or self.heard is None:
-            return self._incomplete is not None
-        return self.heard - self._incomplete <= self._timeout
 
     @property
     def strangers(self) -> str:
@@ -232,7 +224,6 @@ class JointGate:
     def _merge(self, part: JointNames, stamp: int, values: Array, now: int, q: Array) -> Verdict:
         """Take a part of the joints."""
         joints = self._joints
-        self._incomplete = now
         if part.is_foreign:
             return self._say(
                 Gate.WAITING, stamp, now, Reason.NONE,

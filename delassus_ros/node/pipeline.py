@@ -124,11 +124,6 @@ class Pipeline:
         return self._output.sequence
 
     @property
-    def merging(self) -> bool:
-        """Joint states come in parts: each has to be taken in, none stands for another."""
-        return self._inputs.merging
-
-    @property
     def present_contacts(self) -> tuple[str, ...] | None:
         """The active contacts; None if no set has come, or it was refused, or is too old."""
         return None if self._contacts.stale(self._now()) else self._contacts.active

@@ -243,18 +243,14 @@ class Stream:
         pipeline = self._pipeline
         pipeline.due = arrived + self.timing.deadline
         try:
-            if pipeline.merging:
-                self._keep(message)
-                answer = pipeline.answer_kept()
-            else:
-                # Whole joint states: the last one counts.
-                superseded = 0
-                while superseded < _MOST and (newer := self._take()) is not None:
-                    message = newer
-                    superseded += 1
-                if superseded:
-                    pipeline.supersede(superseded)
+            waiting = self._queue(message)
+            if len(waiting) == 1:
                 answer = pipeline.answer(message)
+            else:
+                # Each is looked at: the last one may be none to go by, or a part of one.
+                for each in waiting:
+                    self._take_in(each)
+                answer = pipeline.answer_kept()
         except UnreadableError as error:
             self._warn("bytes", str(error))
             return
@@ -263,12 +259,15 @@ class Stream:
 
     def _keep(self, message: bytes) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        self._take_in(message)
-        for _ in range(_MOST):
-            newer = self._take()
-            if newer is None:
-                break
-            self._take_in(newer)
+        for each in self._queue(message):
+            self._take_in(each)
+
+    def _queue(self, message: bytes) -> list[bytes]:
+        """Return a joint state and those that wait behind it, in order."""
+        found = [message]
+        while len(found) <= _MOST and (newer := self._take()) is not None:
+            found.append(newer)
+        return found
 
     def _take_in(self, message: bytes) -> None:
         try:
