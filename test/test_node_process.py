@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import robots
@@ -20,7 +21,8 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from ros_support import Child, new_domain  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.node.main import main, make_executor  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros.node.main import _run, main, make_executor  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -33,6 +35,28 @@ def test_signals_end_a_waiting_node_cleanly(number) -> None:
         node.wait_for("waiting for the robot description")
         assert node.stop(number) == 0, node.output
         assert "Traceback" not in node.output
+
+
+def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(
+    graph, monkeypatch
+) -> None:
+    """One that none of the node's own parts takes care of."""
+    stop, faults = SimpleNamespace(requested=False), []
+
+    def fail() -> None:
+        faults.append(None)
+        stop.requested = len(faults) == 3
+        raise ZeroDivisionError("a fault")
+
+    node = DelassusNode(context=graph.context)
+    node.create_timer(0.01, fail)
+    executor = type(graph.executor)(context=graph.context)
+    monkeypatch.setattr("delassus_ros.node.main.make_executor", lambda node: executor)
+    monkeypatch.setattr("delassus_ros.node.main.ok", lambda: True)
+    _run(node, stop)
+    assert len(faults) == 3
+    graph.wait_for_log("ZeroDivisionError: a fault")
+    assert sum("a fault of this program, which goes on" in line for line in graph.log) == 1
 
 
 @pytest.mark.parametrize("number", SIGNALS)

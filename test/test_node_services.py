@@ -146,6 +146,18 @@ def test_what_cannot_be_computed_is_answered_in_words(
     assert (answer.matrix.validity, len(answer.matrix.matrix)) == (INVALID, 0)
 
 
+def test_a_fault_of_the_program_is_answered(graph, start, call, robot, q, monkeypatch) -> None:
+    node = start()
+    service = node._configuration._compute
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "_message", lambda answer: 1 / 0)
+        answer = call(request(robot, q))
+    assert not answer.success
+    assert answer.message == "a fault of the node: ZeroDivisionError: division by zero"
+    graph.wait_for_log("a fault of this program:")
+    assert call(request(robot, q)).success
+
+
 def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) -> None:
     text = demo_urdf("geared")
     start(robot_description=text, algorithm="c_pv_osimr")

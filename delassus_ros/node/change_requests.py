@@ -10,7 +10,7 @@ from rclpy.lifecycle import LifecycleNode
 def refuse_impossible_changes(node: LifecycleNode) -> None:
     """Answer requests for transitions that the present state lacks; say which ones it has.
 
-    rclpy raises where the executor spins, so that the node ends and whoever asked waits for ever.
+    rclpy raises where the executor spins, so that whoever asked waits for ever.
     """
     service = node._service_change_state
     change = service.callback

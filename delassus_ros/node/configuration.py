@@ -73,7 +73,7 @@ class Configuration:
                 computation.orientation,
             )
             undo.callback(self.stream.stop)
-            self._compute = ComputeService(node, computation, operation.limits.condition)
+            self._compute = ComputeService(node, warn, computation, operation.limits.condition)
             undo.callback(self._compute.close)
             self.algorithm = AlgorithmChange(
                 node,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 
 import rclpy
@@ -14,6 +15,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import ok, try_shutdown
 
 from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.throttle import Throttle
 from delassus_ros.stopping import StopRequest
 
 RCLError = rclpy_implementation.RCLError
@@ -94,6 +96,7 @@ def make_executor(node: Node) -> Executor:
 def _run(node: DelassusNode, stop: StopRequest) -> None:
     """Run the node until it is told to stop; then destroy it."""
     node.stopping = lambda: stop.requested
+    say = Throttle(lambda text: node.get_logger().error(text))
     executor = make_executor(node)
     try:
         executor.add_node(node)
@@ -105,6 +108,9 @@ def _run(node: DelassusNode, stop: StopRequest) -> None:
             except InvalidHandle:
                 # A request or timer that was in the queue when a transition destroyed its end.
                 node.get_logger().debug("an event of something destroyed is left out")
+            except Exception:
+                # In a callback of which nobody else takes care: diagnostics, say, or parameters.
+                say("fault", f"a fault of this program, which goes on:\n{traceback.format_exc()}")
     finally:
         # In this order: an events executor that is destroyed with a node still in it aborts.
         executor.shutdown()

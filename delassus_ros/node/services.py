@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs.srv import Compute, ListAlgorithms
-from delassus_msgs_py import numpy_to_matrix
+from delassus_msgs_py import MessageError, numpy_to_matrix
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.conditioning import ConditionSettings
@@ -56,14 +57,20 @@ class ComputeService:
     Parameters
     ----------
     node : the node that answers.
+    warn : takes the kind of a warning and its text.
     computation : what is computed.
     condition : thresholds.
     """
 
     def __init__(
-        self, node: LifecycleNode, computation: Computation, condition: ConditionSettings
+        self,
+        node: LifecycleNode,
+        warn: Callable[[str, str], object],
+        computation: Computation,
+        condition: ConditionSettings,
     ) -> None:
         self._node = node
+        self._warn = warn
         self._computation = computation
         self._condition = condition
         self._bindings = Bindings()
@@ -104,12 +111,18 @@ class ComputeService:
             answer = self._answering().compute(
                 request.joints, request.positions, contacts, orientation
             )
-        except DelassusError as error:
+            response.matrix = self._message(answer)
+        except (DelassusError, MessageError) as error:
             response.success = False
             response.message = str(error)
             return response
+        except Exception as error:
+            # Without an answer, whoever asks waits for ever.
+            self._warn("fault of compute", f"a fault of this program:\n{traceback.format_exc()}")
+            response.success = False
+            response.message = f"a fault of the node: {type(error).__name__}: {error}"
+            return response
         response.success = True
-        response.matrix = self._message(answer)
         response.largest_eigenvalue = answer.examination.largest
         response.smallest_eigenvalue = answer.examination.smallest
         return response
