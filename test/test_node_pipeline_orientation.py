@@ -12,7 +12,7 @@ pytest.importorskip("nav_msgs", reason="the message package nav_msgs is not inst
 
 import robots  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
-from pipeline_support import INVALID, OK, Rig, said, to_message  # noqa: E402
+from pipeline_support import DEGRADED, INVALID, OK, Rig, said, to_message  # noqa: E402
 from sensor_msgs.msg import Imu  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
@@ -144,6 +144,37 @@ def test_one_that_is_too_old(rig) -> None:
     turn(rig, TURNED.quaternion(), at=-150)
     assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_STALE)
     assert "0.15 s old, at most 0.1 s are allowed (orientation.timeout)" in rig.pipeline.last.text
+
+
+@pytest.mark.parametrize(
+    ("stamp", "reason", "words"),
+    [
+        ((0, 0), Reason.STAMP_INVALID, "the orientation of the base has no valid stamp"),
+        ((5, 2_000_000_000), Reason.STAMP_INVALID, "has no valid stamp"),
+        ((2_000_000_000, 0), Reason.STAMP_IN_FUTURE, "s ahead of this node's clock"),
+    ],
+)
+def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
+    """It is used, which is said, and not of the joint states."""
+    message = Odometry(child_frame_id="base")
+    message.header.frame_id = "odom"
+    message.header.stamp.sec, message.header.stamp.nanosec = stamp
+    message.pose.pose.orientation.w = 1.0
+    rig.pipeline.read_orientation(message)
+    rig.orientation = [0.0, 0.0, 0.0, 1.0]
+    assert said(rig.send()) == (DEGRADED, reason)
+    assert words in rig.pipeline.last.text
+    assert words in rig.pipeline.orientation_health().complaint
+    assert not rig.pipeline.joints_health().complaint
+    assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
+    # Both it and the joint states, each in its own words.
+    both = said(rig.send(stamp=0))
+    assert both == (DEGRADED, reason | Reason.STAMP_INVALID)
+    assert "joint states have no valid stamp" in rig.pipeline.joints_health().complaint
+    turn(rig, [0, 0, 0, 1])
+    assert said(rig.send(at=1)) == (OK, Reason.NONE)
+    turn(rig, [0, 0, 0, 1], at=5)
+    assert said(rig.send(at=2)) == (OK, Reason.NONE)
 
 
 def test_it_stays_when_the_algorithm_changes_and_goes_when_the_clock_jumps(rig, solver) -> None:

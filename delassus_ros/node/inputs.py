@@ -18,7 +18,7 @@ from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_state_bytes import JointStateReader
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.orientation_messages import read_message
-from delassus_ros.node.reasons import OF_JOINTS, Complaint, Reason
+from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.problem import Problem
 
@@ -103,7 +103,7 @@ class Inputs:
         """
         self.contacts.restart(now)
         self._gate.forget(now)
-        self.kept.gate = _WAITING
+        self.kept.gate, self.kept.text = _WAITING, ""
         if self._source is not None:
             self._source.forget()
 
@@ -182,9 +182,20 @@ class Inputs:
             self._say(verdict)
         return verdict
 
-    def no_orientation(self, now: int) -> Complaint | None:
-        """Return why an orientation that is needed is not there, or None."""
-        return None if self._source is None else self._source.complaint(now)
+    def of_orientation(self, now: int) -> Complaint | None:
+        """Return what there is to say of an orientation that is needed, or None; warn of it."""
+        source = self._source
+        if source is None:
+            return None
+        complaint = source.complaint(now)
+        if complaint is not None:
+            self.warn_of(complaint)
+            return complaint
+        caveat = source.caveat(self._limits.max_skew)
+        if caveat is not None:
+            # A kind of its own, as joint states have such stamps, too.
+            self._warn("stamp of the orientation", caveat.text)
+        return caveat
 
     def warn_of(self, complaint: Complaint) -> None:
         """Pass a complaint on to those who warn."""
@@ -198,7 +209,7 @@ class Inputs:
     # Reports; who asks adds the topics.
 
     def joints_health(self, last: LastAnswer, now: int) -> InputHealth:
-        """Return what is known of the joint states; the last answer knows what was wrong."""
+        """Return what is known of the joint states; the last answer knows their stamp."""
         heard, timeout = self._gate.heard, self._limits.input_timeout
         # Without a stamp the time of arrival has to do.
         age = _since(heard and (last.stamp_ns or heard), now)
@@ -208,7 +219,7 @@ class Inputs:
             strangers = self._gate.strangers
             text = f"{strangers}, none of the robot's joints" if strangers else ""
         else:
-            text = last.text if last.reasons & OF_JOINTS else ""
+            text = self.kept.text
         return InputHealth("joint states", "", 0, age, silence, timeout, heard is not None, text)
 
     def contacts_health(self, now: int) -> InputHealth:
@@ -226,6 +237,8 @@ class Inputs:
             return None
         complaint = source.complaint(now)
         received = complaint is None or complaint.reason is not Reason.ORIENTATION_MISSING
+        caveat = source.caveat(self._limits.max_skew)
+        text = source.text or ("" if caveat is None else caveat.text)
         return InputHealth(
             "orientation",
             "",
@@ -234,7 +247,7 @@ class Inputs:
             source.silence(now),
             source.timeout,
             received,
-            source.text if received else "",
+            text if received else "",
         )
 
 

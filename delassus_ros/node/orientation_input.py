@@ -13,6 +13,8 @@ from delassus_ros.errors import InputError, unknown
 from delassus_ros.model import Robot
 from delassus_ros.node.reasons import Complaint, Reason
 
+CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_IN_FUTURE
+"""Reasons for which an orientation is used with care; for all others it is not used."""
 _UNIT_TOLERANCE = 1e-3
 Quaternion = tuple[float, float, float, float]
 
@@ -133,6 +135,27 @@ class OrientationInput:
                 Reason.ORIENTATION_STALE,
                 f"the orientation of the base is {1e-9 * age:.4g} s old, at most "
                 f"{1e-9 * self._timeout:g} s are allowed (orientation.timeout)",
+            )
+        return None
+
+    def caveat(self, max_skew: float) -> Complaint | None:
+        """Return why the age of the latest orientation cannot be told from its stamp, or None.
+
+        Parameters
+        ----------
+        max_skew : how far the stamp may be ahead of the clock [s].
+        """
+        if not self.stamp:
+            return Complaint(
+                Reason.STAMP_INVALID,
+                "the orientation of the base has no valid stamp: its age cannot be told",
+            )
+        ahead = 1e-9 * (self.stamp - self._arrived)
+        if self._arrived and ahead > max_skew:
+            return Complaint(
+                Reason.STAMP_IN_FUTURE,
+                f"the stamp of the base's orientation is {ahead:.4g} s ahead of this node's "
+                "clock: synchronise the clocks of the two hosts, or check use_sim_time",
             )
         return None
 

@@ -10,6 +10,8 @@ from delassus_ros.compiler.kernel import Array
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Complaint
 
+_SECOND = 1_000_000_000  # ns
+
 
 def read_message(
     source: OrientationInput, message: Any, now: int, target: Array
@@ -25,7 +27,9 @@ def read_message(
     target : (4,) gets the orientation of the root link, if there is nothing to complain of.
     """
     header = message.header
-    stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+    seconds, nanoseconds = header.stamp.sec, header.stamp.nanosec
+    # One that no clock gives, as of a message that was not filled in, is none.
+    stamp = seconds * _SECOND + nanoseconds if nanoseconds < _SECOND else 0
     if isinstance(message, Imu):
         # REP 145 and the message's own comment: -1 says that there is no estimate.
         if message.orientation_covariance[0] == -1.0:

@@ -20,7 +20,7 @@ from delassus_ros.node.diagnostics import InputHealth, Validity
 from delassus_ros.node.inputs import Inputs
 from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
-from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.orientation_input import CAVEATS, OrientationInput
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.solver import DelassusSolver
@@ -315,12 +315,13 @@ class Pipeline:
             self._stale = stale is not None
             self._set_status()
         missing = self._selected is None or (stale is not None and self._always is None)
+        doubtful = stale is not None
         if self._has_orientation:
-            complaint = inputs.no_orientation(now)
+            complaint = inputs.of_orientation(now)
             if complaint is not None:
-                inputs.warn_of(complaint)
                 reasons |= complaint.reason
-                text, missing = text or complaint.text, True
+                text, doubtful = text or complaint.text, True
+                missing = missing or not complaint.reason & CAVEATS
         if missing or verdict.gate is _REFUSED:
             if contacts.reasons is Reason.NO_CONTACTS_RECEIVED and not text:
                 text = "no set of active contacts has arrived yet"
@@ -331,10 +332,10 @@ class Pipeline:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
             self._warn("solver", text)
             return self._invalid(verdict, reasons | _FAILURES[solution.status], text)
-        return self._matrix(verdict, solution, reasons, text, stale is not None)
+        return self._matrix(verdict, solution, reasons, text, doubtful)
 
     def _matrix(
-        self, verdict: Verdict, solution: Solution, reasons: Reason, text: str, stale: bool
+        self, verdict: Verdict, solution: Solution, reasons: Reason, text: str, doubtful: bool
     ) -> bytes:
         """Return the message with a matrix."""
         seen = self._monitor.examine(solution.matrix)
@@ -348,7 +349,7 @@ class Pipeline:
         if perf_counter() > self.due:
             reasons |= Reason.OVERRUN
         degraded = (
-            stale
+            doubtful
             or self._is_approximate
             or self._contacts.degraded
             or self._contacts.active is None

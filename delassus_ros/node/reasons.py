@@ -42,25 +42,6 @@ class Reason(IntFlag):
     OVERRUN = 536870912
 
 
-OF_JOINTS = (
-    Reason.NO_JOINT_STATE
-    | Reason.JOINT_MISSING
-    | Reason.JOINT_NOT_FINITE
-    | Reason.JOINT_SIZE_MISMATCH
-    | Reason.JOINT_DUPLICATED
-    | Reason.INPUT_STALE
-    | Reason.INPUT_SKEWED
-    | Reason.STAMP_INVALID
-    | Reason.STAMP_JUMPED_BACK
-    | Reason.STAMP_IN_FUTURE
-    | Reason.LOOP_NOT_CLOSED
-    | Reason.LOOP_WRONG_BRANCH
-    | Reason.LOOP_INCONSISTENT
-    | Reason.LOOP_SINGULAR
-)
-"""Those that joint states are to blame for."""
-
-
 @dataclass(frozen=True)
 class Complaint:
     """What is wrong with an input.
