@@ -255,6 +255,38 @@ def test_unknown_processor_is_named() -> None:
     assert os.sched_getaffinity(0) == before
 
 
+def test_processors_that_are_switched_off_do_not_hide_those_behind(monkeypatch) -> None:
+    """Of eight the first four are off."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sysconf", lambda _: 8)
+    allowed = set(range(4, 8))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(allowed))
+
+    def change(thread: int, cpus) -> None:
+        if not thread:
+            allowed.intersection_update(cpus)
+
+    monkeypatch.setattr(os, "sched_setaffinity", change)
+    outcome = realtime.set_processors([6])
+    assert (outcome.done, outcome.text) == (True, "runs on processors 6")
+
+
+def test_going_back_to_processors_is_not_refused_for_their_number(monkeypatch) -> None:
+    """Whatever numbers they have: they were in use."""
+    given = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 400_000})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, cpus: given.append(set(cpus)))
+    mode = realtime.RealtimeMode()
+    mode.enter(realtime.RealtimeSettings(processors=(0, 400_000), hold_garbage=False))
+    given.clear()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert [outcome.done for outcome in mode.leave()] == [True]
+    assert {0, 400_000} in given
+    monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
+    outcome = realtime.restore_processors([1])
+    assert (outcome.done, outcome.text) == (False, "not back on processors 1: Invalid argument")
+
+
 def test_processors_refused_by_the_system(monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
     outcome = realtime.set_processors([0])
@@ -263,7 +295,7 @@ def test_processors_refused_by_the_system(monkeypatch) -> None:
 
 
 def test_processors_taken_away_by_a_cgroup(monkeypatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sysconf", lambda _: 4)
     calls = []
 
     def note(thread: int, cpus: list[int]) -> None:

@@ -79,7 +79,9 @@ def set_processors(processors: Iterable[int]) -> Outcome:
     if not hasattr(os, "sched_setaffinity"):
         return Outcome(False, "not kept to processors: this system cannot do that")
     wanted = sorted(set(processors))
-    existing = range(os.cpu_count() or 1)
+    before = os.sched_getaffinity(0)
+    # Some that exist may be switched off, and those that may be used have higher numbers then.
+    existing = range(max(os.sysconf("SC_NPROCESSORS_CONF"), max(before) + 1))
     unknown = [cpu for cpu in wanted if cpu not in existing]
     if unknown:
         return Outcome(
@@ -87,7 +89,6 @@ def set_processors(processors: Iterable[int]) -> Outcome:
             f"not kept to processors {_listed(wanted)}: there is no processor {unknown[0]}; "
             f"processors: 0 to {existing[-1]}",
         )
-    before = os.sched_getaffinity(0)
     try:
         _each_thread(lambda thread: os.sched_setaffinity(thread, wanted or existing))
         taken = os.sched_getaffinity(0)
@@ -106,6 +107,18 @@ def set_processors(processors: Iterable[int]) -> Outcome:
             f"cgroup may allow others: {_listed(sorted(before))} were in use",
         )
     return Outcome(True, f"runs on processors {_listed(sorted(taken))}")
+
+
+def restore_processors(processors: Iterable[int]) -> Outcome:
+    """Let all threads of the process use the processors that they had before."""
+    before = set(processors)
+    try:
+        _each_thread(lambda thread: os.sched_setaffinity(thread, before))
+    except OSError as error:
+        return Outcome(
+            False, f"not back on processors {_listed(sorted(before))}: {error.strerror}"
+        )
+    return Outcome(True, f"runs on processors {_listed(sorted(os.sched_getaffinity(0)))}")
 
 
 def lock_memory() -> Outcome:
@@ -237,7 +250,7 @@ class RealtimeMode:
                 "processors",
                 bool(settings.processors),
                 lambda: set_processors(settings.processors),
-                lambda: set_processors(processors),
+                lambda: restore_processors(processors),
             ),
             (
                 "priority",
