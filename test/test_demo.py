@@ -25,6 +25,7 @@ from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
@@ -437,6 +438,28 @@ def test_monitor_by_itself(start: Callable[..., Program]) -> None:
     assert re.search(r"^\d+ matrices, of m = ", program.text, re.MULTILINE)
     assert "matrices disagree with the reference" in program.text
     assert "Traceback" not in program.text
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_monitor_knows_no_latency_in_simulated_time(simulated: bool) -> None:
+    """Messages arrive in another time than that of their stamps."""
+    from delassus_ros.sim.monitor_node import MonitorNode
+
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context, domain_id=int(DOMAIN))
+    try:
+        parameters = [Parameter("use_sim_time", value=simulated)]
+        node = MonitorNode(context=context, parameter_overrides=parameters)
+        matrices = node.create_publisher(DelassusMatrix, "delassus", 10)
+        wait_for(lambda: matrices.get_subscription_count() == 1)
+        matrices.publish(
+            DelassusMatrix(row_offsets=[0], validity=DelassusMatrix.VALIDITY_OK, sequence=1)
+        )
+        wait_for(lambda: node.poll() or node.agreement.matrices == 1)
+        assert ("latency p50 unknown, p99 unknown" in node.summary()) is simulated
+        node.destroy_node()
+    finally:
+        rclpy.shutdown(context=context)
 
 
 def test_monitor_reports_messages_that_contradict_themselves() -> None:

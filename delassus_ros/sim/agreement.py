@@ -209,13 +209,15 @@ class Agreement:
         sequence
             Number of the message.
         latency
-            Time from the stamp of the joint state to the arrival of the matrix, s.
+            Time from the stamp of the joint state to the arrival of the matrix, s; NaN where that
+            is unknown.
         """
         skipped = self._count(sequence)
         self.matrices += 1
         self.last = sample
         self.sizes[len(sample.matrix)] += 1
-        self._latencies.append(latency)
+        if not math.isnan(latency):
+            self._latencies.append(latency)
         self._check_set(sample)
         self._answer(sample.stamp, sample, skipped)
 

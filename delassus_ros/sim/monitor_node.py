@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -60,6 +61,7 @@ class MonitorNode(Node):
         )
         self.agreement = Agreement()
         self.malformed: str | None = None
+        self._simulated: bool = self.get_parameter("use_sim_time").value
         names = remap or {}
         many = QoSProfile(depth=_DEPTH)
         latched = QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -147,7 +149,8 @@ class MonitorNode(Node):
         if received.validity == DelassusMatrix.VALIDITY_INVALID:
             self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
             return
-        latency = 1e-9 * (arrival - received.stamp)
+        # Messages arrive in the time of the system, which is not that of simulated stamps.
+        latency = math.nan if self._simulated else 1e-9 * (arrival - received.stamp)
         self.agreement.add_matrix(sample_of(received), received.sequence, latency)
 
 

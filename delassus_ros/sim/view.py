@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
@@ -31,8 +32,8 @@ class Rate:
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time in ms, for people."""
-    return f"{1e3 * seconds:.2f} ms"
+    """Return a time in ms, for people; "unknown" for NaN."""
+    return "unknown" if math.isnan(seconds) else f"{1e3 * seconds:.2f} ms"
 
 
 def describe_agreement(agreement: Agreement) -> str:
