@@ -261,6 +261,35 @@ def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moo
     assert node.get_parameter("algorithm").value == "dense"
 
 
+def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    monkeypatch.setattr("delassus_ros.node.making._PATIENCE", 0.1)
+    node = start(rows="all")
+    going, on = threading.Event(), threading.Event()
+
+    def hang(problem):
+        going.set()
+        on.wait(20)
+        raise ZeroDivisionError("nobody is there any more")
+
+    moody.prepare = hang
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.until(going.is_set, "preparation")
+    node.trigger_deactivate()
+    assert not on.is_set()
+    graph.wait_for_log("making moody was given up but has not ended within 0.1 s")
+    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    node.trigger_activate()
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+    on.set()
+
+    def ended() -> bool:
+        return "making moody" not in [thread.name for thread in threading.enumerate()]
+
+    graph.until(ended, "end of the thread")
+
+
 def test_a_plug_in_that_ends_the_process_ends_its_change(graph, start, robot, q, moody) -> None:
     def prepare(problem):
         raise SystemExit("no licence")

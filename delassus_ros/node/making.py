@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +14,7 @@ from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.realtime import following, thread_priority
 
 _POLL = 0.02  # s between looks at what is in the making
+_PATIENCE = 5.0  # s that all that is given up has to end in
 
 T = TypeVar("T")
 
@@ -118,11 +120,20 @@ class Maker(Generic[T]):
             self._timer = None
 
     def close(self) -> None:
-        """Give up, and wait until all threads, and their processes, have ended."""
+        """Give up, and wait until all threads, and their processes, have ended.
+
+        A plug-in may hang. What has not ended after some seconds is left alone, and said.
+        """
         self.give_up()
+        end = time.monotonic() + _PATIENCE
         for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+            thread.join(max(0.0, end - time.monotonic()))
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        for thread in self._threads:
+            self._node.get_logger().error(
+                f"{thread.name} was given up but has not ended within {_PATIENCE:g} s: its thread "
+                "is left alone"
+            )
 
     def poll(self) -> None:
         """Hand over what is ready; a timer calls this."""
