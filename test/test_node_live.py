@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -281,6 +282,22 @@ def test_hold_garbage(graph, start, hold) -> None:
 
 
 # --- all of them ------------------------------------------------------------------------------
+
+
+def test_garbage_is_collected_without_joint_states(graph, start) -> None:
+    start()
+
+    class Node:
+        def __init__(self) -> None:
+            self.itself = self
+
+    garbage = Node()
+    gone = weakref.ref(garbage)
+    del garbage
+    enough = [[] for _ in range(3000)]
+    assert gone() is not None
+    graph.until(lambda: gone() is None, "collection", limit=20.0)
+    assert len(enough) == 3000
 
 
 def test_ranges_and_choices_are_in_the_descriptors(start) -> None:

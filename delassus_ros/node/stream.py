@@ -29,6 +29,7 @@ from delassus_ros.node.timing import Schedule, Timing, timer_period
 
 _WATCHES_PER_TIMEOUT = 4
 _SHORTEST_WATCH = 0.002  # s
+_IDLE = 1.0  # s between looks at the garbage where nothing is published
 _MOST = JOINT_STATES.depth
 """Joint states taken at once: a fast publisher would never let the queue run empty."""
 _NO_INPUT = -1.0  # s, a latency
@@ -88,6 +89,7 @@ class Stream:
         self._mode = RealtimeMode()
         self._watch_timer: Any = None
         self._rate_timer: Any = None
+        self._idle_timer: Any = None
         self._jump: Any = None
         self._pending: list[Callable[[], object]] = []
         self._latest_set: ActiveContacts | None = None
@@ -132,6 +134,8 @@ class Stream:
             on_instant = self._surviving(self._on_instant)
             period = 1.0 / self._operation.rate
             self._rate_timer = self._node.create_timer(period, on_instant, clock=STEADY)
+        on_idle = self._surviving(self._idle)
+        self._idle_timer = self._node.create_timer(_IDLE, on_idle, clock=STEADY)
         # Last: the threads of the middleware that there are by now are meant as well.
         self.realtime = self._mode.enter(self._operation.realtime)
         self._warn_of_refusals(self.realtime)
@@ -142,9 +146,10 @@ class Stream:
         """End all subscriptions and timers, and give back what was taken for real-time use."""
         self._warn_of_refusals(self._mode.leave())
         self._end_watch()
-        if self._rate_timer is not None:
-            self._node.destroy_timer(self._rate_timer)
-            self._rate_timer = None
+        for timer in (self._rate_timer, self._idle_timer):
+            if timer is not None:
+                self._node.destroy_timer(timer)
+        self._rate_timer = self._idle_timer = None
         self._pending.clear()
         self._latest_set = None
         for subscription in (self.joint_states, self.orientations, self.contacts):
@@ -309,6 +314,10 @@ class Stream:
         if answer is not None:
             self._say(answer)
             self.timing.pause()
+
+    def _idle(self) -> None:
+        """Collect garbage also where no matrix is sent that would give the time for it."""
+        self._mode.idle()
 
     def _on_clock_jump(self, jump: Any) -> None:
         seconds = 1e-9 * jump.delta.nanoseconds
