@@ -223,13 +223,15 @@ def test_diagnostics_period(graph, start) -> None:
     stamps = [stamp_of(message) for message in heard]
     assert np.median(np.diff(stamps)) == pytest.approx(0.05e9, rel=0.5)
     set_live(node, diagnostics_period=0.0)
-    while graph.executor.spin_once(timeout_sec=0.2):
-        pass
-    already = len(heard)
-    end = time.monotonic() + 0.5
-    while time.monotonic() < end:
-        graph.executor.spin_once(timeout_sec=0.02)
-    assert len(heard) <= already + 1
+    latest = [len(heard), time.monotonic()]
+
+    def silent() -> bool:
+        """For ten periods; what is under way may still come."""
+        if len(heard) != latest[0]:
+            latest[:] = len(heard), time.monotonic()
+        return time.monotonic() > latest[1] + 0.5
+
+    graph.until(silent, "silence", limit=10.0)
 
 
 def test_rate(graph, start, robot, q, urdf) -> None:
