@@ -21,7 +21,7 @@ class Operation:
     Attributes
     ----------
     limits : of the inputs, and thresholds and damping.
-    deadline : from the arrival of an input to its matrix [s]; infinite for none.
+    deadline : from when a joint state is taken up to its matrix [s]; infinite for none.
     rate : matrices per second; 0 for one at each joint state.
     realtime : what is asked of the operating system.
     diagnostics_period : [s]; 0 for no diagnostics.

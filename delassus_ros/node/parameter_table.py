@@ -52,8 +52,8 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "contacts_timeout": Setting(
         0.5,
-        "Time without a set of active contacts from which on the answer is INVALID [s]; "
-        "publishers repeat it at 10 Hz or more. 0: never.",
+        "Time without a set of active contacts from which on the answer is INVALID, with all "
+        "rows DEGRADED [s]; publishers repeat it at 10 Hz or more. 0: never.",
         0.0, 60.0,
     ),
     "conditioning.characteristic_length": Setting(
@@ -87,8 +87,8 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "deadline": Setting(
         0.0,
-        "Time from the arrival of a joint state from which on its matrix is an overrun, which "
-        "is counted and reported [s]. 0: none.",
+        "Time since the node took a joint state up from which on its matrix is an overrun, "
+        "which is counted and reported [s]. 0: none.",
         0.0, 10.0,
     ),
     "diagnostics_period": Setting(

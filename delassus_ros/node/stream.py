@@ -243,6 +243,8 @@ class Stream:
     # What comes.
 
     def _on_joint_state(self, message: bytes) -> None:
+        # How long it has waited until now is not told: to a callback that asks for the time at
+        # which its message was received, rclpy's events executor raises.
         arrived = perf_counter()
         self.timing.begin(arrived, arrived)
         pipeline = self._pipeline

@@ -20,7 +20,7 @@ class Timing:
 
     Attributes
     ----------
-    latency : from the arrival of a tick's input to its output.
+    latency : from when a tick's input was taken up to its output.
     jitter : how much the time between two ticks differs from the period.
     ticks, overruns : numbers of ticks, and of those beyond the deadline.
     """
@@ -49,7 +49,7 @@ class Timing:
         self._usual = self._period
 
     def begin(self, now: float, arrived: float) -> None:
-        """Note that a tick begins, and when its input arrived."""
+        """Note that a tick begins, and when its input was taken up."""
         if self._began is not None:
             interval = now - self._began
             usual = interval if self._usual is None else self._usual
