@@ -154,6 +154,21 @@ def test_two_publishers_are_merged(rig) -> None:
     assert set(found[begin:]) == {(OK, Reason.NONE)} and len(found) - begin >= 17
 
 
+def test_what_came_before_time_began_is_new_when_it_begins(geared) -> None:
+    front, hind = LEGS[:6], [*LEGS[6:], "LIFT_CRANK"]
+    for first, second in ((front, hind), (front + hind, ["LIFT_ROCKER"])):
+        rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
+        rig.now = 0
+        rig.pipeline.begin()
+        rig.touch(*FEET)
+        for _ in range(3):
+            rig.send(first, stamp=START)
+            rig.send(second, stamp=START)
+        rig.now = START
+        answers = [rig.send(second), rig.send(first)]
+        assert [said(each) for each in answers if each is not None] == [(OK, Reason.NONE)]
+
+
 def test_other_joints_beside_such_that_do_are_passed_over(rig) -> None:
     names = [*LEGS, "LIFT_CRANK"]
     for _ in range(5):

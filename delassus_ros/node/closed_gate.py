@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -179,6 +179,9 @@ class ClosedGate:
         if found is None:
             return None
         timeout = 1e9 * self._limits[1]
+        if self._passed == 0:
+            # It came before time began, as parts may have.
+            self._passed = now
         lane = self._lane
         if lane is not None and self._passed is not None and now - self._passed <= timeout:
             if not lane.joints.issuperset(own):
@@ -186,9 +189,9 @@ class ClosedGate:
             # Those who send all of it cannot have become some who send parts of it.
             return found if self._whole else lane
         others = {
-            part: each
+            part: each if each.came else replace(each, came=now)
             for part, each in self._parts.items()
-            if part != own and now - each.came <= timeout
+            if part != own and now - (each.came or now) <= timeout
         }
         self._parts = {**others, own: _Part(names, stamp, values, now)}
         recent = set().union(*self._parts)
