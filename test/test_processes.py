@@ -127,6 +127,18 @@ def test_nothing_is_measured_of_a_child_that_ended() -> None:
                 measure()
 
 
+def test_children_hear_the_interrupt_that_their_parent_ignores() -> None:
+    """As a parent does that a shell has put into the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Children([python("one", POLITE)], os.environ) as children:
+            wait_for(lambda: "ready" in children.report())
+            assert children.stop() == []
+            assert "KeyboardInterrupt" in children.report()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_looking_at_the_output_does_not_disturb_it() -> None:
     code = "for i in range(20000): print(i, flush=True)"
     with Children([python("talker", code)], os.environ) as children:

@@ -52,7 +52,7 @@ class Child:
             stdout=self._output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_die_with_parent(),
+            preexec_fn=_prepared(),
         )
 
     @property
@@ -195,13 +195,14 @@ class Children:
         return "\n".join(parts)
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    """Return what to call in a child so that it is interrupted when the parent dies (Linux)."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl
+def _prepared() -> Callable[[], None]:
+    """Return what a child does before it becomes its program."""
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+    def prepare() -> None:
+        # What a shell puts into the background ignores it, and so would its children.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
-    return ask
+    return prepare
