@@ -495,12 +495,22 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 # --- the demo itself --------------------------------------------------------------------------
 
 
+OVERFLOWN = r"of \d{4,} joint states .* are not among the \d{4,} that the sequence says were"
+"""More than the node's queue holds came while it did not run."""
+
+
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS="6")
-    assert program.finish() == 0, program.text
+    for _ in range(3):
+        program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS="6")
+        status = program.finish()
+        faults = [line for line in program.lines if line.startswith("fault: ")]
+        # Where the machine keeps a process from running for a second, its queue overflows.
+        if len(faults) != 1 or not re.search(OVERFLOWN, faults[0]):
+            break
+    assert status == 0, program.text
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     for size in (6, 9, 12):
         assert re.search(rf"\b{size} \(\d+ times\)", program.lines[-2])
