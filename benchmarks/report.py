@@ -192,7 +192,7 @@ part of a batch, and more where other programs want its processor.
 and 200 KB for one with hands. When it is no longer in the caches it comes from memory; \
 Pinocchio's loops are short.
 - *A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and writing them takes \
-a fifth of the time with 24 rows and up to two fifths with 42, which no algorithm can save.
+a good part of the time, the more the more rows there are, which no algorithm can save.
 - *Start-up*: the limits are in seconds, for a machine on which Pinocchio takes the times that \
 [clusters.md](clusters.md) has from there; it says how many times longer it takes here."""
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"

@@ -208,8 +208,8 @@ class DelassusSolver:
         base_orientation : (N, 4) unit quaternions x, y, z, w; with ``axes="world"`` and a
             floating base.
         layout : ``"rows"``, or ``"columns"`` for structures of arrays: Q is then (nq, N),
-            base_orientation (4, N) and the result (k, k, N). Up to some hundred configurations
-            as fast as rows; columns far apart in memory are slower to write.
+            base_orientation (4, N) and the result (k, k, N). Slower than rows for thousands of
+            configurations or large k, where columns are far apart in memory.
         out : array to write the result to, writeable, C-contiguous, float64 and with memory of its
             own; a new one if None.
         contact_positions, contact_orientations : placements of moving contacts by name, as in

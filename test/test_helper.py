@@ -149,9 +149,11 @@ def test_only_a_long_trace_gets_a_child(quadruped) -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("raise SystemExit(3)", "exit status 3 and no object file; compiling here: "),
+        ("raise SystemExit(3)", "exit status 3 and no whole object file; compiling here: "),
         ("input(); raise SystemExit('no room left')", "exit status 1 and no .* no room left"),
-        ("import sys; print(sys.stdin.read()); sys.exit(0)", "exit status 0 and no object file"),
+        ("import os, sys; sys.stdin.read(); os.write(1, b'\\x7fELF'); os.abort()",
+         "exit status -6 and no whole object file"),
+        ("import sys; print(sys.stdin.read()); sys.exit(0)", "exit status 0 and no whole object"),
     ],
 )
 def test_what_a_child_fails_to_compile_is_compiled_here(

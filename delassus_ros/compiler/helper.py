@@ -70,13 +70,13 @@ class Helper:
         status = self._process.wait()
         self._output.seek(0)
         code = self._output.read()
-        # Whatever else a Python prints when it starts, or a signal handler does with its status.
-        if is_object(code):
+        # A child that died may have left a part, and a Python may print something when it starts.
+        if status == 0 and is_object(code):
             return [code]
         self._errors.seek(0)
         _log.warning(
-            "a child process that was to compile ended with exit status %d and no object file; "
-            "compiling here: %s", status, self._errors.read().decode(errors="replace").strip(),
+            "a child process that was to compile ended with exit status %d and no whole object "
+            "file; compiling here: %s", status, self._errors.read().decode(errors="replace").strip(),
         )  # fmt: skip
         return [compile_ir(self._given)]
 
