@@ -76,7 +76,8 @@ class Helper:
         self._errors.seek(0)
         _log.warning(
             "a child process that was to compile ended with exit status %d and no whole object "
-            "file; compiling here: %s", status, self._errors.read().decode(errors="replace").strip(),
+            "file; compiling here: %s",
+            status, self._errors.read().decode(errors="replace").strip(),
         )  # fmt: skip
         return [compile_ir(self._given)]
 
