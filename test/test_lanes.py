@@ -24,8 +24,13 @@ TRACED = [
 ]
 
 
-def limbed_robot(limbs: int, joints: int, mirrored: bool) -> Robot:
-    """A free trunk with alike limbs; mirrored ones differ in signs of constants and axes."""
+def limbed_robot(limbs: int, joints: int, mirrored: bool, turn: float = 0.0) -> Robot:
+    """A free trunk with alike limbs; mirrored ones differ in signs of constants and axes.
+
+    Parameters
+    ----------
+    turn : angle about the vertical by which each other limb is mounted.
+    """
     rng = np.random.default_rng(limbs)
     trunk = [Joint("root", JointKind.ROOT, WORLD)]
     bodies = [Body("trunk", random_inertia(rng))]
@@ -37,7 +42,9 @@ def limbed_robot(limbs: int, joints: int, mirrored: bool) -> Robot:
         side = -1.0 if mirrored and limb % 2 else 1.0
         parent = 0
         for k in range(joints):
-            place = Transform(np.eye(3), offset * (1.0, side, 1.0) * (1 + 0.1 * limb))
+            yaw = turn if limb % 2 and not k else 0.0
+            position = offset * (1.0, side, 1.0) * (1 + 0.1 * limb)
+            place = Transform.from_xyz_rpy(position, (0.0, 0.0, yaw))
             trunk.append(Joint(f"l{limb}j{k}", JointKind.REVOLUTE, parent, place, axes[k] * side))
             bodies.append(Body(f"l{limb}b{k}", link))
             parent = len(trunk) - 1
@@ -92,6 +99,15 @@ def test_most_of_a_limbed_robot_is_vectors(limbs, mirrored):
     ]
     # Ideal is a limb's share; the trunk and the coupling blocks stay scalar in part.
     assert arithmetic[0] < arithmetic[1] * (1 / limbs + 0.35)
+
+
+@pytest.mark.parametrize("printed", [3.14159265359, -3.14159265358, 1.57079632679])
+def test_limbs_that_a_file_turns_by_printed_angles_are_alike(printed):
+    exact = round(printed / (np.pi / 2)) * np.pi / 2
+    problem, same = (problem_of(limbed_robot(2, 4, False, turn)) for turn in (printed, exact))
+    counts = [trace(p, algorithms.get("auto")).operations.total for p in (problem, same)]
+    assert counts[0] == counts[1]
+    assert vector_share(problem, "auto") > 0.5
 
 
 def test_quadruped_uses_four_lanes():

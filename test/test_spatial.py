@@ -43,6 +43,29 @@ def test_rpy_is_yaw_after_pitch_after_roll(rng: np.random.Generator) -> None:
     assert np.allclose(rotation_from_rpy((roll, pitch, yaw)), expected, rtol=0, atol=1e-15)
 
 
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize(
+    ("printed", "quarters"),
+    [
+        ("1.57079632679", 1), ("-1.57079632679", -1), ("1.5707963268", 1), ("3.14159265359", 2),
+        ("3.14159265358", 2), ("4.71238898038", 3), ("6.28318530718", 4),
+    ],
+)  # fmt: skip
+def test_printed_multiples_of_a_quarter_turn_are_exact(
+    printed: str, quarters: int, axis: int
+) -> None:
+    angles = np.zeros(3)
+    angles[axis] = float(printed)
+    exact = np.rint(axis_rotation(np.eye(3)[axis], quarters * np.pi / 2))
+    assert np.array_equal(rotation_from_rpy(angles), exact)
+
+
+@pytest.mark.parametrize("angle", [1e-9, -1e-10, np.pi / 2 + 1e-9, 3.1415926535, 1.5708])
+def test_other_angles_are_taken_as_they_are(angle: float) -> None:
+    turn = rotation_from_rpy((0.0, 0.0, angle))
+    assert np.array_equal(turn[:2, 0], (np.cos(angle), np.sin(angle)))
+
+
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 0.3, 2.0, 2.2, 3.0, np.pi - 1e-6, np.pi - 1e-12])
 def test_rotation_between_is_the_smallest_that_takes_a_to_b(
     angle: float, rng: np.random.Generator

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import robots
 from cluster_robots import random_problem
 from test_cluster_counts import HUMANOIDS, problem_of
 
-from delassus_ros import Problem
+from delassus_ros import Contact, Problem, Robot
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
 from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
 from delassus_ros.algorithms.spatial import contact_rows
@@ -68,3 +69,14 @@ def test_the_matrix_is_the_same(seed: int) -> None:
         for each in (in_cheapest_frames(problem, tree), tree)
     )
     assert np.linalg.norm(G - expected) < 1e-11 * np.linalg.norm(expected)
+
+
+def test_mirrored_limbs_are_treated_alike() -> None:
+    """The hands' frames of Atlas differ by half a turn, which is no reason to part its arms."""
+    robot = Robot.from_urdf(robots.shared("atlas_v5"))
+    ends = ("l_foot", "r_foot", "l_hand", "r_hand")
+    problem = Problem(robot, [Contact(frame, frame, "surface") for frame in ends])
+    tree = Tree.of(problem)
+    chosen = {tree.links[i].name for i in cheaper_at_carriers(problem, tree)}
+    sides = [{name[2:] for name in chosen if name.startswith(side)} for side in ("l_", "r_")]
+    assert sides[0] == sides[1]

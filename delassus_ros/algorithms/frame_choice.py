@@ -15,8 +15,7 @@ from delassus_ros.model.spatial import Array, Transform, rotation_between
 from delassus_ros.problem import Problem
 
 SNAP = 2e-13
-"""Rounding noise of composed rotations and offsets, relative; below it an entry is zero. URDF
-files have π to 13 digits and more."""
+"""Rounding noise of composed rotations and offsets, relative; below it an entry is zero."""
 ALIGNED = 5 * SNAP
 """Component of a unit vector below which it has none."""
 

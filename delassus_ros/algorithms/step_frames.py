@@ -131,11 +131,14 @@ def _felt(link: Link) -> list[Any]:
 
 
 def _shape(value: Any) -> Hashable:
-    """Return where values have zeros and ones, and how they are nested."""
+    """Return where values have zeros and ones of either sign, and how they are nested.
+
+    A sign rarely changes what a step needs, and mirrored limbs had better be treated alike.
+    """
     if isinstance(value, (list, tuple)):
         return tuple(_shape(entry) for entry in value)
     if isinstance(value, float):
-        return float(value) if value in (0.0, 1.0, -1.0) else None
+        return abs(value) if value in (0.0, 1.0, -1.0) else None
     return value if isinstance(value, (int, str)) else ()
 
 

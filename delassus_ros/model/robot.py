@@ -153,7 +153,9 @@ class Robot:
     ) -> Robot:
         """Read a robot from a URDF file or from URDF text.
 
-        Couplings and loops of URDF+ and ``<mimic>`` joints are part of it.
+        Couplings and loops of URDF+ and ``<mimic>`` joints are part of it. Angles of an
+        ``<origin rpy>`` within 2e-11 rad of a multiple of π/2 are that multiple: files print
+        π/2 as 1.57079632679. A reader that takes them as printed agrees to that many digits.
 
         Parameters
         ----------

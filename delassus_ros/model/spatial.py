@@ -13,6 +13,9 @@ from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
 _ORTHONORMAL = 1e-6
 """Largest error of a rotation's columns: single precision passes, four printed digits do not."""
+_PRINTED = 2e-11
+"""Sine or cosine of a printed angle that stands for 0 [1]: files write π/2 as 1.57079632679 and π
+as 3.14159265359 or 3.14159265358, and mean axes along each other."""
 
 Array = NDArray[np.float64]
 
@@ -33,11 +36,16 @@ def skew(v: ArrayLike) -> Array:
 
 
 def rotation_from_rpy(rpy: ArrayLike) -> Array:
-    """Return R = Rz(yaw) Ry(pitch) Rx(roll), the URDF convention; angles in rad."""
-    roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
-    cr, sr = np.cos(roll), np.sin(roll)
-    cp, sp = np.cos(pitch), np.sin(pitch)
-    cy, sy = np.cos(yaw), np.sin(yaw)
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll), the URDF convention; angles in rad.
+
+    An angle within 2e-11 of a multiple of π/2 is that multiple, see :data:`_PRINTED`.
+    """
+    angles = np.asarray(rpy, dtype=np.float64)
+    cosines, sines = (
+        np.where(np.abs(values) > _PRINTED, values, 0.0)
+        for values in (np.cos(angles), np.sin(angles))
+    )
+    (cr, cp, cy), (sr, sp, sy) = cosines, sines
     return np.array(
         [
             [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
