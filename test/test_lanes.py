@@ -117,6 +117,23 @@ def test_quadruped_uses_four_lanes():
     assert sum(i.kind == "mul" and i.width == 4 for i in program.instructions) > 200
 
 
+def test_blocks_between_arms_and_legs_are_vectors():
+    robot = Robot.from_urdf(robots.talos())
+    feet, hands = (
+        [f"{kind}_{side}_{last}_link" for side in ("left", "right")]
+        for kind, last in (("leg", 6), ("arm", 7))
+    )
+    problem = Problem(robot, [Contact(frame, frame, "surface") for frame in (*feet, *hands)])
+    program = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [])
+    for row in range(6):
+        vectors = set()
+        for foot, hand in ((0, 12), (0, 18), (6, 12), (6, 18)):
+            entry = program.instructions[program.outputs[(foot + row) * 24 + hand + 3]]
+            assert entry.kind == "extract"
+            vectors.add(entry.operands[0])
+        assert len(vectors) == 1
+
+
 def problem_of_feet(robot: Robot, frames: tuple[str, ...]) -> Problem:
     return Problem(robot, [Contact(frame, frame) for frame in frames])
 

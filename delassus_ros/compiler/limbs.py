@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, combinations, pairwise, product
 from typing import Any
 
 from delassus_ros.model.robot import WORLD
@@ -131,6 +131,8 @@ def alike_outputs(problem: Problem, groups: list[LimbGroup]) -> list[list[int]]:
         if port.name == "G":
             for group in groups:
                 proposals += _blocks(problem, group, start, port.shape[0])
+            for group, other in combinations(groups, 2):
+                proposals += _blocks_between(problem, group, other, start, port.shape[0])
         start += port.size
     return proposals
 
@@ -156,6 +158,22 @@ def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list
                         proposals.append(
                             [start + (offsets[i] + r) * m + offsets[k] + s for i, k in contacts]
                         )
+    return proposals
+
+
+def _blocks_between(
+    problem: Problem, group: LimbGroup, other: LimbGroup, start: int, m: int
+) -> list[list[int]]:
+    """Return the alike entries of the blocks of G between the contacts of two groups' limbs."""
+    if set(chain(*group.contacts)) & set(chain(*other.contacts)):
+        return []
+    offsets = problem.contacts.row_offsets
+    proposals = []
+    for a, b in product(range(len(group.contacts[0])), range(len(other.contacts[0]))):
+        pairs = [(one[a], two[b]) for one in group.contacts for two in other.contacts]
+        first, second = (problem.contacts[c].rows for c in pairs[0])
+        for r, s in product(range(first), range(second)):
+            proposals.append([start + (offsets[i] + r) * m + offsets[k] + s for i, k in pairs])
     return proposals
 
 
