@@ -143,28 +143,6 @@ def test_batches_of_several_callers_do_not_meet(solver):
             assert all(np.array_equal(each, matrix) for each in matrices)
 
 
-def test_a_call_that_is_interrupted_ends_its_threads_first(solver, monkeypatch):
-    """Else they would read and write arrays that are no longer there."""
-    solver.solve_batch(random_q(1))
-    written, running = [], threading.Event()
-
-    def kernel(*arguments) -> None:
-        if threading.current_thread() is threading.main_thread():
-            assert running.wait(20.0)
-            raise KeyboardInterrupt
-        running.set()
-        time.sleep(0.05)
-        written.append(arguments)
-
-    monkeypatch.setitem(solver._batch._kernel._functions, "rows", kernel)
-    with pytest.raises(KeyboardInterrupt):
-        solver.solve_batch(random_q(400), threads=50)
-    at_the_end = len(written)
-    assert 1 <= at_the_end < 49
-    time.sleep(0.2)
-    assert len(written) == at_the_end
-
-
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_threads_are_there_after_a_fork(solver):

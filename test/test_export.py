@@ -170,7 +170,7 @@ def test_processors_that_llvm_lacks_are_named(problem, target, words):
 def test_a_processor_is_asked_for_only_where_one_is_named(problem, monkeypatch):
     monkeypatch.setattr(processors, "_ask", None)  # a child would now fail
     for target in (None, Target(), Target("aarch64-linux-gnu")):
-        export(problem, algorithms.get("dense"), "robot", target)
+        export(problem, algorithms.get("pv_osimr"), "robot", target)
 
 
 def test_an_exported_kernel_needs_nothing_of_python(problem):

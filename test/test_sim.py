@@ -214,14 +214,15 @@ def make_simulation():
     return QuadrupedSimulation()
 
 
-def test_robot_stays_up_and_every_foot_steps(simulation) -> None:
-    """Twenty seconds: bounded height and tilt, sets of 4, 3 and 2, every foot up and down."""
+@pytest.mark.parametrize("seconds", [10, pytest.param(20, marks=pytest.mark.slow)])
+def test_robot_stays_up_and_every_foot_steps(simulation, seconds: int) -> None:
+    """Bounded height and tilt, sets of 4, 3 and 2, every foot up and down."""
     lifted = dict.fromkeys(simulation.contact_names, 0)
     landed = dict.fromkeys(simulation.contact_names, 0)
     sizes: dict[int, int] = {}
     before: frozenset[str] = frozenset(simulation.contact_names)
     lower, upper = simulation_limits(simulation)
-    for tick in range(1, 20001):
+    for tick in range(1, 1000 * seconds + 1):
         simulation.step()
         assert simulation.time == pytest.approx(1e-3 * tick, abs=1e-9)
         assert is_upright(simulation)
@@ -236,9 +237,9 @@ def test_robot_stays_up_and_every_foot_steps(simulation) -> None:
         for name in active - before:
             landed[name] += 1
         before = active
-    assert min(lifted.values()) >= 6 and min(landed.values()) >= 6
-    assert max(lifted.values()) <= 12, "contacts chatter"
-    assert sizes[4] > 10000 and sizes[3] > 2000 and sizes[2] > 500
+    assert min(lifted.values()) >= 0.3 * seconds and min(landed.values()) >= 0.3 * seconds
+    assert max(lifted.values()) <= 0.6 * seconds, "contacts chatter"
+    assert sizes[4] > 500 * seconds and sizes[3] > 100 * seconds and sizes[2] > 25 * seconds
     assert sum(sizes.values()) - sizes[4] - sizes[3] - sizes[2] == 0
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +12,7 @@ from numpy.typing import NDArray
 from delassus_ros.compiler.batch import COLUMNS, ROWS
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.kernel import Array, aligned_zeros
+from delassus_ros.compiler.team import together
 
 Layout = Literal["rows", "columns"]
 
@@ -24,24 +22,6 @@ _TYPE = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
 )  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    """Return the threads that all batch kernels share; they start when they are needed."""
-    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="delassus_batch")
-
-
-# A fork leaves its child a pool without its threads.
-os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-class _Scratch(threading.local):
-    """A scratch area per thread: making one takes as long as computing some matrices."""
-
-    def __init__(self, size: int) -> None:
-        self.work = aligned_zeros(size)
-        self.address = self.work.ctypes.data
 
 
 class BatchKernel:
@@ -61,7 +41,8 @@ class BatchKernel:
         self.width = width
         self.unique = unique
         self.work_size = work_size
-        self._scratch = _Scratch(work_size)
+        # Making an area takes as long as computing some matrices.
+        self._scratch: list[Array] = []
         self._loaded = LoadedCode(code)
         self._functions = {
             "rows": _TYPE(self._loaded.address(ROWS)),
@@ -88,38 +69,47 @@ class BatchKernel:
         """
         n, stride_in, stride_out = status.shape[0], inputs.shape[1], out.shape[1]
         step_in, step_out = (stride_in, stride_out) if layout == "rows" else (1, 1)
-        function, picked = self._functions[layout], pick.shape[0]
         at_in, at_out, at_status = inputs.ctypes.data, _address(out), _address(status)
         at_pick = _address(pick)
-
-        def part(first: int, last: int, held: object = (inputs, out, status, pick)) -> None:
-            """Compute a part; as long as one is to come, the arrays stay."""
-            function(
-                at_in + 8 * first * step_in, stride_in,
-                at_out + 8 * first * step_out, stride_out,
-                at_status + 4 * first, last - first,
-                at_pick, picked, self._scratch.address,
-            )  # fmt: skip
-
         blocks = -(-n // self.width)
         threads = max(1, min(threads, n // self.width, blocks))
+        if threads > 1:
+            threads = min(threads, _processors())
+        areas = [self._area() for _ in range(threads)]
         edges = [self.width * (blocks * k // threads) for k in range(threads)] + [n]
-        # Every part has at least one whole vector; the last one may overlap its neighbour.
-        parts = [(min(a, n - self.width), b) for a, b in zip(edges, edges[1:], strict=False)]
-        jobs: list[Future[None]] = []
+        letters = []
+        for first, last, area in zip(edges, edges[1:], areas, strict=False):
+            # Every part has at least one whole vector; the last one may overlap its neighbour.
+            start = min(first, n - self.width)
+            letters.append(
+                (
+                    at_in + 8 * start * step_in, stride_in,
+                    at_out + 8 * start * step_out, stride_out,
+                    at_status + 4 * start, last - start,
+                    at_pick, pick.shape[0], area.ctypes.data,
+                )
+            )  # fmt: skip
+        function = self._functions[layout]
+        if threads == 1:
+            function(*letters[0])
+        else:
+            address = ctypes.cast(function, ctypes.c_void_p).value or 0
+            together(address, letters[1:], lambda: function(*letters[0]))
+        self._scratch += areas
+
+    def _area(self) -> Array:
+        """Return a scratch area that nobody else uses."""
         try:
-            # The caller's thread takes the first part; the others wait in a pool that stays.
-            for each in parts[1:]:
-                jobs.append(_pool().submit(part, *each))
-            part(*parts[0])
-            for job in jobs:
-                job.result()
-        except BaseException:
-            # Interrupted, say: nothing is written any more once the call is over.
-            for job in jobs:
-                job.cancel()
-            wait(jobs)
-            raise
+            return self._scratch.pop()
+        except IndexError:
+            return aligned_zeros(self.work_size)
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _address(array: NDArray[Any]) -> int:
