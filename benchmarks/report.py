@@ -186,8 +186,8 @@ _MISSED = """
 
 Claims that are not met are mostly of four kinds.
 
-- *Two threads*: the second one has to be woken and waited for, which costs as much as a good \
-part of a batch, and more where other programs want its processor.
+- *Two threads*: what comes before and after the parts, some 40 µs, only one of them does, and \
+the processor of the second one is also wanted by other programs.
 - *Cold*: a kernel is straight-line code, some 10 KB for a quadruped, 30 to 60 KB for a humanoid \
 and 200 KB for one with hands. When it is no longer in the caches it comes from memory; \
 Pinocchio's loops are short.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import sys
-import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 

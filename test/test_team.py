@@ -1,4 +1,4 @@
-"""The threads that share a batch: what is posted is done, whatever happens, and none stays behind."""
+"""The threads that share a batch: what is posted is done, whatever happens, and none is left."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class _Member(threading.Thread):
 
     def post(self, function: int, arguments: Sequence[int]) -> None:
         """Have a function called; what was posted before must be done."""
-        self._letter[:] = (function, *arguments)
+        self._letter[:] = [function, *arguments]
         self._calls.post(self._box)
         if self._asleep:
             self._asleep = False
