@@ -294,7 +294,7 @@ def _all_problems() -> Iterator[tuple[Problem, str]]:
     cases: tuple[tuple[int, tuple[JointKind, ...], Axes, bool], ...] = (
         (1, SIMPLE, "contact", False), (4, SIMPLE, "contact", False), (2, SIMPLE, "world", False),
         (9, ALL, "contact", False), (6, ALL, "world", False),
-        (10, SIMPLE, "contact", True), (1, ALL, "world", True),
+        (16, SIMPLE, "contact", True), (1, ALL, "world", True),
     )  # fmt: skip
     for seed, kinds, axes, moving in cases:
         problem = random_problem(seed, kinds, axes, 9, moving)
