@@ -162,7 +162,6 @@ def test_invalid_before_the_first_contacts(graph, start, robot, q) -> None:
             DelassusMatrix.REASON_JOINT_DUPLICATED,
             "joint 'RF_HAA' more than once",
         ),
-        (lambda names, q: ([], []), DelassusMatrix.REASON_JOINT_MISSING, "it has none"),
     ],
 )
 def test_bad_joint_states(graph, start, robot, q, spoil, reason, words) -> None:
@@ -391,12 +390,13 @@ def test_the_newest_of_waiting_joint_states_is_computed(graph, start, robot, q) 
 
 
 def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q) -> None:
-    """Somebody else publishes some of the joints, or other ones, behind each."""
+    """Somebody else publishes some of the joints, none or other ones, behind each."""
     start(rows="all")
     graph.ask(robot.joint_names, q)
-    for others in (["gripper"], list(robot.joint_names[:3])):
+    velocities_alone = (["gripper"], []), (robot.joint_names, []), ([], [])
+    for others in (*velocities_alone, (["gripper"], q[:1]), (robot.joint_names[:3], q[:3])):
         stamp = graph.move(robot.joint_names, q)
-        graph.move(others, q[: len(others)])
+        graph.move(*others)
         graph.until(lambda s=stamp: stamp_of(graph.matrices[-1]) == s, "answer")
         assert graph.matrices[-1].validity == DEGRADED
 

@@ -216,6 +216,33 @@ def test_whole_ones_are_not_superseded_by_those_of_another_robot(rig) -> None:
         assert rig.pipeline.last.stamp_ns == rig.now
 
 
+@pytest.mark.parametrize("lift", [[], ["LIFT_ROCKER"]])
+def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
+    """Joint states of velocities or efforts alone; the others send all, or parts of it."""
+    parts = [[*LEGS, "LIFT_CRANK"]] if not lift else [LEGS, lift]
+    nothing = np.zeros(0)
+    gate, q = rig.pipeline._inputs._gate, np.zeros(len(rig.joints))
+    foreign = gate.read(["gripper"], rig.now, nothing, rig.now, q)
+    assert (foreign.gate, foreign.reasons) == (Gate.WAITING, Reason.NONE)
+    for _ in range(5):
+        answers = [rig.send(part) for part in parts]
+        rig.wait(1)
+    assert said(answers[-1]) == (OK, Reason.NONE)
+    for names in ([*LEGS, "LIFT_CRANK"], rig.joints, LEGS[:3], ["gripper"], []):
+        for part in parts:
+            rig.pipeline.take_in(rig.state(part))
+        before = gate._lane
+        verdict = gate.read(names, rig.now, nothing, rig.now, q)
+        assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+        assert gate._lane is before
+        assert said(rig.publish(rig.pipeline.answer_kept())) == (OK, Reason.NONE)
+        rig.wait(1)
+    rig.wait(501)
+    verdict = gate.read(LEGS, rig.now, nothing, rig.now, q)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_SIZE_MISMATCH)
+    assert "12 names but 0 positions" in verdict.text
+
+
 # --- what does not close ------------------------------------------------------------------------
 
 

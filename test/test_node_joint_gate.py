@@ -149,6 +149,65 @@ def test_joints_of_something_else_are_passed_over(source) -> None:
     assert is_ready(source.send(stamp=1))
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_joints_of_something_else_are_passed_over_whatever_their_sizes(source, count) -> None:
+    verdict = source.send(["finger", "thumb"], np.zeros(count))
+    assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+    assert source.gate.heard is None
+
+
+def without_positions(source: Source) -> list[list[str]]:
+    """Names in joint states of velocities or efforts alone, and in one of nothing."""
+    joints = source.joints
+    return [joints, joints[:3], [*joints, "x"], [*joints, "LF_HAA"], []]
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_without_positions_beside_whole_ones_is_passed_over(source, which) -> None:
+    names = without_positions(source)[which]
+    for stamp in range(0, 2000, 100):
+        assert is_ready(source.send(stamp=stamp))
+        verdict = source.send(names, [], stamp=stamp + 1)
+        assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+        assert "it is passed over, as others have them" in verdict.text
+    # Whole ones stop: that is said, and then why the others are none to go by.
+    assert source.send(names, [], stamp=2400).gate is Gate.WAITING
+    assert source.gate.watch(START + 2401 * MS).reasons == Reason.INPUT_STALE
+    verdict = source.send(names, [], stamp=2402)
+    reason = Reason.JOINT_SIZE_MISMATCH if names else Reason.JOINT_MISSING
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, reason)
+    assert "passed over" not in verdict.text
+    assert is_ready(source.send(stamp=2403))
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_without_positions_beside_parts_is_passed_over(source, which) -> None:
+    names = without_positions(source)[which]
+    front, hind = halves(source)
+    source.send(front, stamp=0)
+    source.send(hind, stamp=0)
+    for stamp in range(1, 30):
+        source.send(front, stamp=stamp)
+        assert source.send(names, [], stamp=stamp).gate is Gate.WAITING
+        assert is_ready(source.send(hind, stamp=stamp))
+    assert source.send(names, [], stamp=530).gate is Gate.REFUSED
+
+
+def test_positions_without_names_are_passed_over_as_well(source) -> None:
+    assert source.send([], np.zeros(12)).reasons == Reason.JOINT_MISSING
+    assert is_ready(source.send(stamp=1))
+    assert source.send([], np.zeros(12), stamp=2).gate is Gate.WAITING
+
+
+def test_without_positions_before_time_began(source) -> None:
+    front, hind = halves(source)
+    for first in (source.joints, front, hind):
+        source.gate.read(first, START, np.zeros(len(first)), 0, source.q)
+    nothing = np.zeros(0)
+    for now, gate in ((START, Gate.WAITING), (START + 501 * MS, Gate.REFUSED)):
+        assert source.gate.read(source.joints, START, nothing, now, source.q).gate is gate
+
+
 # --- stamps and clocks ------------------------------------------------------------------------
 
 
@@ -459,8 +518,12 @@ def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
                     since |= set(mine)
             elif mine:
                 assert verdict.gate is Gate.REFUSED
+        elif not names or not values.size:
+            # Of no robot, or without positions: that depends on what others send.
+            assert verdict.gate is not Gate.READY
         else:
-            assert verdict.gate is Gate.REFUSED
+            foreign = not set(NAMES) & set(names)
+            assert verdict.gate is (Gate.WAITING if foreign else Gate.REFUSED)
         assert bool(verdict.text) or verdict.reasons == Reason.NONE
         if verdict.gate is Gate.READY:
             assert np.isfinite(q).all()

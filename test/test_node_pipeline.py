@@ -152,9 +152,6 @@ FAULTS = {
         )[-1],
         INVALID, Reason.JOINT_MISSING, "the joint state lacks joint 'RF_KFE'",
     ),
-    "none": (
-        lambda rig: rig.send([]), INVALID, Reason.JOINT_MISSING, "the joint state lacks joints",
-    ),
     "nan": (
         lambda rig: rig.send(LH_HFE=math.nan),
         INVALID, Reason.JOINT_NOT_FINITE, "the position of joint 'LH_HFE' is nan",
@@ -207,6 +204,23 @@ def test_sizes_differ(rig) -> None:
     answer = rig.publish(rig.pipeline.answer(serialize_message(message)))
     assert said(answer) == (INVALID, Reason.JOINT_SIZE_MISMATCH)
     assert "12 names but 11 positions" in rig.pipeline.last.text
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_without_positions_behind_whole_ones_that_wait(rig, names) -> None:
+    """The good one of a drained batch is answered."""
+    message = deserialize_message(rig.state(names=None if names else []), JointState)
+    message.position, message.velocity = [], [0.1] * len(message.name)
+    without = serialize_message(message)
+    assert rig.pipeline.take_in(rig.state())
+    assert not rig.pipeline.take_in(without)
+    assert said(rig.publish(rig.pipeline.answer_kept())) == (OK, Reason.NONE)
+    # Nor is there an answer where it does not wait.
+    assert rig.pipeline.answer(without) is None
+    rig.wait(501)
+    rig.touch(*FEET)
+    reason = Reason.JOINT_SIZE_MISMATCH if names else Reason.JOINT_MISSING
+    assert said(rig.publish(rig.pipeline.answer(without))) == (INVALID, reason)
 
 
 def test_bytes_that_are_no_joint_state(rig) -> None:

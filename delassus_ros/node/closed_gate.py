@@ -15,7 +15,7 @@ from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
-from delassus_ros.node.joint_names import listed
+from delassus_ros.node.joint_names import listed, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
 
 _COMPLAINTS = {
@@ -144,6 +144,8 @@ class ClosedGate:
         """
         lane = self._lane
         if lane is None or names is not self._names:
+            if not (names and len(values)):
+                return self._without_positions(names, stamp, values, now, q)
             found = self._choose(names, stamp, values, now)
             if not isinstance(found, _Lane):
                 return self._without(found, names, stamp, values, now, q)
@@ -237,6 +239,15 @@ class ClosedGate:
         self._lane, self._gate = lane, lane.gate
         return lane
 
+    def _without_positions(
+        self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array
+    ) -> Verdict:
+        """Return what to say about a joint state that has no names or no positions."""
+        if set(names).intersection(self._robot.joint_names):
+            # Which of them are measured elsewhere does not matter.
+            return self._gate.pass_over(stamp, now, *size_mismatch(names, 0))
+        return self._gate.read(names, stamp, values, now, q)
+
     def _without(
         self,
         complaint: Complaint | None,
@@ -248,7 +259,7 @@ class ClosedGate:
     ) -> Verdict:
         """Return what to say about a joint state that no q follows from."""
         if complaint is None and not set(names).intersection(self._robot.joint_names):
-            # Nothing of the robot, or nothing at all: the same words as for every gate.
+            # Nothing of the robot: the same words as for every gate.
             return self._gate.read(names, stamp, values, now, q)
         self._gate.hear(now)
         verdict = self._verdict

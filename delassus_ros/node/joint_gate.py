@@ -16,7 +16,7 @@ import numpy as np
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model import Robot
-from delassus_ros.node.joint_names import JointNames, listed
+from delassus_ros.node.joint_names import JointNames, listed, size_mismatch
 from delassus_ros.node.reasons import Reason
 
 _MOST_LAYOUTS = 64
@@ -27,7 +27,7 @@ class Gate(Enum):
     """What is to be done about a joint state."""
 
     READY = "compute"
-    WAITING = "nothing: others have what it lacks, or it has no joint of the robot"
+    WAITING = "nothing: others have what it lacks, or it is of something else"
     REFUSED = "say INVALID"
 
 
@@ -57,7 +57,8 @@ class JointGate:
     A joint state with all of the robot's joints passes by itself. Of those with a part of them,
     as several publishers send, one q is made when each joint has come since the last one, from
     the newest of each. Beside joint states with all joints, parts that make no q are passed over.
-    So are joints the robot does not have.
+    So are joints the robot does not have, and joint states without positions, as some publish
+    velocities or efforts alone, while others bring positions.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ class JointGate:
 
     Attributes
     ----------
-    heard : when the last joint state with any of the joints came [ns]; None before the first.
+    heard : when the last joint state with any of the joints came that was not passed over for
+        lack of positions [ns]; None before the first.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
 
     Raises
@@ -135,6 +137,7 @@ class JointGate:
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
         self._whole: int | None = None
+        self._merged: int | None = None
         self.heard: int | None = None
         self._since = now
         self._silent = False
@@ -154,12 +157,9 @@ class JointGate:
         part = self._part
         if names is not part.names:
             part = self._part = self._look_up(names)
-        if not part.is_foreign:
-            self.hear(now)
-        if part.refusal is not None:
-            return self._refuse(stamp, now, part.refusal.reason, part.refusal.text)
-        if len(values) != part.count:
-            return self._refuse(stamp, now, *part.size_mismatch(len(values)))
+        if part.is_foreign or part.refusal is not None or len(values) != part.count:
+            return self._unusable(part, stamp, len(values), now)
+        self.hear(now)
         if not part.is_complete:
             return self._merge(part, stamp, values, now, q)
         # The places are in range; mode="clip" spares take() a buffer for the output.
@@ -176,6 +176,14 @@ class JointGate:
             verdict.reasons, verdict.text = Reason.NONE, ""
             return verdict
         return self._pass(stamp, now, *self._jump(part, stamp))
+
+    def pass_over(self, stamp: int, now: int, reason: Reason, text: str) -> Verdict:
+        """Pass over a joint state for lack of positions; refuse it if no others bring them."""
+        if self._has_others(now):
+            text += "; it is passed over, as others have them"
+            return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+        self.hear(now)
+        return self._refuse(stamp, now, reason, text)
 
     @property
     def strangers(self) -> str:
@@ -221,14 +229,25 @@ class JointGate:
         part.names = names
         return part
 
-    def _merge(self, part: JointNames, stamp: int, values: Array, now: int, q: Array) -> Verdict:
-        """Take a part of the joints."""
-        joints = self._joints
+    def _unusable(self, part: JointNames, stamp: int, positions: int, now: int) -> Verdict:
+        """Return what to say about a joint state that has nothing to take."""
         if part.is_foreign:
             return self._say(
                 Gate.WAITING, stamp, now, Reason.NONE,
                 f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
             )  # fmt: skip
+        if not part.count:
+            return self.pass_over(stamp, now, *part.missing())
+        if not positions:
+            return self.pass_over(stamp, now, *size_mismatch(part.names, 0))
+        self.hear(now)
+        if part.refusal is not None:
+            return self._refuse(stamp, now, part.refusal.reason, part.refusal.text)
+        return self._refuse(stamp, now, *size_mismatch(part.names, positions))
+
+    def _merge(self, part: JointNames, stamp: int, values: Array, now: int, q: Array) -> Verdict:
+        """Take a part of the joints."""
+        joints = self._joints
         taken = values[part.places]
         if not np.isfinite(taken).all():
             self._fresh[part.targets] = False
@@ -259,6 +278,7 @@ class JointGate:
                 f"{listed('joint', names)} came {1e-6 * (newest - oldest):.4g} ms older than the "
                 f"rest; at most {1e-6 * self._max_skew:g} ms are allowed (max_skew)",
             )  # fmt: skip
+        self._merged = now
         q[...] = self._values
         self._fresh[...] = False
         reason, text = self._jumped, self._jump_text
@@ -285,6 +305,14 @@ class JointGate:
             # It came before time began.
             self._whole = now
         return self._whole is not None and now - self._whole <= self._timeout
+
+    def _has_others(self, now: int) -> bool:
+        """Whether joint states come that a q is made of, of late."""
+        if self._merged == 0:
+            # As above.
+            self._merged = now
+        merged = self._merged
+        return self._has_whole(now) or (merged is not None and now - merged <= self._timeout)
 
     def _jump(self, part: JointNames, stamp: int) -> tuple[Reason, str]:
         """Note a stamp; return what there is to say if it is before that of the last."""

@@ -26,7 +26,7 @@ class JointNames:
     count : how many there are.
     targets : (k,) which entries of q the joint states have.
     places : (k,) where in the joint state these are.
-    is_complete, is_foreign : they have all of the robot's joints, or none of them.
+    is_complete, is_foreign : they have all of the robot's joints, or others alone.
     refusal : why such joint states cannot be used, or None.
     last : stamp of the last one [ns]; for the reader to keep.
     """
@@ -46,7 +46,7 @@ class JointNames:
         self.targets = np.array(present, dtype=np.intp)
         self.places = np.array([place[joints[i]] for i in present], dtype=np.intp)
         self.is_complete = len(present) == len(joints)
-        self.is_foreign = bool(names) and not present
+        self.is_foreign = bool(names and joints) and not present
         self.refusal = self._refusal(present, len(place))
 
     def _refusal(self, present: Sequence[int], different: int) -> Complaint | None:
@@ -71,13 +71,6 @@ class JointNames:
             f"the joint state lacks {listed('joint', missing)}; it has {listed('', self.names)}",
         )
 
-    def size_mismatch(self, positions: int) -> tuple[Reason, str]:
-        """Return what there is to say about another number of positions than of names."""
-        text = f"the joint state has {self.count} names but {positions} positions"
-        if positions < self.count:
-            text += f"; the first joint without one is {self.names[positions]!r}"
-        return Reason.JOINT_SIZE_MISMATCH, text
-
     def not_finite(self, taken: Array) -> tuple[Reason, str]:
         """Return what there is to say about positions (k,) of which some are not finite."""
         found = np.flatnonzero(~np.isfinite(taken))
@@ -89,6 +82,14 @@ class JointNames:
             Reason.JOINT_NOT_FINITE,
             f"the position of joint {shown}{more}; expected finite numbers",
         )
+
+
+def size_mismatch(names: Sequence[str], positions: int) -> tuple[Reason, str]:
+    """Return what there is to say about another number of positions than of names."""
+    text = f"the joint state has {len(names)} names but {positions} positions"
+    if positions < len(names):
+        text += f"; the first joint without one is {names[positions]!r}"
+    return Reason.JOINT_SIZE_MISMATCH, text
 
 
 def listed(what: str, names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from delassus_ros.compiler.kernel import Array
 from delassus_ros.conditioning import ConditionMonitor, ConditionSettings, Damping, Examination
 from delassus_ros.errors import InputError
 from delassus_ros.node.closed_gate import complaint_of
-from delassus_ros.node.joint_names import JointNames
+from delassus_ros.node.joint_names import JointNames, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
@@ -157,7 +157,7 @@ class OnDemand:
         if found.refusal is not None:
             raise InputError(found.refusal.text)
         if positions.size != found.count:
-            raise InputError(found.size_mismatch(positions.size)[1])
+            raise InputError(size_mismatch(names, positions.size)[1])
         if self._closure is None and not found.is_complete:
             raise InputError(found.missing()[1])
         given = positions[found.places]
