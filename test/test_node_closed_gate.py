@@ -216,6 +216,14 @@ def test_whole_ones_are_not_superseded_by_those_of_another_robot(rig) -> None:
         assert rig.pipeline.last.stamp_ns == rig.now
 
 
+def test_two_that_do_by_different_joints_go_back_in_time(rig) -> None:
+    for _ in range(5):
+        assert said(rig.send([*LEGS, "LIFT_CRANK"])) == (OK, Reason.NONE)
+        assert said(rig.send(at=-100)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+        assert "jumped back by 0.1 s" in rig.pipeline.last.text
+        rig.wait(10)
+
+
 @pytest.mark.parametrize("lift", [[], ["LIFT_ROCKER"]])
 def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     """Joint states of velocities or efforts alone; the others send all, or parts of it."""

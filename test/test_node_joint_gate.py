@@ -227,6 +227,15 @@ def test_stamp_that_jumps_back_is_said_once(source) -> None:
     assert is_ready(source.send(stamp=91, now=101))
 
 
+def test_two_publishers_of_all_joints_in_different_order(source) -> None:
+    for stamp in range(1000, 1010):
+        assert is_ready(source.send(stamp=stamp))
+        verdict = source.send([*source.joints[::-1], "x"], stamp=stamp - 300, now=stamp)
+        assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
+        assert "jumped back by 0.3 s" in verdict.text
+        assert "or two nodes publish the same joints" in verdict.text
+
+
 def test_same_stamp_again_is_no_jump(source) -> None:
     assert is_ready(source.send(stamp=1))
     assert is_ready(source.send(stamp=1))

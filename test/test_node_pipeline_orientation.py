@@ -172,9 +172,38 @@ def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
     assert both == (DEGRADED, reason | Reason.STAMP_INVALID)
     assert "joint states have no valid stamp" in rig.pipeline.joints_health().complaint
     turn(rig, [0, 0, 0, 1])
+    if reason is Reason.STAMP_IN_FUTURE:
+        assert said(rig.send(at=1)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+        turn(rig, [0, 0, 0, 1])
     assert said(rig.send(at=1)) == (OK, Reason.NONE)
     turn(rig, [0, 0, 0, 1], at=5)
     assert said(rig.send(at=2)) == (OK, Reason.NONE)
+
+
+def test_stamps_that_jump_back(rig) -> None:
+    """Two nodes publish it: the older one is used with care, which is said."""
+    turn(rig, TURNED.quaternion())
+    turn(rig, TURNED.quaternion())
+    assert said(rig.send()) == (OK, Reason.NONE)
+    turn(rig, [0, 0, 0, 1], at=-50)
+    words = "the stamps of the base's orientation jumped back by 0.05 s: a simulation was reset"
+    # Also where another one comes before there is a matrix.
+    assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
+    assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+    assert words in rig.pipeline.last.text
+    assert words in rig.pipeline.orientation_health().complaint
+    turn(rig, TURNED.quaternion(), at=-40)
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_a_refused_one_is_none_to_jump_back_from(rig) -> None:
+    turn(rig, TURNED.quaternion(), at=-10)
+    turn(rig, [0, 0, 0, 1], frame="map")
+    turn(rig, TURNED.quaternion(), at=-5)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.pipeline.clock_jumped()
+    turn(rig, TURNED.quaternion(), at=-50)
+    assert said(rig.send())[1] & Reason.STAMP_JUMPED_BACK == 0
 
 
 def test_it_stays_when_the_algorithm_changes_and_goes_when_the_clock_jumps(rig, solver) -> None:

@@ -176,6 +176,9 @@ class ClosedGate:
         own = tuple(joint for joint in self._robot.joint_names if joint in present)
         found = self._lane_of(own, now) if own else None
         if isinstance(found, _Lane):
+            if self._whole and self._lane is not None:
+                # Who publishes other joints may be another, too.
+                found.gate.whole_stamp = self._lane.gate.whole_stamp
             self._names, self._whole = names, True
             return self._use(found)
         if found is None:

@@ -118,8 +118,14 @@ class Inputs:
 
     def read_orientation(self, message: Any, now: int) -> None:
         """Take an orientation: nav_msgs/Odometry or sensor_msgs/Imu."""
-        if self._source is not None:
-            read_message(self._source, message, now, self.base)
+        source = self._source
+        if source is None:
+            return
+        complaint = read_message(source, message, now, self.base)
+        caveat = source.caveat(self._limits.max_skew) if source.jumped else None
+        if complaint is None and caveat is not None:
+            # Here, as the next one may come before a matrix is made with it.
+            self._warn("stamp of the orientation", caveat.text)
 
     def read_joints(self, joint_state: bytes, now: int, q: Array) -> tuple[bool, bool]:
         """Take a serialized joint state.

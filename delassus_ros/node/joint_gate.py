@@ -74,6 +74,8 @@ class JointGate:
     heard : when the last joint state with any of the joints came that was not passed over for
         lack of positions [ns]; None before the first.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
+    whole_stamp : stamp of the last joint state with all joints, whatever their order [ns]; 0 if
+        there is none.
 
     Raises
     ------
@@ -141,7 +143,7 @@ class JointGate:
         self.heard: int | None = None
         self._since = now
         self._silent = False
-        self.last_stamp = 0
+        self.last_stamp = self.whole_stamp = 0
 
     def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
         """Take the next joint state.
@@ -169,13 +171,14 @@ class JointGate:
             return self._refuse(stamp, now, *part.not_finite(q))
         self._whole = now
         age = now - stamp
-        if 0 < part.last <= stamp and -self._max_skew <= age <= self._timeout:
-            part.last = self.last_stamp = stamp
+        before, self.whole_stamp = self.whole_stamp, stamp
+        if 0 < before <= stamp and -self._max_skew <= age <= self._timeout:
+            self.last_stamp = stamp
             verdict = self._verdict
             verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
             verdict.reasons, verdict.text = Reason.NONE, ""
             return verdict
-        return self._pass(stamp, now, *self._jump(part, stamp))
+        return self._pass(stamp, now, *_jump(before, stamp))
 
     def pass_over(self, stamp: int, now: int, reason: Reason, text: str) -> Verdict:
         """Pass over a joint state for lack of positions; refuse it if no others bring them."""
@@ -252,7 +255,8 @@ class JointGate:
         if not np.isfinite(taken).all():
             self._fresh[part.targets] = False
             return self._refuse(stamp, now, *part.not_finite(taken))
-        reason, text = self._jump(part, stamp)
+        before, part.last = part.last, stamp
+        reason, text = _jump(before, stamp)
         if reason:
             self._jumped, self._jump_text = reason, text
             # What came before the jump is from another time.
@@ -314,16 +318,6 @@ class JointGate:
         merged = self._merged
         return self._has_whole(now) or (merged is not None and now - merged <= self._timeout)
 
-    def _jump(self, part: JointNames, stamp: int) -> tuple[Reason, str]:
-        """Note a stamp; return what there is to say if it is before that of the last."""
-        before, part.last = part.last, stamp
-        if not 0 < stamp < before:
-            return Reason.NONE, ""
-        return Reason.STAMP_JUMPED_BACK, (
-            f"the stamps of the joint states jumped back by {1e-9 * (before - stamp):.4g} s: a "
-            "simulation was reset, a clock was set, or two nodes publish the same joints"
-        )
-
     def _pass(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
         """Let a q through if it is of this time."""
         if stamp <= 0:
@@ -356,3 +350,13 @@ class JointGate:
         verdict.gate, verdict.stamp, verdict.reasons, verdict.text = gate, stamp, reasons, text
         verdict.age = 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
         return verdict
+
+
+def _jump(before: int, stamp: int) -> tuple[Reason, str]:
+    """Return what there is to say if a stamp is before that of the last."""
+    if not 0 < stamp < before:
+        return Reason.NONE, ""
+    return Reason.STAMP_JUMPED_BACK, (
+        f"the stamps of the joint states jumped back by {1e-9 * (before - stamp):.4g} s: a "
+        "simulation was reset, a clock was set, or two nodes publish the same joints"
+    )

@@ -28,7 +28,7 @@ class JointNames:
     places : (k,) where in the joint state these are.
     is_complete, is_foreign : they have all of the robot's joints, or others alone.
     refusal : why such joint states cannot be used, or None.
-    last : stamp of the last one [ns]; for the reader to keep.
+    last : stamp of the last one that was taken as a part [ns]; for the reader to keep.
     """
 
     __slots__ = (

@@ -13,7 +13,7 @@ from delassus_ros.errors import InputError, unknown
 from delassus_ros.model import Robot
 from delassus_ros.node.reasons import Complaint, Reason
 
-CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_IN_FUTURE
+CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_JUMPED_BACK | Reason.STAMP_IN_FUTURE
 """Reasons for which an orientation is used with care; for all others it is not used."""
 _UNIT_TOLERANCE = 1e-3
 Quaternion = tuple[float, float, float, float]
@@ -37,6 +37,7 @@ class OrientationInput:
     Attributes
     ----------
     stamp : of the latest orientation [ns]; 0 before the first.
+    jumped : how far the latest orientation is older than the one before it [ns]; 0 if it is not.
     timeout : as given [s].
 
     Raises
@@ -77,8 +78,9 @@ class OrientationInput:
 
     def forget(self) -> None:
         """Have no orientation, as before the first."""
-        self.stamp = 0
+        self.stamp = self.jumped = 0
         self._arrived = 0
+        self._taken = 0
         self._complaint: Complaint | None = Complaint(
             Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
         )
@@ -113,6 +115,9 @@ class OrientationInput:
         if self._complaint is None:
             mounting = self._mountings[self._frame or frame]
             target[...] = _normalized(_times_conjugate(orientation, mounting))
+            # Not to what was refused: that may be of another world.
+            before, self._taken = self._taken, self.stamp
+            self.jumped = before - self.stamp if 0 < self.stamp < before else 0
         return self._complaint
 
     def refuse(self, now: int, text: str) -> Complaint:
@@ -139,7 +144,7 @@ class OrientationInput:
         return None
 
     def caveat(self, max_skew: float) -> Complaint | None:
-        """Return why the age of the latest orientation cannot be told from its stamp, or None.
+        """Return why the stamp of the latest orientation is not to be trusted, or None.
 
         Parameters
         ----------
@@ -150,14 +155,21 @@ class OrientationInput:
                 Reason.STAMP_INVALID,
                 "the orientation of the base has no valid stamp: its age cannot be told",
             )
+        reasons, text = Reason.NONE, ""
+        if self.jumped:
+            reasons = Reason.STAMP_JUMPED_BACK
+            text = (
+                f"the stamps of the base's orientation jumped back by {1e-9 * self.jumped:.4g} s: "
+                "a simulation was reset, a clock was set, or two nodes publish it"
+            )
         ahead = 1e-9 * (self.stamp - self._arrived)
         if self._arrived and ahead > max_skew:
-            return Complaint(
-                Reason.STAMP_IN_FUTURE,
+            reasons |= Reason.STAMP_IN_FUTURE
+            text = (
                 f"the stamp of the base's orientation is {ahead:.4g} s ahead of this node's "
-                "clock: synchronise the clocks of the two hosts, or check use_sim_time",
+                "clock: synchronise the clocks of the two hosts, or check use_sim_time"
             )
-        return None
+        return Complaint(reasons, text) if reasons else None
 
     def _check(
         self, orientation: Sequence[float], frame: str, world: str | None
