@@ -224,6 +224,15 @@ def test_two_that_do_by_different_joints_go_back_in_time(rig) -> None:
         rig.wait(10)
 
 
+def test_steps_of_simulated_time_are_no_skew(rig) -> None:
+    rig.pipeline.set_clock_step(25 * MS)
+    # Whatever joints are measured, also where that comes up later.
+    for names in ([*LEGS, "LIFT_CRANK"], rig.joints, [*LEGS, "LIFT_ROCKER"]):
+        assert said(rig.send(names, at=30)) == (OK, Reason.NONE)
+    assert said(rig.send(at=31)) == (DEGRADED, Reason.STAMP_IN_FUTURE)
+    assert "ahead of /clock" in rig.pipeline.last.text
+
+
 @pytest.mark.parametrize("lift", [[], ["LIFT_ROCKER"]])
 def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     """Joint states of velocities or efforts alone; the others send all, or parts of it."""

@@ -524,6 +524,45 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
     assert graph.matrices[-1].validity == INVALID
 
 
+def test_stamps_between_two_steps_of_simulated_time(graph, start, robot, q) -> None:
+    """A simulation publishes joint states more often than its time."""
+    node = start(use_sim_time=True, rows="all")
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    step = 25_000_000
+
+    def to_message(instant: int) -> Time:
+        return Time(sec=instant // 10**9, nanosec=instant % 10**9)
+
+    def run_to(instant: int) -> None:
+        """Go on to a time, which is published again until it has arrived."""
+
+        def arrived() -> bool:
+            clock.publish(Clock(clock=to_message(instant)))
+            return node.get_clock().now().nanoseconds == instant
+
+        graph.until(arrived, "simulated time")
+
+    def ask(stamp: int) -> DelassusMatrix:
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = to_message(stamp)
+        graph._joints.publish(message)
+        graph.until(
+            lambda: bool(graph.matrices) and stamp_of(graph.matrices[-1]) == stamp, "matrix"
+        )
+        return graph.matrices[-1]
+
+    for now in range(100 * 10**9, 100 * 10**9 + 20 * step, step):
+        run_to(now)
+        for offset in (0, 10_000_000, 24_000_000):
+            assert not ask(now + offset).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+    assert ask(now + 100_000_000).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+    graph.wait_for_log("s ahead of /clock, which goes on by up to 0.025 s at once")
+    # The clock of the machine has no steps.
+    node.set_parameters([Parameter("use_sim_time", value=False)])
+    stamp = time.time_ns() + 100_000_000
+    assert ask(stamp).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+
+
 def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot, q) -> None:
     start(use_sim_time=True, input_timeout=0.05, rows="all")
     clock = graph.peer.create_publisher(Clock, "/clock", 10)

@@ -264,6 +264,30 @@ def test_clock_ahead(source) -> None:
     assert "0.007 s ahead of this node's clock" in verdict.text
 
 
+@pytest.mark.parametrize("hz", [40, 100, 1000])
+def test_steps_of_simulated_time_are_no_skew(source, hz) -> None:
+    """Joint states at 1 kHz, while time goes on at a lower rate."""
+    source.gate.set_clock_step(10**9 // hz)
+    for stamp in range(2000):
+        clock = stamp // (1000 // hz) * (1000 // hz)
+        assert is_ready(source.send(stamp=stamp, now=clock))
+
+
+def test_ahead_of_simulated_time(source) -> None:
+    source.gate.set_clock_step(25 * MS)
+    assert is_ready(source.send(stamp=30, now=0))
+    # Limits that are set do not change that.
+    source.gate.set_limits(0.01, 0.5)
+    assert is_ready(source.send(stamp=35, now=0))
+    verdict = source.send(stamp=36, now=0)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
+    assert "0.036 s ahead of /clock, which goes on by up to 0.025 s at once" in verdict.text
+    source.gate.set_clock_step(0)
+    verdict = source.send(stamp=47, now=36)
+    assert verdict.reasons == Reason.STAMP_IN_FUTURE
+    assert "0.011 s ahead of this node's clock" in verdict.text
+
+
 def test_simulated_clock_that_has_not_begun(source) -> None:
     verdict = source.gate.read(source.joints, 12 * MS, np.zeros(12), 0, source.q)
     assert is_ready(verdict)

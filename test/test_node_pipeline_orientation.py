@@ -180,6 +180,17 @@ def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
     assert said(rig.send(at=2)) == (OK, Reason.NONE)
 
 
+def test_steps_of_simulated_time_are_no_skew(rig) -> None:
+    rig.pipeline.set_clock_step(25_000_000)
+    turn(rig, TURNED.quaternion(), at=30)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    turn(rig, TURNED.quaternion(), at=31)
+    assert said(rig.send()) == (DEGRADED, Reason.STAMP_IN_FUTURE)
+    words = "the stamps of the base's orientation are 0.031 s ahead of /clock, which goes on by"
+    assert words in rig.pipeline.last.text
+    assert words in rig.pipeline.orientation_health().complaint
+
+
 def test_stamps_that_jump_back(rig) -> None:
     """Two nodes publish it: the older one is used with care, which is said."""
     turn(rig, TURNED.quaternion())

@@ -90,6 +90,7 @@ class ClosedGate:
         # Stands in until it is known which joints are measured.
         self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
         self._limits = max_skew, timeout
+        self._clock_step = 0
         self._lanes: dict[tuple[str, ...], _Lane | Complaint] = {}
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
         self._failed: dict[tuple[str, ...], int] = {}
@@ -113,6 +114,12 @@ class ClosedGate:
         for gate in self._gates():
             gate.set_limits(max_skew, timeout)
         self._limits = max_skew, timeout
+
+    def set_clock_step(self, step: int) -> None:
+        """Let stamps be further ahead of the clock; see the other gate."""
+        for gate in self._gates():
+            gate.set_clock_step(step)
+        self._clock_step = step
 
     def forget(self, now: int) -> None:
         """Begin anew, from the reference configuration; see the other gate."""
@@ -234,6 +241,7 @@ class ClosedGate:
                 self._failed[joints] = now
             else:
                 gate = JointGate(self._robot, *self._limits, joints)
+                gate.set_clock_step(self._clock_step)
                 found = _Lane(frozenset(joints), gate, bound)
             self._lanes[joints] = found
         return found

@@ -74,6 +74,7 @@ class Inputs:
         self.base = np.array([0.0, 0.0, 0.0, 1.0])
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
+        self._clock_step = 0
 
     def set_limits(self, limits: Limits) -> None:
         """Change the limits; raises InputError, and changes none, if one is out of range."""
@@ -88,6 +89,11 @@ class Inputs:
         self._gate.set_limits(limits.max_skew, limits.input_timeout)
         self.contacts.set_timeout(limits.contacts_timeout)
         self._limits = limits
+
+    def set_clock_step(self, step: int) -> None:
+        """Let stamps be ahead of the clock by its steps as well, of so many ns."""
+        self._gate.set_clock_step(step)
+        self._clock_step = step
 
     def forget_contacts(self) -> None:
         """Be without a set of active contacts until the next one comes."""
@@ -122,7 +128,7 @@ class Inputs:
         if source is None:
             return
         complaint = read_message(source, message, now, self.base)
-        caveat = source.caveat(self._limits.max_skew) if source.jumped else None
+        caveat = self._caveat(source) if source.jumped else None
         if complaint is None and caveat is not None:
             # Here, as the next one may come before a matrix is made with it.
             self._warn("stamp of the orientation", caveat.text)
@@ -197,7 +203,7 @@ class Inputs:
         if complaint is not None:
             self.warn_of(complaint)
             return complaint
-        caveat = source.caveat(self._limits.max_skew)
+        caveat = self._caveat(source)
         if caveat is not None:
             # A kind of its own, as joint states have such stamps, too.
             self._warn("stamp of the orientation", caveat.text)
@@ -206,6 +212,9 @@ class Inputs:
     def warn_of(self, complaint: Complaint) -> None:
         """Pass a complaint on to those who warn."""
         self._warn(complaint.reason.name or "input", complaint.text)
+
+    def _caveat(self, source: OrientationInput) -> Complaint | None:
+        return source.caveat(self._limits.max_skew, self._clock_step)
 
     def _say(self, verdict: Verdict) -> None:
         # A kind of its own, also where other reasons come and go beside it.
@@ -243,7 +252,7 @@ class Inputs:
             return None
         complaint = source.complaint(now)
         received = complaint is None or complaint.reason is not Reason.ORIENTATION_MISSING
-        caveat = source.caveat(self._limits.max_skew)
+        caveat = self._caveat(source)
         text = source.text or ("" if caveat is None else caveat.text)
         return InputHealth(
             "orientation",

@@ -16,6 +16,7 @@ import numpy as np
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model import Robot
+from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.joint_names import JointNames, listed, size_mismatch
 from delassus_ros.node.reasons import Reason
 
@@ -64,7 +65,7 @@ class JointGate:
     ----------
     robot : its joints all have one position, as joint states have no room for more.
     max_skew : how far the stamps of the parts of one q may be apart, and how far a stamp may be
-        ahead of the clock before it is said [s].
+        ahead of the clock, beyond one of its steps, before it is said [s].
     timeout : age from which on positions are too old [s]; infinite for never.
     joints : names of the joints that have to be there, in the order of q; by default all of the
         robot's. With closed loops only those that are measured.
@@ -104,6 +105,7 @@ class JointGate:
                     "fixed, or split it into revolute and prismatic joints"
                 )
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
+        self._clock_step = 0
         self.set_limits(max_skew, timeout)
         self.forget(0)
 
@@ -122,6 +124,12 @@ class JointGate:
             )
         self._max_skew = round(max_skew * 1e9)
         self._timeout = timeout * 1e9
+        self.set_clock_step(self._clock_step)
+
+    def set_clock_step(self, step: int) -> None:
+        """Let stamps be ahead of the clock by max_skew and its steps of so many ns."""
+        self._clock_step = step
+        self._most_ahead = self._max_skew + step
 
     def forget(self, now: int) -> None:
         """Begin anew, as when activated or when time itself has jumped (simulation reset).
@@ -172,7 +180,7 @@ class JointGate:
         self._whole = now
         age = now - stamp
         before, self.whole_stamp = self.whole_stamp, stamp
-        if 0 < before <= stamp and -self._max_skew <= age <= self._timeout:
+        if 0 < before <= stamp and -self._most_ahead <= age <= self._timeout:
             self.last_stamp = stamp
             verdict = self._verdict
             verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
@@ -334,12 +342,10 @@ class JointGate:
                 f"{1e-9 * self._timeout:g} s are allowed (input_timeout); or the clock of their "
                 "host is behind",
             )  # fmt: skip
-        if now > 0 and age < -self._max_skew:
+        if now > 0 and age < -self._most_ahead:
             reasons |= Reason.STAMP_IN_FUTURE
-            text = (
-                f"the stamps of the joint states are {-1e-9 * age:.4g} s ahead of this node's "
-                "clock: synchronise the clocks of the two hosts, or check use_sim_time"
-            )
+            words = ahead_of_clock(-1e-9 * age, self._clock_step)
+            text = f"the stamps of the joint states are {words}"
         return self._say(Gate.READY, stamp, now, reasons, text)
 
     def _refuse(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:

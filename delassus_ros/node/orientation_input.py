@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model import Robot
+from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.reasons import Complaint, Reason
 
 CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_JUMPED_BACK | Reason.STAMP_IN_FUTURE
@@ -143,12 +144,13 @@ class OrientationInput:
             )
         return None
 
-    def caveat(self, max_skew: float) -> Complaint | None:
+    def caveat(self, max_skew: float, clock_step: int = 0) -> Complaint | None:
         """Return why the stamp of the latest orientation is not to be trusted, or None.
 
         Parameters
         ----------
         max_skew : how far the stamp may be ahead of the clock [s].
+        clock_step : how far that goes on at once, where time is simulated [ns].
         """
         if not self.stamp:
             return Complaint(
@@ -163,12 +165,9 @@ class OrientationInput:
                 "a simulation was reset, a clock was set, or two nodes publish it"
             )
         ahead = 1e-9 * (self.stamp - self._arrived)
-        if self._arrived and ahead > max_skew:
+        if self._arrived and ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
-            text = (
-                f"the stamp of the base's orientation is {ahead:.4g} s ahead of this node's "
-                "clock: synchronise the clocks of the two hosts, or check use_sim_time"
-            )
+            text = f"the stamps of the base's orientation are {ahead_of_clock(ahead, clock_step)}"
         return Complaint(reasons, text) if reasons else None
 
     def _check(

@@ -41,7 +41,7 @@ SETTINGS: Mapping[str, Setting] = {
     "max_skew": Setting(
         0.005,
         "How far stamps of joint states that complete each other may be apart, and how far they "
-        "may be ahead of the node's clock [s].",
+        "may be ahead of the node's clock, with simulated time beyond a step of /clock [s].",
         0.0, 1.0,
     ),
     "input_timeout": Setting(

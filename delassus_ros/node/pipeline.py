@@ -196,6 +196,10 @@ class Pipeline:
             self.forget_contacts()
         self._inputs.forget_motion(self._now())
 
+    def set_clock_step(self, step: int) -> None:
+        """Let stamps be ahead of the clock by its steps as well, of so many ns."""
+        self._inputs.set_clock_step(step)
+
     def set_contacts(self, message: ActiveContacts) -> None:
         """Use this set of active contacts from the next joint state on."""
         before = self._contacts.active

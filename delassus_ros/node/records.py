@@ -16,7 +16,8 @@ class Limits:
 
     Attributes
     ----------
-    max_skew : how far stamps of joint states may be apart, or ahead of the clock [s].
+    max_skew : how far stamps of joint states may be apart, or ahead of the clock beyond one of
+        its steps [s].
     input_timeout : age from which on joint positions are too old [s]; infinite for never.
     contacts_timeout : the same for the set of active contacts.
     condition : thresholds and damping.

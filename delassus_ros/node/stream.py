@@ -9,12 +9,13 @@ from time import perf_counter
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
-from rclpy.clock import JumpThreshold
+from rclpy.clock import ClockChange, JumpThreshold
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
+from delassus_ros.node.clock_steps import ClockSteps
 from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.joint_state_bytes import UnreadableError
 from delassus_ros.node.operation import Operation
@@ -36,6 +37,9 @@ _NO_INPUT = -1.0  # s, a latency
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
 _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
+)
+_STEPS = JumpThreshold(
+    min_forward=Duration(nanoseconds=1), min_backward=None, on_clock_change=False
 )
 
 
@@ -90,7 +94,8 @@ class Stream:
         self._watch_timer: Any = None
         self._rate_timer: Any = None
         self._idle_timer: Any = None
-        self._jump: Any = None
+        self._jumps: list[Any] = []
+        self._steps = ClockSteps(False)
         self._pending: list[Callable[[], object]] = []
         self._latest_set: ActiveContacts | None = None
         self._arrived = 0.0
@@ -116,9 +121,12 @@ class Stream:
         self._schedule = None
         self.timing.clear()
         self._pipeline.begin()
-        self._jump = self._node.get_clock().create_jump_callback(
-            _JUMPS, post_callback=self._on_clock_jump
-        )
+        clock: Any = self._node.get_clock()
+        self._set_steps(ClockSteps(clock.ros_time_is_active))
+        self._jumps = [
+            clock.create_jump_callback(_JUMPS, post_callback=self._on_clock_jump),
+            clock.create_jump_callback(_STEPS, post_callback=self._on_clock_step),
+        ]
         self._subscribe_to_contacts()
         if self._orientation is not None:
             kind, topic = self._orientation
@@ -158,9 +166,8 @@ class Stream:
         self.joint_states = self.orientations = self.contacts = None
         # Who asks for a matrix of the present contacts is not to get that of former ones.
         self._pipeline.forget_contacts()
-        if self._jump is not None:
-            self._jump.unregister()
-            self._jump = None
+        while self._jumps:
+            self._jumps.pop().unregister()
 
     def exchange(self, pipeline: Pipeline, orientation: tuple[type, str] | None) -> None:
         """Go on with another robot, from the next joint state on."""
@@ -168,6 +175,7 @@ class Stream:
         self._orientation = orientation
         if self.contacts is not None:
             pipeline.begin()
+            pipeline.set_clock_step(self._steps.longest)
             # With the new subscription the latched set of contacts comes again.
             self._node.destroy_subscription(self.contacts)
             self._subscribe_to_contacts()
@@ -330,6 +338,21 @@ class Stream:
         )
         self._pipeline.clock_jumped()
         self.timing.pause()
+
+        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
+            simulated = jump.clock_change == ClockChange.ROS_TIME_ACTIVATED
+            self._set_steps(ClockSteps(simulated))
+
+    def _on_clock_step(self, step: Any) -> None:
+        steps = self._steps
+        before = steps.longest
+        steps.add(step.delta.nanoseconds)
+        if steps.longest != before:
+            self._set_steps(steps)
+
+    def _set_steps(self, steps: ClockSteps) -> None:
+        self._steps = steps
+        self._pipeline.set_clock_step(steps.longest)
 
     # What goes.
 
