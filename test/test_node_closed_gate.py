@@ -224,6 +224,18 @@ def test_two_that_do_by_different_joints_go_back_in_time(rig) -> None:
         rig.wait(10)
 
 
+def test_clock_set_back_keeps_nothing_alive(rig) -> None:
+    rig.wait(3_600_000)
+    rig.touch(*FEET)
+    assert said(rig.send([*LEGS, "LIFT_CRANK"])) == (OK, Reason.NONE)
+    rig.wait(-3_600_000)
+    rig.touch(*FEET)
+    assert rig.send(["LIFT_ROCKER"]) is None
+    rig.wait(501)
+    rig.touch(*FEET)
+    assert said(rig.send(["LIFT_ROCKER"])) == (INVALID, Reason.JOINT_MISSING)
+
+
 def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     rig.pipeline.set_clock_step(25 * MS)
     # Whatever joints are measured, also where that comes up later.

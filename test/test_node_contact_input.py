@@ -142,6 +142,20 @@ def test_without_timeout_no_set_is_too_old(contacts) -> None:
     assert contacts.stale(10**18) is None
 
 
+def test_clock_set_back_keeps_nothing_alive(contacts) -> None:
+    second = 10**9
+    contacts.set_timeout(0.5)
+    contacts.read(["LF"], [ACTIVE], 5000 * second)
+    back = 1400 * second
+    assert contacts.stale(back) is None
+    assert contacts.stale(back + second // 2) is None
+    assert contacts.stale(back + second).reason is Reason.CONTACTS_STALE
+    # A set that was refused is as old in the diagnostics.
+    contacts.read(["LF"], [], 5000 * second)
+    assert contacts.age(back) == 0.0
+    assert contacts.age(back + 2 * second) == 2.0
+
+
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
 def test_timeout_must_be_positive(contacts, timeout) -> None:
     with pytest.raises(InputError, match="contacts timeout is"):

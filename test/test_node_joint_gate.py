@@ -462,6 +462,25 @@ def test_clock_set_back_is_no_silence(source) -> None:
     assert source.gate.watch(START + 501 * MS).reasons == Reason.INPUT_STALE
 
 
+def test_clock_set_back_keeps_nothing_alive(source) -> None:
+    """What others have sent before is not of late for as long as the clock was set back."""
+    front, hind = halves(source)
+    hour = 3_600_000
+    source.send(stamp=hour)
+    assert source.send(front, stamp=0).gate is Gate.WAITING
+    assert source.send([], [], stamp=1).gate is Gate.WAITING
+    assert source.send([], [], stamp=501).gate is Gate.REFUSED
+    assert source.send(front, stamp=502).gate is Gate.REFUSED
+    source.gate.forget(START)
+    for names in (front, hind):
+        source.send(names, stamp=hour)
+    assert source.send(front, stamp=0).gate is Gate.WAITING
+    assert source.send([], [], stamp=1).gate is Gate.WAITING
+    verdict = source.send(front, stamp=501)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert source.send([], [], stamp=502).gate is Gate.REFUSED
+
+
 def test_paused_simulation_is_no_silence(source) -> None:
     source.send(stamp=10)
     for _ in range(1000):

@@ -204,6 +204,19 @@ def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
     assert source.at(101).reason is Reason.ORIENTATION_STALE
 
 
+@pytest.mark.parametrize("stamp", [0, START + 3600 * 10**9])
+def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
+    later = START + 3600 * 10**9
+    source.input.read((0, 0, 0, 1), stamp, later, source.target, "base")
+    assert source.input.complaint(later) is None
+    assert source.at(0) is None
+    assert source.at(100) is None
+    assert source.at(101).reason is Reason.ORIENTATION_STALE
+    source.input.refuse(later, "no estimate")
+    assert source.input.silence(START) == 0.0
+    assert source.input.silence(START + 2 * 10**9) == 2.0
+
+
 def test_without_a_stamp_the_arrival_counts(source) -> None:
     source.input.read((0, 0, 0, 1), 0, START, source.target, "base")
     assert source.at(99) is None

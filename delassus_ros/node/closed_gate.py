@@ -14,7 +14,7 @@ import numpy as np
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
+from delassus_ros.node.joint_gate import Gate, JointGate, Verdict, counted_from
 from delassus_ros.node.joint_names import listed, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
 
@@ -191,9 +191,7 @@ class ClosedGate:
         if found is None:
             return None
         timeout = 1e9 * self._limits[1]
-        if self._passed == 0:
-            # It came before time began, as parts may have.
-            self._passed = now
+        self._passed = counted_from(self._passed, now)
         lane = self._lane
         if lane is not None and self._passed is not None and now - self._passed <= timeout:
             if not lane.joints.issuperset(own):
@@ -201,7 +199,7 @@ class ClosedGate:
             # Those who send all of it cannot have become some who send parts of it.
             return found if self._whole else lane
         others = {
-            part: each if each.came else replace(each, came=now)
+            part: each if 0 < each.came <= now else replace(each, came=now)
             for part, each in self._parts.items()
             if part != own and now - (each.came or now) <= timeout
         }

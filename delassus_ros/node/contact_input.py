@@ -69,6 +69,8 @@ class ContactInput:
 
     def age(self, now: int) -> float:
         """Return the time since the latest set arrived, refused or not [s]; NaN if none has."""
+        if self._arrived > now:
+            self.restart(now)
         return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
 
     def stale(self, now: int) -> Complaint | None:
@@ -80,8 +82,8 @@ class ContactInput:
         """
         if self.active is None or not now:
             return None
-        if not self._arrived:
-            # It came before time began.
+        if not 0 < self._arrived <= now:
+            # It came before time began, or before the clock was set back.
             self._arrived = now
         age = now - self._arrived
         if age <= self._timeout:

@@ -299,8 +299,8 @@ class JointGate:
 
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
-        # Those that came before time began count from its beginning.
-        self._arrived[self._seen & (self._arrived == 0)] = now
+        # Those that came before time began, or before the clock was set back, count from then.
+        self._arrived[self._seen & ((self._arrived == 0) | (self._arrived > now))] = now
         away = ~self._fresh & (now - self._arrived > self._timeout)
         if away.any() and now > 0 and not self._has_whole(now):
             names = [self._joints[i] for i in np.flatnonzero(away)]
@@ -313,17 +313,12 @@ class JointGate:
 
     def _has_whole(self, now: int) -> bool:
         """Whether joint states with all joints come, of late."""
-        if self._whole == 0:
-            # It came before time began.
-            self._whole = now
+        self._whole = counted_from(self._whole, now)
         return self._whole is not None and now - self._whole <= self._timeout
 
     def _has_others(self, now: int) -> bool:
         """Whether joint states come that a q is made of, of late."""
-        if self._merged == 0:
-            # As above.
-            self._merged = now
-        merged = self._merged
+        merged = self._merged = counted_from(self._merged, now)
         return self._has_whole(now) or (merged is not None and now - merged <= self._timeout)
 
     def _pass(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
@@ -366,3 +361,8 @@ def _jump(before: int, stamp: int) -> tuple[Reason, str]:
         f"the stamps of the joint states jumped back by {1e-9 * (before - stamp):.4g} s: a "
         "simulation was reset, a clock was set, or two nodes publish the same joints"
     )
+
+
+def counted_from(came: int | None, now: int) -> int | None:
+    """Return when something came; now if that was before time began or the clock was set back."""
+    return came if came is None or 0 < came <= now else now

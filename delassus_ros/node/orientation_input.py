@@ -73,10 +73,6 @@ class OrientationInput:
         since = self.stamp or self._arrived
         return 1e-9 * (now - since) if since and now else math.nan
 
-    def silence(self, now: int) -> float:
-        """Return the time since the latest orientation came, refused or not [s]; NaN if none."""
-        return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
-
     def forget(self) -> None:
         """Have no orientation, as before the first."""
         self.stamp = self.jumped = 0
@@ -85,6 +81,13 @@ class OrientationInput:
         self._complaint: Complaint | None = Complaint(
             Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
         )
+
+    def silence(self, now: int) -> float:
+        """Return the time since the latest orientation came, refused or not [s]; NaN if none."""
+        if self._arrived > now:
+            # After the clock was set back it counts from then.
+            self._arrived = now
+        return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
 
     def read(
         self,
@@ -131,8 +134,8 @@ class OrientationInput:
         """Return why there is no orientation to compute with, or None if there is one."""
         if self._complaint is not None:
             return self._complaint
-        if not self._arrived:
-            # It came before time began.
+        if not 0 < self._arrived <= now:
+            # It came before time began, or before the clock was set back.
             self._arrived = now
         # Without a stamp, or with one that is ahead of the clock, the time of arrival has to do.
         age = now - min(self.stamp or self._arrived, self._arrived)
