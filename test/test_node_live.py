@@ -34,6 +34,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
+from delassus_ros.node import realtime  # noqa: E402
 from delassus_ros.node.parameter_table import SETTINGS  # noqa: E402
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
@@ -300,6 +301,23 @@ def test_garbage_is_collected_without_joint_states(graph, start) -> None:
     assert gone() is not None
     graph.until(lambda: gone() is None, "collection", limit=20.0)
     assert len(enough) == 3000
+
+
+def test_garbage_that_outlived_many_collections_is_collected(graph, start, monkeypatch) -> None:
+    monkeypatch.setattr(realtime, "_FULL", 0.5)
+    start()
+
+    class Node:
+        def __init__(self) -> None:
+            self.itself = self
+
+    garbage = Node()
+    gone = weakref.ref(garbage)
+    # Into the oldest generation.
+    gc.collect(0)
+    gc.collect(1)
+    del garbage
+    graph.until(lambda: gone() is None, "collection", limit=20.0)
 
 
 def test_ranges_and_choices_are_in_the_descriptors(start) -> None:

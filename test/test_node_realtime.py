@@ -393,6 +393,34 @@ def test_what_outlives_a_young_collection_is_found_later() -> None:
         keeper.release()
 
 
+def test_what_outlives_many_collections_is_found_once_a_minute() -> None:
+    seconds = [1000.0]
+    keeper = GarbageKeeper(lambda: seconds[0])
+    assert not keeper.rest()
+    keeper.hold()
+    try:
+        assert not keeper.rest()
+        survivors = [Cycle() for _ in range(100)]
+        lost = [weakref.ref(each) for each in survivors]
+        # Into the oldest generation.
+        gc.collect(0)
+        gc.collect(1)
+        survivors.clear()
+        for _ in range(200):
+            keep = [[] for _ in range(realtime._YOUNG + 10)]
+            keeper.idle()
+            del keep
+        assert all(each() is not None for each in lost)
+        seconds[0] += 59.0
+        assert not keeper.rest()
+        seconds[0] += 1.0
+        assert keeper.rest()
+        assert all(each() is None for each in lost)
+        assert not keeper.rest()
+    finally:
+        keeper.release()
+
+
 def test_garbage_of_two_nodes_in_one_process() -> None:
     first, second = GarbageKeeper(), GarbageKeeper()
     first.hold()

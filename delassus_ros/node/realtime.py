@@ -14,6 +14,7 @@ import gc
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ _YOUNG = 2000
 """Objects made since the last collection for a young one to be worth it (about 50 µs)."""
 _MIDDLE = 50
 """Young collections for one that also looks at what survived them."""
+_FULL = 60.0
+"""Time between two looks at all that has survived those [s]."""
 
 
 def set_priority(priority: int) -> Outcome:
@@ -152,14 +155,21 @@ class GarbageKeeper:
 
     While at least one keeper of the process holds, there is no automatic collection, and what
     existed before is never looked at. Cycles that arise meanwhile are collected by :meth:`idle`,
-    which the loop calls when it has time, and all others by :meth:`release`.
+    which the loop calls when it has time, those that outlived several such collections by
+    :meth:`rest`, and all others by :meth:`release`.
+
+    Parameters
+    ----------
+    clock : monotonic clock [s].
     """
 
     _holders = 0
     _lock = threading.Lock()
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._holds = False
+        self._clock = clock
+        self._looked = 0.0
 
     def hold(self) -> Outcome:
         """Collect once, then stop collecting."""
@@ -170,6 +180,7 @@ class GarbageKeeper:
                 gc.collect()
                 gc.freeze()
                 gc.disable()
+                self._looked = self._clock()
         return Outcome(True, "garbage is collected between joint states only")
 
     def release(self) -> Outcome:
@@ -190,6 +201,23 @@ class GarbageKeeper:
         if not self._holds or young < _YOUNG:
             return False
         gc.collect(1 if middle >= _MIDDLE else 0)
+        return True
+
+    def rest(self) -> bool:
+        """Collect all that has come up since :meth:`hold` if the last time is a minute ago.
+
+        To be called about once a second. In this node, with what stays out of it frozen, it
+        takes 0.03 to 0.3 ms, where a collection of everything takes 50 ms.
+
+        Returns
+        -------
+        Whether it was done.
+        """
+        now = self._clock()
+        if not self._holds or now - self._looked < _FULL:
+            return False
+        self._looked = now
+        gc.collect()
         return True
 
 
@@ -226,6 +254,8 @@ class RealtimeMode:
         self._garbage = GarbageKeeper()
         self.idle = self._garbage.idle
         """To be called after each tick, when the answer is on its way."""
+        self.rest = self._garbage.rest
+        """To be called about once a second, between two ticks."""
 
     def enter(self, settings: RealtimeSettings) -> list[Outcome]:
         """Do all that is asked for; go back first from what an earlier call did.

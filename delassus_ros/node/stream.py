@@ -30,7 +30,7 @@ from delassus_ros.node.timing import Schedule, Timing, timer_period
 
 _WATCHES_PER_TIMEOUT = 4
 _SHORTEST_WATCH = 0.002  # s
-_IDLE = 1.0  # s between looks at the garbage where nothing is published
+_IDLE = 1.0  # s between looks at the garbage, also where nothing is published
 _MOST = JOINT_STATES.depth
 """Joint states taken at once: a fast publisher would never let the queue run empty."""
 _NO_INPUT = -1.0  # s, a latency
@@ -326,8 +326,9 @@ class Stream:
             self.timing.pause()
 
     def _idle(self) -> None:
-        """Collect garbage also where no matrix is sent that would give the time for it."""
+        """Collect garbage also where no matrix is sent, and what is older than a tick."""
         self._mode.idle()
+        self._mode.rest()
 
     def _on_clock_jump(self, jump: Any) -> None:
         seconds = 1e-9 * jump.delta.nanoseconds
