@@ -28,6 +28,7 @@ from node_support import (  # noqa: E402, F401
     relative_error,
     state_of,
 )
+from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
@@ -228,3 +229,33 @@ def test_an_unknown_frame_is_refused_with_those_that_there_are(graph, start) -> 
     node = start(axes="world", orientation__frame="imu_lnk")
     assert state_of(node) == "unconfigured"
     assert "unknown frame 'imu_lnk'" in graph.wait_for_log("cannot configure: ")
+
+
+WORLD_FRAME = "matrices are labelled with frame 'odom', the default of 'orientation.world_frame'"
+
+
+def test_what_an_inertial_sensor_is_relative_to_is_asked_for(graph, start) -> None:
+    node = start(axes="world", orientation__source="imu")
+    assert "set 'orientation.world_frame' to that frame" in graph.wait_for_log(WORLD_FRAME)
+    # Once, and no more when it has been set, if only to the same.
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    node.set_parameters([Parameter("orientation.world_frame", value="odom")])
+    node.trigger_configure()
+    graph.until(lambda: sum("ready in" in line for line in graph.log) == 2, "configuration")
+    assert sum(WORLD_FRAME in line for line in graph.log) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"axes": "world", "orientation__source": "imu", "orientation__world_frame": "odom"},
+        {"axes": "world"},
+        {"orientation__source": "imu"},
+        {"axes": "world", "orientation__source": "imu", "base": "fixed"},
+    ],
+)
+def test_it_is_not_asked_for_where_it_is_known_or_does_not_matter(graph, start, options) -> None:
+    start(**options)
+    graph.wait_for_log("active: from")
+    assert not any("orientation.world_frame" in line for line in graph.log)

@@ -31,6 +31,7 @@ from delassus_ros.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
 _DESCRIPTION, _ALGORITHM = "robot_description", "algorithm"
+_WORLD_FRAME = "orientation.world_frame"
 
 _Transition = Callable[["DelassusNode", LifecycleState], TransitionCallbackReturn]
 
@@ -83,6 +84,8 @@ class DelassusNode(LifecycleNode):
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
         try:
+            # Parameters that somebody has set, if only to their defaults.
+            self._given = set(self.list_parameters([], 0).names)
             self._overrides = parameters.declare(self)
             self._autostart: bool = self.get_parameter("autostart").value
             self._description = DescriptionTopic(
@@ -197,6 +200,8 @@ class DelassusNode(LifecycleNode):
         self.get_logger().info(
             f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
         )
+        if computation.orientation is not None:
+            self._warn_of_world_frame(settings)
         self._accept()
         return Configuration(
             self,
@@ -206,6 +211,15 @@ class DelassusNode(LifecycleNode):
             self._accept,
             self._keep,
         )
+
+    def _warn_of_world_frame(self, settings: Settings) -> None:
+        """Say that nobody has told what an inertial sensor is relative to: its messages do not."""
+        if settings.orientation_source == "imu" and _WORLD_FRAME not in self._given:
+            self.get_logger().warning(
+                f"matrices are labelled with frame {settings.orientation_world_frame!r}, the "
+                f"default of '{_WORLD_FRAME}', but an Imu does not say what its orientation is "
+                f"relative to: set '{_WORLD_FRAME}' to that frame"
+            )
 
     def _configured(self) -> Configuration:
         if self._configuration is None:
@@ -327,6 +341,7 @@ class DelassusNode(LifecycleNode):
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:
         names = {change.name for change in changes}
+        self._given |= names
         if "contacts.names" in names:
             parameters.declare_contacts(self)
         configuration = self._configuration
