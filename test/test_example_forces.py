@@ -402,6 +402,61 @@ def test_books_tell_the_errors_by_state() -> None:
     )
 
 
+# --- the node ----------------------------------------------------------------------------------
+
+
+def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -> None:
+    """A gripper, or who publishes no efforts, on the same topic and with the same stamp."""
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    import rclpy
+    from delassus_msgs.msg import DelassusMatrix, Layout
+    from force_prediction.node import ForceNode
+    from nav_msgs.msg import Odometry
+    from ros_support import new_domain
+    from sensor_msgs.msg import JointState
+
+    rclpy.init(args=[], domain_id=new_domain())
+    try:
+        node = ForceNode()
+        node._layout, node.books = Layout(joints=["a", "b"]), Books(("LF",))
+        found: list[RobotState] = []
+        monkeypatch.setattr(node, "_predict", lambda message, state: found.append(state))
+        take = {each.topic_name: each.callback for each in node.subscriptions}
+        take["/delassus_node/delassus"](
+            DelassusMatrix(validity=DelassusMatrix.VALIDITY_OK, contacts=["LF"])
+        )
+        take["/simulator/odometry"](Odometry())
+        for names in (["g"], [], ["a"], ["b", "a"]):
+            joints = JointState(name=names, position=[0.0] * len(names))
+            take["/joint_states"](joints)
+        assert not found
+        two = [1.0, 2.0]
+        joints = JointState(name=["b", "a"], position=two, velocity=two, effort=two)
+        take["/joint_states"](joints)
+        assert [state.effort.tolist() for state in found] == [[2.0, 1.0]]
+        # Once for all of them.
+        said = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
+        assert len(said) == 1
+        assert "a joint state lacks joints a, b; it is passed over" in said[0]
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_a_joint_state_without_some_values_is_named() -> None:
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    from force_prediction.node import check_joints
+    from sensor_msgs.msg import JointState
+
+    joints = JointState(name=["a", "b"], position=[0.0, 0.0])
+    with pytest.raises(ValueError, match="a joint state has 2 names but 0 velocities"):
+        check_joints(joints, ["b"])
+    joints.velocity, joints.effort = [0.0, 0.0], [0.0]
+    with pytest.raises(ValueError, match="a joint state has 2 names but 1 efforts"):
+        check_joints(joints, ["b"])
+
+
 # --- the node, in processes --------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,7 @@ _STATES = {
     getattr(ActiveContacts, name): name.lower()
     for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
 }
+_FIELDS = {"position": "positions", "velocity": "velocities", "effort": "efforts"}
 
 
 class ForceNode(Node):
@@ -67,7 +69,7 @@ class ForceNode(Node):
         self._watch(String, "robot_description", self._on_description, _LATCHED)
         self._watch(Layout, "delassus_node/layout", self._on_layout, _LATCHED)
         self._watch(DelassusMatrix, "delassus_node/delassus", self._on_matrix)
-        self._watch(JointState, "joint_states", partial(self._on_input, "joints"))
+        self._watch(JointState, "joint_states", self._on_joints)
         self._watch(Odometry, "simulator/odometry", partial(self._on_input, "odometry"))
         self.create_timer(1.0, self._report)
 
@@ -126,6 +128,17 @@ class ForceNode(Node):
             raise ValueError("a matrix lacks contacts: start delassus_node with rows:=all")
         self._on_input("matrix", message)
 
+    def _on_joints(self, message: JointState) -> None:
+        if self._layout is None:
+            return
+        try:
+            check_joints(message, self._layout.joints)
+        except ValueError as error:
+            # Others publish on the same topic, a gripper or a head, say.
+            self.get_logger().warning(f"{error}; it is passed over", throttle_duration_sec=5.0)
+        else:
+            self._on_input("joints", message)
+
     def _on_input(self, part: str, message: Any) -> None:
         found = self._inputs.add(message.header.stamp, part, message)
         if found is not None and self.books is not None and self._layout is not None:
@@ -169,17 +182,32 @@ class ForceNode(Node):
             print(self.books.line(), flush=True)
 
 
-def robot_state(joints: JointState, odometry: Odometry, names: list[str]) -> RobotState:
-    """Return the state of the named joints and of the base.
+def check_joints(joints: JointState, names: Sequence[str]) -> None:
+    """Raise unless a joint state has all of the named joints, and all values of each.
 
     Raises
     ------
     ValueError
         A joint is not in the message, which may hold others as well, or lacks a value.
     """
-    for field in ("position", "velocity", "effort"):
-        if len(getattr(joints, field)) != len(joints.name):
-            raise ValueError(f"joint state has {len(joints.name)} names, but not as many {field}s")
+    missing = [name for name in names if name not in joints.name]
+    if missing:
+        raise ValueError(f"a joint state lacks joints {', '.join(missing)}")
+    for field, plural in _FIELDS.items():
+        count = len(getattr(joints, field))
+        if count != len(joints.name):
+            raise ValueError(f"a joint state has {len(joints.name)} names but {count} {plural}")
+
+
+def robot_state(joints: JointState, odometry: Odometry, names: Sequence[str]) -> RobotState:
+    """Return the state of the named joints and of the base.
+
+    Raises
+    ------
+    ValueError
+        As :func:`check_joints`.
+    """
+    check_joints(joints, names)
     places = [list(joints.name).index(name) for name in names]
     pose, twist = odometry.pose.pose, odometry.twist.twist
     orientation = pose.orientation
