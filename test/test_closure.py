@@ -138,8 +138,9 @@ def test_positions_that_are_no_numbers(closure):
 def test_wrong_requests_are_named(closure):
     for request, words in (
         ({"cranc": 1.0}, "unknown joint 'cranc'; did you mean 'crank'"),
-        ([1.0, 2.0], "measured has 2 numbers, expected 3"),
-        ({"crank": [1.0, 2.0]}, "measured has 2 numbers, expected 1"),
+        ([1.0, 2.0], r"measured has shape \(2,\), expected \(3,\)"),
+        ([[0.8, 1.0, 2.0]], r"measured has shape \(1, 3\), expected \(3,\)"),
+        ({"crank": [1.0, 2.0]}, "joint 'crank' is measured with 2 numbers, expected 1"),
         ({}, r"loop 'knee': none of its joints is measured; measure 1 of \['crank', 'coupler',"),
     ):
         with pytest.raises(InputError, match=words):
@@ -266,3 +267,13 @@ def test_an_open_chain_needs_everything():
     result = Closure(robot).solve({"b": [1.0, 2.0, 3.0], "a": 0.5})
     assert result.status is ClosureStatus.OK and result.q.tolist() == [0.5, 1.0, 2.0, 3.0]
     assert result.residual == 0.0
+
+
+def test_no_joint_gets_positions_of_another():
+    """Too few of one and too many of the next are as many as expected."""
+    joints = [Joint("a", JointKind.PLANAR, WORLD), Joint("b", JointKind.PLANAR, 0)]
+    closure = Closure(Robot("open", joints, [Body("a", BOX), Body("b", BOX)], []))
+    with pytest.raises(InputError, match="joint 'a' is measured with 2 numbers, expected 3"):
+        closure.solve({"a": [1.0, 2.0], "b": [3.0, 4.0, 5.0, 6.0]})
+    with pytest.raises(InputError, match="joint 'b' is measured with 1 number, expected 3"):
+        closure.solve({"a": [1.0, 2.0, 3.0], "b": 4.0})

@@ -126,7 +126,7 @@ class Closure:
         chosen = sorted(joint for cluster in self._clusters for joint in cluster.independent)
         return tuple(robot.joints[joint].name for joint in chosen if robot.joints[joint].kind.nq)
 
-    def solve(self, measured: Mapping[str, float] | ArrayLike) -> ClosureResult:
+    def solve(self, measured: Mapping[str, ArrayLike] | ArrayLike) -> ClosureResult:
         """Find the positions of all joints.
 
         Each thread, and each set of measured joints, starts from its own last result.
@@ -139,24 +139,23 @@ class Closure:
         Raises
         ------
         InputError
-            For an unknown joint, what is not numbers, a q of wrong shape, or if the measured
-            joints do not determine the others; names the loop.
+            For an unknown joint, what is not numbers, a joint with more or fewer of them than it
+            has entries in q, a q of wrong shape, or if the measured joints do not determine the
+            others; names the joint or loop.
         """
         if isinstance(measured, Mapping):
             names = arguments.names("measured joints", measured)
-            parts = [
-                np.ravel(arguments.numbers(f"joint {name!r}", measured[name])) for name in names
-            ]
-            values = np.concatenate(parts) if parts else np.zeros(0)
+            bound = self._thread_bound(names)
+            values = self._by_joint(measured, names)
         else:
             names = self._robot.joint_names
             values = arguments.numbers("measured", measured, "positions by joint, or all of q")
-        bound = self._thread_bound(names)
-        if values.shape != bound.measured.shape:
-            raise InputError(
-                f"measured has {values.size} numbers, expected {bound.measured.size}, one for "
-                f"each entry of q of the joints {', '.join(names)}"
-            )
+            bound = self._thread_bound(names)
+            if values.shape != bound.measured.shape:
+                raise InputError(
+                    f"measured has shape {values.shape}, expected {bound.measured.shape}: one "
+                    f"number for each entry of q of the joints {', '.join(names)}"
+                )
         bound.measured[...] = values
         status = bound.solve()
         return ClosureResult(bound.q.copy(), bound.residual, status, bound.about)
@@ -183,6 +182,21 @@ class Closure:
                 self._compiled[moved] = newton_for(step, self._cache), step
             newton, step = self._compiled[moved]
         return BoundClosure(newton, step, self._plan(joints, given))
+
+    def _by_joint(self, measured: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
+        """Return the positions one after another, once each joint has as many as it needs."""
+        parts = [np.zeros(0)]
+        for name in names:
+            part = np.ravel(arguments.numbers(f"joint {name!r}", measured[name]))
+            expected = self._robot.joints[self._indices[name]].kind.nq
+            if part.size != expected:
+                plural = "" if part.size == 1 else "s"
+                raise InputError(
+                    f"joint {name!r} is measured with {part.size} number{plural}, expected "
+                    f"{expected}: its entries of q"
+                )
+            parts.append(part)
+        return np.concatenate(parts)
 
     def _joints(self, names: tuple[str, ...]) -> list[int]:
         for name in names:
