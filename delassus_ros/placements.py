@@ -87,7 +87,8 @@ class PlacementCheck:
                 where = "configuration {}: " if array.ndim == 2 else ""
                 check_unit(what, np.atleast_2d(array).T, where)
             block[:, self._index[name]] = array
-        flat = block.reshape(count, -1)
+        # Not -1: of an empty batch any number of columns would do.
+        flat = block.reshape(count, self._own.size)
         return np.ascontiguousarray(flat.T) if columns else flat
 
     def _named(self, given: Mapping[str, ArrayLike] | None) -> Mapping[str, ArrayLike]:

@@ -188,6 +188,15 @@ def test_a_bound_solver_takes_placements_without_allocating(solver) -> None:
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_a_batch_of_no_configurations(solver, layout: str) -> None:
+    Q_none = np.zeros((0, 3) if layout == "rows" else (3, 0))
+    m = solver.problem.contacts.rows
+    shape = (0, m, m) if layout == "rows" else (m, m, 0)
+    for given in ({}, {"contact_positions": {"rolls": (0.1, 0.2, 0.3)}}):
+        assert solver.solve_batch(Q_none, layout=layout, **given).matrix.shape == shape
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
 @pytest.mark.parametrize("n", [1, 3, 19])
 def test_batches_take_a_placement_for_all_or_for_each(solver, layout: str, n: int) -> None:
     rng = np.random.default_rng(n)
