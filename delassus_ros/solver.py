@@ -102,7 +102,13 @@ class DelassusSolver:
         return trace(self._problem, self._algorithm, generic=True).operations
 
     def bind(self) -> BoundSolver:
-        """Return a solver with buffers of its own, all contacts active."""
+        """Return a solver with buffers of its own, all contacts active.
+
+        Raises
+        ------
+        AlgorithmError
+            If a back end cannot be prepared for the problem.
+        """
         return BoundSolver(self._problem, self._kernel, self._algorithm.name)
 
     def use(self, bound: BoundSolver) -> None:
@@ -161,6 +167,8 @@ class DelassusSolver:
             For a q of wrong size or with non-finite entries, an unknown contact or something
             else than a list of names, a missing or superfluous base orientation, a placement of a
             contact that does not move, or a quaternion that is not of unit norm.
+        AlgorithmError
+            If a back end cannot be prepared for the problem, at a thread's first call.
         NumericalError
             If M is not positive definite or a loop is singular at q, naming the joint or loop, or
             if a back end fails.

@@ -16,7 +16,7 @@ from urdf_text import joint, link, robot_xml
 
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms import TracedAlgorithm, registry
+from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
 from delassus_ros.cli import commands, text
 from delassus_ros.cli.main import main
 from delassus_ros.conditioning import ConditionMonitor
@@ -231,6 +231,30 @@ def test_compare_covers_every_algorithm(capsys, monkeypatch) -> None:
     refused = out.split("Not compared:\n")[1]
     assert re.search(r"^  picky +it is picky$", refused, re.MULTILINE)
     assert re.search(r"^  absent +needs the package 'absent'$", refused, re.MULTILINE)
+
+
+def test_compare_goes_on_without_an_algorithm_that_fails(capsys, monkeypatch) -> None:
+    class Unlicensed(NumericAlgorithm):
+        """Cannot be prepared."""
+
+        def prepare(self, problem):
+            raise ValueError("licence missing")
+
+    class Weak(NumericAlgorithm):
+        """Fails at every call."""
+
+        def prepare(self, problem):
+            return lambda inputs, outputs: 1 / 0
+
+    kept = {name: registry._registry[name] for name in algorithms.names()[:4]}
+    monkeypatch.setattr(registry, "_registry", kept | {"dense": algorithms.get("dense")})
+    registry.register("unlicensed")(Unlicensed)
+    registry.register("weak")(Weak)
+    out = output(capsys, "compare", QUADRUPED, "--contact", "LF_FOOT", "--calls", "5")
+    compared, refused = out.split("Not compared:\n")
+    assert "\ndense " in compared and "unlicensed" not in compared and "weak" not in compared
+    assert re.search(r"^  unlicensed +algorithm .* ValueError: licence missing$", refused, re.M)
+    assert re.search(r"^  weak +weak: FAILED \(its log says why\) at q = ", refused, re.M)
 
 
 def test_compared_algorithms_take_turns_and_begin_with_calls_that_do_not_count(monkeypatch):

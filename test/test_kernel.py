@@ -14,6 +14,7 @@ from delassus_ros import algorithms
 from delassus_ros.algorithms import NumericAlgorithm, Status
 from delassus_ros.compiler import kernel_for
 from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel, aligned_zeros
+from delassus_ros.errors import AlgorithmError
 
 
 def world_kernel() -> Kernel:
@@ -174,6 +175,19 @@ class Doubling(NumericAlgorithm):
             return Status.OK
 
         return compute
+
+
+def test_a_back_end_that_cannot_be_prepared_is_named() -> None:
+    class Unlicensed(NumericAlgorithm):
+        name = "unlicensed"
+
+        def prepare(self, problem):
+            raise ValueError("licence missing")
+
+    kernel = kernel_for(tiny(), Unlicensed())
+    words = "'unlicensed' cannot be prepared for this problem: ValueError: licence missing"
+    with pytest.raises(AlgorithmError, match=words):
+        kernel.bind()
 
 
 def test_numeric_kernels_prepare_once_per_binding() -> None:

@@ -625,11 +625,15 @@ def test_an_approximate_algorithm_of_somebody_else_is_never_ok(rig, solver, monk
 
 
 def test_an_exchange_that_fails_changes_nothing(rig, solver, monkeypatch) -> None:
-    other = DelassusSolver(solver.problem, "dense", cache=False)
-    monkeypatch.setattr(other, "bind", lambda: 1 / 0)
-    words = "algorithm 'dense' cannot be prepared for this problem: ZeroDivisionError"
+    class Unlicensed(NumericAlgorithm):
+        def prepare(self, problem):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    registry.register("unlicensed")(Unlicensed)
+    words = "algorithm 'unlicensed' cannot be prepared for this problem: ZeroDivisionError"
     with pytest.raises(AlgorithmError, match=words):
-        rig.pipeline.set_solver(other)
+        rig.pipeline.set_solver(DelassusSolver(solver.problem, "unlicensed"))
     message = rig.send()
     assert said(message) == (OK, Reason.NONE)
     assert message.algorithm == rig.pipeline.algorithm == "pv_osimr"

@@ -86,4 +86,8 @@ class NumericAlgorithm(Algorithm):
 
     @abstractmethod
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
-        """Return a function that reads input arrays and writes output arrays in place."""
+        """Return a function that reads input arrays and writes output arrays in place.
+
+        What is raised here reaches the caller as an AlgorithmError; what that function raises
+        becomes the status FAILED.
+        """

@@ -22,7 +22,7 @@ from delassus_ros.cli.parameter_file import settings_of
 from delassus_ros.compiler.export import Target, export
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.conditioning import ConditionSettings
-from delassus_ros.errors import InputError
+from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -143,18 +143,26 @@ def compare(options: argparse.Namespace) -> str:
     rows: list[tuple[object, ...]] = [
         ("algorithm", "operations", "sin/cos", "min µs", "median µs", f"error to {reference}")
     ]
-    refused, solvers = [], []
+    refused, solvers, matrices = [], [], []
     for name in algorithms.names():
         reason = algorithms.get(name).supports(problem)
         if reason is not None:
             refused.append((name, reason))
             continue
-        solvers.append(DelassusSolver(problem, name))
+        try:
+            solver = DelassusSolver(problem, name)
+            matrices.append(_matrices(solver, compared))
+        except DelassusError as error:
+            # Of one algorithm: the others can still be compared. In one line of the table.
+            refused.append((name, " ".join(str(error).split())))
+            continue
+        solvers.append(solver)
     pool = np.array([values["q"] for values in samples]) if closed else None
-    for solver, times in zip(solvers, _times(problem, solvers, options.calls, pool), strict=True):
+    times_of = _times(problem, solvers, options.calls, pool)
+    for solver, found, times in zip(solvers, matrices, times_of, strict=True):
         errors = [
             np.linalg.norm(G - exact) / np.linalg.norm(exact)
-            for G, exact in zip(_matrices(solver, compared), expected, strict=True)
+            for G, exact in zip(found, expected, strict=True)
         ]
         count = solver.operations
         rows.append(

@@ -17,6 +17,7 @@ from delassus_ros.compiler.emit import WORK_SIZE
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls, python_solve
 from delassus_ros.compiler.trace import OperationCount
+from delassus_ros.errors import AlgorithmError
 from delassus_ros.problem import Port, Problem
 
 Array = NDArray[np.float64]
@@ -165,8 +166,22 @@ class NumericKernel(Kernel):
         self._known_errors: set[type[Exception]] = set()
 
     def bind(self) -> BoundKernel:
-        """Return a binding with fresh buffers and a back end of its own."""
-        return _NumericBinding(self, self._algorithm.prepare(self._problem))
+        """Return a binding with fresh buffers and a back end of its own.
+
+        Raises
+        ------
+        AlgorithmError
+            If the back end cannot be prepared for the problem; carries what it raised.
+        """
+        try:
+            compute = self._algorithm.prepare(self._problem)
+        except Exception as error:
+            # Somebody else's code, which may raise anything.
+            raise AlgorithmError(
+                f"algorithm {self._algorithm.name!r} cannot be prepared for this problem: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return _NumericBinding(self, compute)
 
     def report(self, error: Exception) -> None:
         """Log what a back end raised, each kind of error once: this may happen at every call."""

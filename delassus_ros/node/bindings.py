@@ -5,7 +5,6 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from delassus_ros.bound_solver import BoundSolver
-from delassus_ros.errors import AlgorithmError
 from delassus_ros.solver import DelassusSolver
 
 
@@ -27,13 +26,5 @@ class Bindings:
         """
         bound = self._made.get(solver)
         if bound is None:
-            try:
-                bound = solver.bind()
-            except Exception as error:
-                # A plug-in is somebody else's code.
-                raise AlgorithmError(
-                    f"algorithm {solver.algorithm!r} cannot be prepared for this problem: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-            self._made[solver] = bound
+            bound = self._made[solver] = solver.bind()
         return bound
