@@ -56,6 +56,28 @@ def test_a_batch_kernel_that_differs_from_its_algorithm_is_refused() -> None:
     batch_kernel_for(tiny(), Fickle(1.0 + 1e-12), use_cache=False)
 
 
+class Lopsided(TracedAlgorithm):
+    """Gives a G that is not symmetric."""
+
+    name = "lopsided"
+
+    def __init__(self, excess: float) -> None:
+        self.excess = excess
+
+    def evaluate(self, problem, x):
+        G = Dense().evaluate(problem, x)["G"]
+        G[0][1] = G[0][1] * (1.0 + self.excess)
+        return {"G": G}
+
+
+@pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
+def test_an_algorithm_whose_matrix_is_not_symmetric_is_refused(build) -> None:
+    words = "output 'G' of algorithm 'lopsided' must be symmetric; on floats it differs from its "
+    with pytest.raises(CompilerError, match=words):
+        build(tiny(), Lopsided(1e-5), use_cache=False)
+    build(tiny(), Lopsided(1e-12), use_cache=False)
+
+
 class Guarded(TracedAlgorithm):
     """Fails on floats; in the trace only if it is told to keep the check."""
 

@@ -139,12 +139,30 @@ class Broken(TracedAlgorithm):
         ({"L": [], "H": []}, "did not return output 'G'; it returned: L, H"),
         ({"G": [[1.0] * 3] * 2}, r"output 'G' must have shape \(3, 3\)"),
         ({"G": [[1.0] * 3, [1.0] * 3, [1.0] * 2]}, r"output 'G' must have shape \(3, 3\)"),
+        ({"G": 1.0}, r"output 'G' must have shape \(3, 3\)"),
         ({"G": [["a"] * 3] * 3}, "returned str; expected floats"),
+        (None, "'broken' returned None; expected outputs by name: write {'G': rows}"),
+        ([[1.0]], r"'broken' returned \[\[1.0\]\]; expected outputs by name"),
     ],
 )
 def test_wrong_results_are_refused(result, words) -> None:
     with pytest.raises(CompilerError, match=words):
         trace(pendulum(), Broken(result))
+
+
+class Branching(TracedAlgorithm):
+    """Branches on what it must not."""
+
+    name = "branching"
+
+    def evaluate(self, problem, x):
+        return {"G": 1.0 if x["q"][0] > 0.0 else 2.0}
+
+
+def test_what_an_algorithm_raises_is_said_with_its_name() -> None:
+    words = "'branching' cannot be traced: TypeError: traced scalars cannot be compared; use is_z"
+    with pytest.raises(CompilerError, match=words):
+        trace(pendulum(), Branching())
 
 
 def test_the_graph_is_the_same_every_time() -> None:

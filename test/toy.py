@@ -24,16 +24,17 @@ class NoContacts(tuple):  # type: ignore[type-arg]
 
 
 class ToyProblem:
-    """What the compiler asks of a problem: `count` inputs q and one row of outputs.
+    """What the compiler asks of a problem: `count` inputs q and a symmetric matrix.
 
-    The row begins with a 1: that is what a kernel checks to be finite.
+    Its first row is a 1 and the results. The diagonal, all 1, is what a kernel checks to be
+    finite.
     """
 
     def __init__(self, count: int, results: int) -> None:
         self.robot = Robot("toy", [], [], [])
         self.contacts = NoContacts()
         self.inputs = (Port("q", (count,)),)
-        self.outputs = (Port("G", (1, 1 + results)),)
+        self.outputs = (Port("G", (1 + results, 1 + results)),)
         self.canonical_bytes = f"toy {count} {results}".encode()
 
 
@@ -46,7 +47,11 @@ class ToyAlgorithm(TracedAlgorithm):
         self.formula = formula
 
     def evaluate(self, problem, x):
-        return {"G": [[1.0, *self.formula(list(x["q"]))]]}
+        results = self.formula(list(x["q"]))
+        G = [[float(i == j) for j in range(1 + len(results))] for i in range(1 + len(results))]
+        for k, value in enumerate(results, start=1):
+            G[0][k] = G[k][0] = value
+        return {"G": G}
 
 
 def traced(formula: Formula, count: int, results: int = 1) -> Trace:

@@ -9,6 +9,8 @@ couplings or loops, q̇ = E ẏ, they are J E and (Eᵀ M E)⁻¹ Eᵀ Jᵀ of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.propagation import FreeBody, Propagator, articulated_joints
@@ -16,13 +18,27 @@ from delassus_ros.algorithms.scalars import Matrix, Scalar, Vector, dot, matmul,
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows, cross_matrix
 from delassus_ros.algorithms.tree import Link, Tree, rows_of
 from delassus_ros.algorithms.velocities import Velocities
+from delassus_ros.arguments import shown
+from delassus_ros.errors import CompilerError
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
 
 def evaluate(problem: Problem, algorithm: TracedAlgorithm, x: Inputs) -> Outputs:
-    """Return all outputs of a problem: G by the algorithm, the others as here."""
-    results = dict(algorithm.evaluate(problem, x))
+    """Return all outputs of a problem: G by the algorithm, the others as here.
+
+    Raises
+    ------
+    CompilerError
+        If the algorithm returns something else than outputs by name; names it.
+    """
+    own = algorithm.evaluate(problem, x)
+    if not isinstance(own, Mapping):
+        raise CompilerError(
+            f"algorithm {algorithm.name!r} returned {shown(own)}; expected outputs by name: write "
+            "{'G': rows}"
+        )
+    results = dict(own)
     for port in problem.outputs:
         if port.name not in results and port.name in _SHARED:
             results[port.name] = _SHARED[port.name](problem, x)

@@ -17,7 +17,7 @@ from delassus_ros.compiler import batch, cache, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.helper import Helper, helper_for
 from delassus_ros.compiler.jit import compile_ir, host_identity, joined
-from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
+from delassus_ros.compiler.kernel import Array, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.samples import SELF_CHECK, samples
 from delassus_ros.compiler.schedule import batch_program, program_of
 from delassus_ros.compiler.sources import algorithm_source, package_source
@@ -41,7 +41,8 @@ def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -
     AlgorithmError
         If the algorithm refuses the problem; the message is its reason.
     CompilerError
-        If the compiled kernel differs from the algorithm run on floats, or LLVM fails.
+        If the algorithm cannot be traced or its G is not symmetric, if the compiled kernel differs
+        from the algorithm run on floats, or LLVM fails.
     """
     reason = algorithm.supports(problem)
     if reason is not None:
@@ -162,6 +163,8 @@ def _check_against_floats(
             continue
         for name, result in sample.outputs.items():
             reference = np.asarray(expected[name], dtype=np.float64)
+            if name == "G":
+                _check_symmetric(algorithm, reference)
             error = np.linalg.norm(result - reference)
             bound = SELF_CHECK * np.linalg.norm(reference)
             if sample.status != Status.OK or not error <= bound:
@@ -169,6 +172,16 @@ def _check_against_floats(
                     f"kernel of {algorithm.name!r} differs from the algorithm on floats: output "
                     f"{name!r}, status {sample.status}, difference {error:.1e}"
                 )
+
+
+def _check_symmetric(algorithm: TracedAlgorithm, G: Array) -> None:
+    """Refuse a G on floats that differs from its transpose; NaN is left to other checks."""
+    difference = np.linalg.norm(G - G.T)
+    if difference > SELF_CHECK * np.linalg.norm(G):
+        raise CompilerError(
+            f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it differs "
+            f"from its transpose by {difference:.1e}"
+        )
 
 
 def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:

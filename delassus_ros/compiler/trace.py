@@ -37,7 +37,7 @@ from delassus_ros.compiler.graph import (
     Symbol,
 )
 from delassus_ros.compiler.routines import Routines
-from delassus_ros.errors import CompilerError
+from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
 
 
@@ -183,7 +183,8 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     Raises
     ------
     CompilerError
-        If the algorithm does not return every output of the problem in its shape.
+        If the algorithm raises something else than a DelassusError, or does not return every
+        output of the problem in its shape.
     """
     # Other outputs repeat much of what the matrix takes.
     graph = Graph(repeats=len(problem.outputs) > 1)
@@ -200,6 +201,14 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
         raise CompilerError(
             f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"
         ) from error
+    except DelassusError:
+        raise
+    except Exception as error:
+        # It may be somebody else's code, which may raise anything: what branches on a symbol, for
+        # one, gets a TypeError.
+        raise CompilerError(
+            f"algorithm {algorithm.name!r} cannot be traced: {type(error).__name__}: {error}"
+        ) from error
     outputs: list[int] = []
     for port in problem.outputs:
         rows = results.get(port.name)
@@ -208,13 +217,21 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
                 f"algorithm {algorithm.name!r} did not return output {port.name!r}; "
                 f"it returned: {', '.join(results) or 'nothing'}"
             )
-        if len(rows) != port.shape[0] or any(len(row) != port.shape[1] for row in rows):
+        if not _has_shape(rows, port.shape):
             raise CompilerError(
                 f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
             )
         outputs += [graph.index_of(value) for row in rows for value in row]
     live, guards = graph.needed(outputs)
     return Trace(graph, live, outputs, guards)
+
+
+def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:
+    """Return whether what an algorithm returned is a list of rows of this shape."""
+    try:
+        return [len(row) for row in rows] == [shape[1]] * shape[0]  # type: ignore[attr-defined]
+    except TypeError:
+        return False
 
 
 def _inputs(graph: Graph, problem: Problem) -> dict[str, list[Symbol]]:
