@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from small import Counting, massless_problem, problem, tiny
 
-from delassus_ros import Contact, DelassusSolver, Problem, algorithms
-from delassus_ros.algorithms import TracedAlgorithm
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.algorithms import Status, TracedAlgorithm
 from delassus_ros.algorithms.dense import Dense
 from delassus_ros.algorithms.scalars import positive
 from delassus_ros.compiler import cache, kernel_for
@@ -17,8 +17,8 @@ from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
-from delassus_ros.errors import CompilerError
-from delassus_ros.model import JointKind
+from delassus_ros.errors import CompilerError, NumericalError
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 from delassus_ros.testing import ALL, random_problem
 
 
@@ -54,6 +54,26 @@ def test_a_batch_kernel_that_differs_from_its_algorithm_is_refused() -> None:
     with pytest.raises(CompilerError, match="'fickle' differs from the algorithm on floats: outp"):
         batch_kernel_for(tiny(), Fickle(1.0 + 1e-6), use_cache=False)
     batch_kernel_for(tiny(), Fickle(1.0 + 1e-12), use_cache=False)
+
+
+def overflowing() -> Problem:
+    """Return a problem whose G is no finite number anywhere."""
+    mass = Inertia(1e-320, np.array([1e-320, 0.0, 0.0]), 1e-320 * np.diag([0.0, 1.0, 1.0]))
+    joint = Joint("hinge", JointKind.REVOLUTE, WORLD)
+    tip = Frame("tip", 0, Transform.from_xyz_rpy((1.0, 0.0, 0.0)))
+    return Problem(Robot("light", [joint], [Body("dust", mass)], [tip]), [Contact("tip", "tip")])
+
+
+@pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
+def test_a_matrix_that_overflows_on_floats_too_is_no_difference(build) -> None:
+    build(overflowing(), algorithms.get("pv_osimr"), use_cache=False)
+
+
+def test_a_matrix_that_overflows_is_said_when_it_is_asked_for() -> None:
+    solver = DelassusSolver(overflowing(), cache=False)
+    with pytest.raises(NumericalError, match="pv_osimr: NOT_FINITE at q = "):
+        solver.solve([0.3])
+    assert solver.solve_batch([[0.3]]).status.tolist() == [Status.NOT_FINITE]
 
 
 class Lopsided(TracedAlgorithm):
