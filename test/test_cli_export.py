@@ -193,6 +193,7 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
         (("--algorithm", "rnea"), "unknown algorithm 'rnea'"),
         (("--name", "2nd"), "'2nd' is not a C identifier"),
         (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
+        (("--target", "avr"), "target 'avr': kernels are not known to work on avr; architectures"),
         (("--cpu", "foo"), "processor 'foo' is unknown to LLVM for "),
         (("--target", "aarch64-linux-gnu", "--cpu", "raspberrypi5"), "'raspberrypi5' is unknown"),
         (("-o", "/no/such/folder/k.o"), "'/no/such/folder/k.o' cannot be written: No such file"),

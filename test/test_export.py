@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
+from small import tiny
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.compiler import processors
@@ -100,6 +102,97 @@ def test_other_processors_get_an_object_of_their_own(problem, target, machine):
     assert code[:4] == b"\x7fELF"
     assert int.from_bytes(code[18:20], "little") == machine
     assert int.from_bytes(code[16:18], "little") == 1  # relocatable
+
+
+def elf(code: bytes) -> tuple[int, set[str]]:
+    """Return the flags of an ELF file in little-endian order, and the symbols it lacks."""
+    wide = code[4] == 2
+    first, flags = struct.unpack_from("<QI" if wide else "<II", code, 40 if wide else 32)
+    size, count = struct.unpack_from("<HH", code, 58 if wide else 46)
+    section = "<IIQQQQIIQQ" if wide else "<IIIIIIIIII"
+    sections = [struct.unpack_from(section, code, first + i * size) for i in range(count)]
+    lacking = set()
+    for _, kind, _, _, start, length, link, _, _, entry in sections:
+        if kind != 2:  # no table of symbols
+            continue
+        for at in range(start, start + length, entry):
+            name = sections[link][4] + struct.unpack_from("<I", code, at)[0]
+            if struct.unpack_from("<H", code, at + (6 if wide else 14))[0] == 0:
+                lacking.add(code[name : code.index(b"\0", name)].decode())
+    return flags, lacking - {""}
+
+
+LINKER_S = {
+    "_GLOBAL_OFFSET_TABLE_", ".TOC.", "__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1",
+}  # fmt: skip
+"""Symbols that linkers bring along."""
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        "x86_64-linux-gnu", "i686-linux-gnu", "aarch64-linux-gnu", "aarch64-none-elf",
+        "arm-linux-gnueabihf", "arm-unknown-linux-gnueabihf", "armv6-linux-gnueabihf",
+        "armv7-linux-gnueabihf", "riscv64-linux-gnu", "riscv64-unknown-linux-gnu",
+        "riscv32-linux-gnu", "powerpc64le-linux-gnu",
+    ],
+)  # fmt: skip
+def test_objects_need_only_sine_and_cosine(triple):
+    code = export(tiny(), algorithms.get("pv_osimr"), "robot", Target(triple)).object_file
+    flags, lacking = elf(code)
+    assert lacking - LINKER_S == {"sin", "cos"}
+    if triple.startswith("riscv"):
+        assert flags & 6 == 4, "doubles in floating-point registers"
+
+
+def test_features_that_are_named_are_besides_those_of_the_convention():
+    target = Target("arm-linux-gnueabihf", features="+vfp3")
+    assert target.resolved().features == "+vfp2,+vfp3"
+    code = export(tiny(), algorithms.get("pv_osimr"), "robot", target).object_file
+    assert elf(code)[1] - LINKER_S == {"sin", "cos"}
+    assert Target("arm-linux-gnueabihf", "cortex-a9", "+neon").resolved().features == "+neon"
+
+
+@pytest.mark.parametrize(
+    "triple", ["arm-linux-gnueabihf", "armv7-linux-gnueabihf", "thumbv7em-none-eabihf"]
+)
+def test_arm_passes_doubles_as_the_target_says(triple, tmp_path):
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not installed")
+    code = export(tiny(), algorithms.get("pv_osimr"), "robot", Target(triple)).object_file
+    (tmp_path / "robot.o").write_bytes(code)
+    said = subprocess.run(
+        ["readelf", "-A", str(tmp_path / "robot.o")], capture_output=True, text=True, check=True
+    ).stdout
+    assert "Tag_ABI_VFP_args: VFP registers" in said
+    single = "Tag_ABI_HardFP_use: SP only" in said
+    assert single == triple.startswith("thumb"), "a microcontroller may have nothing else"
+
+
+def test_microcontrollers_without_doubles_use_the_compiler_s_library():
+    target = Target("thumbv7em-none-eabihf")
+    lacking = elf(export(tiny(), algorithms.get("pv_osimr"), "robot", target).object_file)[1]
+    assert "__aeabi_dmul" in lacking
+    target = Target("thumbv7em-none-eabihf", "cortex-m7")
+    lacking = elf(export(tiny(), algorithms.get("pv_osimr"), "robot", target).object_file)[1]
+    assert lacking - LINKER_S == {"sin", "cos"}
+
+
+@pytest.mark.parametrize("triple", ["avr", "nvptx64", "bpf", "amdgcn", "ve", "s390x-linux-gnu"])
+def test_architectures_that_are_not_known_to_work_are_refused(triple):
+    words = "kernels are not known to work on .*; architectures: aarch64, arm, ppc64le, riscv32, "
+    for target in (Target(triple), Target(triple, "generic")):
+        with pytest.raises(InputError, match=f"target '{triple}': {words}"):
+            export(tiny(), algorithms.get("pv_osimr"), "robot", target)
+
+
+def test_wasm_and_other_formats_of_object_files():
+    for triple, magic in (
+        ("wasm32-unknown-unknown", b"\0asm"), ("x86_64-pc-windows-gnu", b"d\x86"),
+        ("arm64-apple-macosx", b"\xcf\xfa\xed\xfe"),
+    ):  # fmt: skip
+        code = export(tiny(), algorithms.get("pv_osimr"), "robot", Target(triple)).object_file
+        assert code.startswith(magic)
 
 
 def test_header_compiles_as_c_and_lists_the_ports(problem, tmp_path):

@@ -127,7 +127,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--target",
         default="",
         metavar="TRIPLE",
-        help="LLVM target triple, e.g. aarch64-linux-gnu (default: this machine)",
+        help="LLVM target triple, e.g. aarch64-linux-gnu or arm-linux-gnueabihf (default: this "
+        "machine)",
     )
     parser.add_argument(
         "--cpu",

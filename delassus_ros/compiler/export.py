@@ -1,7 +1,8 @@
-"""Kernels that leave Python: an object file and a C header, for any target LLVM knows.
+"""Kernels that leave Python: an object file and a C header, for this machine or another one.
 
 A C++ controller links the object and has G in its own process, without Python and without
-LLVM. The object needs only ``sin`` and ``cos`` of the C library.
+LLVM. The object needs only ``sin`` and ``cos`` of the C library, and where the processor has no
+arithmetic of doubles, the compiler's own library for it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import delassus_ros
 from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.jit import compile_for, host_features
+from delassus_ros.compiler.jit import check_triple, compile_for, host_features
 from delassus_ros.compiler.processors import check_processor
 from delassus_ros.compiler.schedule import program_of
+from delassus_ros.compiler.targets import oldest_features
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
@@ -37,10 +39,12 @@ class Target:
 
     Attributes
     ----------
-    triple : LLVM target triple, e.g. ``aarch64-linux-gnu``; empty for this machine.
+    triple : LLVM target triple, e.g. ``aarch64-linux-gnu``; empty for this machine. Its
+        architecture is one of :data:`~delassus_ros.compiler.targets.ARCHITECTURES`.
     cpu : processor name as LLVM has it, e.g. ``cortex-a76`` or ``x86-64-v3``; empty for this
         processor with the empty triple, else the oldest of the target.
-    features : LLVM feature string, e.g. ``+avx2,+fma``.
+    features : LLVM feature string, e.g. ``+avx2,+fma``; with the oldest processor, besides those
+        that the target's calling convention needs.
     """
 
     triple: str = ""
@@ -49,8 +53,11 @@ class Target:
 
     def resolved(self) -> Target:
         """Return the target with this machine's values where they are meant."""
-        if self.triple:
+        if self.triple and self.cpu:
             return self
+        if self.triple:
+            given = (oldest_features(self.triple), self.features)
+            return Target(self.triple, "", ",".join(filter(None, given)))
         native = not self.cpu
         return Target(
             llvm.get_process_triple(),
@@ -86,8 +93,8 @@ def export(
     Raises
     ------
     InputError
-        If `name` is not a C identifier, or LLVM does not know the target, its processor or a
-        feature.
+        If `name` is not a C identifier, kernels are not known to work on the target, or LLVM
+        does not know it, its processor or a feature.
     AlgorithmError
         If the algorithm refuses the problem, or is a back end.
     """
@@ -103,6 +110,8 @@ def export(
         raise AlgorithmError(f"algorithm {algorithm.name!r} cannot solve this problem: {reason}")
     target = target or Target()
     resolved = target.resolved()
+    if target.triple:
+        check_triple(target.triple)
     if target.cpu or target.features:
         check_processor(resolved.triple, resolved.cpu, resolved.features)
     program = program_of(problem, trace(problem, algorithm), checked_positions(problem))

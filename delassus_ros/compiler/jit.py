@@ -6,6 +6,7 @@ import threading
 from functools import lru_cache
 
 from delassus_ros.compiler import cache
+from delassus_ros.compiler.targets import check_architecture, full_triple
 from delassus_ros.errors import CompilerError, InputError
 
 OLDEST_LLVMLITE = (0, 41)
@@ -86,21 +87,22 @@ def compile_ir(ir: str) -> bytes:
 
 
 def check_triple(triple: str) -> None:
-    """Refuse a target that LLVM does not know.
+    """Refuse a target that LLVM does not know, or whose kernels are not known to work.
 
     Raises
     ------
     InputError
-        If it does not.
+        If it does not, or they are not; names those that are.
     """
-    _target(triple)
+    check_architecture(triple, _target(triple).name)
 
 
 def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     """Return the object file of an IR module for a target that need not be this machine.
 
-    A processor or feature that LLVM does not know ends the process, or gives another one:
-    :func:`~delassus_ros.compiler.processors.check_processor` refuses these.
+    A processor or feature that LLVM does not know ends the process, or gives another one, and so
+    may an architecture: :func:`~delassus_ros.compiler.processors.check_processor` and
+    :func:`check_triple` refuse these.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     machine = _target(triple).create_target_machine(
         cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
     )
-    return _emit(f'target triple = "{triple}"\n{ir}', machine)
+    return _emit(f'target triple = "{full_triple(triple)}"\n{ir}', machine)
 
 
 def _target(triple: str) -> llvm.Target:
@@ -120,7 +122,7 @@ def _target(triple: str) -> llvm.Target:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
-        return llvm.Target.from_triple(triple)
+        return llvm.Target.from_triple(full_triple(triple))
     except RuntimeError as error:
         raise InputError(f"target {triple!r} is unknown to LLVM: {error}") from error
 

@@ -36,8 +36,8 @@ def check_processor(triple: str, cpu: str, features: str) -> None:
     Raises
     ------
     InputError
-        If LLVM does not know the triple, or not the processor or a feature for it, or if they
-        do not go together.
+        If LLVM does not know the triple, or not the processor or a feature for it, if they do
+        not go together, or if kernels are not known to work on its architecture.
     """
     check_triple(triple)
     if not re.fullmatch(r"[\w.+-]*", cpu):
