@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from urdf_text import INERTIAL, joint, link, robot_xml
 
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model.urdf import read_urdf
 
@@ -37,6 +39,27 @@ def test_refuses_coupled_bodies_that_all_lack_inertia() -> None:
         "give link 'arm' an <inertial>",
     ):
         read_urdf(geared("", "", GEAR))
+
+
+@pytest.mark.parametrize("parts", [(), (GEAR,)])
+def test_an_armature_is_inertia_too(parts: tuple[str, ...]) -> None:
+    """Of a joint of its own, and of one that a coupling ties to another."""
+    arm, rotor = (INERTIAL, "") if not parts else ("", "")
+    text = geared(arm, rotor, *parts)
+    robot = Robot.from_urdf(text, armature={"spin": 0.01})
+    joint = next(joint for joint in robot.joints if joint.name == "spin")
+    assert joint.armature == 0.01
+    if not parts:
+        solution = DelassusSolver(Problem(robot, [Contact("tip", "rotor")]), cache=False)
+        assert np.linalg.eigvalsh(solution.solve([0.1, 0.2]).matrix)[-1] > 0.0
+    for armature in (None, {}, {"spin": 0.0}, {"shoulder": 0.01} if not parts else {}):
+        with pytest.raises(RobotError, match="no inertia"):
+            Robot.from_urdf(text, armature=armature)
+
+
+def test_an_armature_of_what_is_no_joint_is_named_first() -> None:
+    with pytest.raises(RobotError, match="unknown joint 'spinn'; did you mean 'spin'"):
+        Robot.from_urdf(geared(INERTIAL, ""), armature={"spinn": 0.01})
 
 
 def test_what_a_cluster_carries_counts() -> None:

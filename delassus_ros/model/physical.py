@@ -31,9 +31,9 @@ def check_bodies(
 
     Every body must have a positive semidefinite inertia; the triangle inequality is not asked
     for, as published models break it. The floating base and bodies that carry none must have
-    some inertia. A body that a coupling or loop ties to others need not, if every motion
-    that the constraints of its cluster leave moves inertia; what the cluster carries
-    counts as being fixed to it.
+    some inertia, or, but for the base, their joint an armature. A body that a coupling or loop
+    ties to others need not, if every motion that the constraints of its cluster leave moves
+    inertia, armatures included; what the cluster carries counts as being fixed to it.
 
     Parameters
     ----------
@@ -75,10 +75,12 @@ def _check_massless(members: Members, massless: list[int]) -> None:
         return
     robot, first = members.robot, massless[0]
     if not members.is_tied:
+        if robot.joints[first].armature > 0.0:
+            return
         raise RobotError(
             f"link {robot.bodies[first].name!r}: no inertia on the last link that joint "
             f"{robot.joints[first].name!r} moves, nor on links fixed to it; give it an "
-            "<inertial> or make the joint fixed"
+            "<inertial>, or the joint an armature, or make the joint fixed"
         )
     closure, q, motions = null_motions(members)
     inertia = motions.T @ closure.inertia(q) @ motions

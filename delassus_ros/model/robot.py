@@ -162,7 +162,8 @@ class Robot:
         source : path of a file, or the XML itself (text that starts with ``<``).
         base : ``"floating"`` puts a free-flyer under the root link, ``"fixed"`` welds the
             root link to the world.
-        armature : per joint name, rotor inertia seen at the joint [kg·m² or kg].
+        armature : per joint name, rotor inertia seen at the joint [kg·m² or kg]. Where it is
+            positive, the last link of a limb need not have inertia.
         loops : loops, couplings, rotors and joint types that the URDF cannot say: the path of
             a YAML file, YAML text or its content. :mod:`delassus_ros.model.side_file` shows
             its form.
@@ -170,13 +171,12 @@ class Robot:
         Raises
         ------
         RobotError
-            If the XML or YAML is broken or hostile, or the robot is not physical; the message
-            names the link, joint, coupling or loop.
+            If the XML or YAML is broken or hostile, the robot is not physical, or as in
+            :meth:`with_armature`; the message names the link, joint, coupling or loop.
         """
         from delassus_ros.model.urdf import read_urdf
 
-        robot = read_urdf(source, base, loops)
-        return robot if armature is None else robot.with_armature(armature)
+        return read_urdf(source, base, loops, armature)
 
     def with_armature(self, armature: Mapping[str, float]) -> Robot:
         """Return the same robot with these joint armatures [kg·m² or kg].

@@ -24,6 +24,7 @@ def read_urdf(
     source: str | bytes | Path,
     base: Base = "floating",
     loops: str | Path | Mapping[str, Any] | None = None,
+    armature: Mapping[str, float] | None = None,
 ) -> Robot:
     """Read a URDF.
 
@@ -42,13 +43,14 @@ def read_urdf(
     source : path of a file, or the XML itself (bytes, or text that starts with ``<``).
     base : ``"floating"`` or ``"fixed"``.
     loops : what the URDF cannot say, see :mod:`~delassus_ros.model.side_file`.
+    armature : see :meth:`~delassus_ros.model.robot.Robot.with_armature`.
 
     Raises
     ------
     RobotError
         If the XML is broken or hostile, the joints do not make a tree, the robot is not
-        physical, or what closes the tree does not fit it; the message names the link, joint,
-        coupling or loop.
+        physical, or what closes the tree or the armature does not fit it; the message names the
+        link, joint, coupling or loop.
     """
     if base not in ("floating", "fixed"):
         raise RobotError(f"base must be 'floating' or 'fixed', got {base!r}")
@@ -56,6 +58,8 @@ def read_urdf(
     description = with_joint_types(describe(parse_xml(source)), side)
     assembly = _Assembly(description, Tree(description), base)
     robot = closed(assembly.tree(), description, side)
+    if armature is not None:
+        robot = robot.with_armature(armature)
     check_bodies(robot, assembly.lumped, [joint.name for joint in assembly.moving_on_root()])
     if robot.is_closed:
         clusters_of(robot)  # raises, if the loops or the coordinates are wrong
