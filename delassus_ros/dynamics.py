@@ -26,6 +26,8 @@ _FUNCTIONS = {"inverse": (c_rnea, "accelerations"), "forward": (c_aba, "torques"
 class Dynamics:
     """C-RNEA and C-ABA of a robot; each is compiled when it is first called. For any thread.
 
+    Copied or pickled it becomes another one of the same robot.
+
     Rates, accelerations and torques are those of :attr:`joints`, the independent ones: torques
     of other joints are counted at these. A floating base comes first with six numbers: the root
     link's twist in its own axes, linear first, its spatial acceleration, and the wrench on it.
@@ -118,6 +120,10 @@ class Dynamics:
         """
         accelerations, status = self._function("forward")(q, rates, torques, gravity)
         return _checked(accelerations, status)
+
+    def __reduce__(self) -> tuple[type[Dynamics], tuple[object, ...]]:
+        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        return type(self), (self._robot, self._cache)
 
 
 def _checked(values: Array, status: Status) -> Array:

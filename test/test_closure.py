@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 import tracemalloc
@@ -230,6 +232,22 @@ def test_a_bad_call_does_not_spoil_the_next(closure):
     bound.reset()
     bound.measured[0] = 2.5
     assert bound.solve() is ClosureStatus.OK and same_turn(bound.q[1:], assembled(2.5))
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_a_closure_have_its_arguments(copied) -> None:
+    first = Closure(four_bar(), REFERENCE, 1e-9, 1e-6, cache=False)
+    first.solve({"crank": 0.9})
+    again = copied(first)
+    assert again.robot.to_bytes() == first.robot.to_bytes()
+    assert np.array_equal(again.reference, first.reference)
+    assert same_turn(again.solve({"crank": 1.4}).q, [1.4, *assembled(1.4)])
+    crank, rocker = 1.4, assembled(1.4)[1]
+    result = again.solve({"crank": crank, "rocker": rocker + 1e-5})
+    assert result.status is ClosureStatus.CONTRADICTION, "the agreement is copied, too"
+    assert (again._tolerance, again._cache) == (1e-9, False)
 
 
 def test_threads_do_not_share_a_start(closure):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -270,6 +272,19 @@ def test_compiled_dynamics_are_kept_on_disk(
 
 def refuses(motion: ClusterMotion, x: Inputs) -> Vector:
     raise RuntimeError("traced")
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_compiled_dynamics_are_of_the_same_robot(copied) -> None:
+    robot = geared(2)
+    first = Dynamics(robot, cache=False)
+    expected = first.forward(*state(robot, 7))
+    again = copied(first)
+    assert again.joints == first.joints
+    assert again._key("forward") is None, "whether the cache is used is copied, too"
+    np.testing.assert_array_equal(again.forward(*state(robot, 7)), expected)
 
 
 def test_several_threads_share_compiled_dynamics() -> None:

@@ -54,6 +54,8 @@ class ClosureResult:
 class Closure:
     """Finds the positions of all joints of a robot with closed loops; safe to use from threads.
 
+    Copied or pickled it becomes another one with the same arguments.
+
     Measured may be the independent joints, the motors, or everything. As many joints of each
     cluster as it has degrees of freedom are held, the independent ones if all of them are
     measured; the others follow by a compiled Newton iteration, and those among them that are
@@ -99,6 +101,7 @@ class Closure:
         self._cache = cache
         positions = {} if reference is None else reference
         stated = arguments.by_joint("reference", positions, RobotError)
+        self._stated = stated
         self._reference = reference_configuration(self._robot, stated, tolerance)
         self._reference.setflags(write=False)
         self._clusters = clusters_of(self._robot)
@@ -182,6 +185,11 @@ class Closure:
                 self._compiled[moved] = newton_for(step, self._cache), step
             newton, step = self._compiled[moved]
         return BoundClosure(newton, step, self._plan(joints, given))
+
+    def __reduce__(self) -> tuple[type[Closure], tuple[object, ...]]:
+        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        given = self._robot, self._stated, self._tolerance, self._agreement, self._cache
+        return type(self), given
 
     def _by_joint(self, measured: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
         """Return the positions one after another, once each joint has as many as it needs."""
