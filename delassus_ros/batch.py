@@ -86,11 +86,12 @@ class BatchSolver:
         n = inputs.shape[0 if layout == "rows" else 1]
         contact_set = self._problem.contacts
         indices = contact_set.indices(contact_set.names if active is None else active)
-        if indices not in self._active:
+        contacts = self._active.get(indices)
+        if contacts is None:
+            # Another thread may clear it at any time.
             if len(self._active) >= _REMEMBERED:
                 self._active.clear()
-            self._active[indices] = self._active_contacts(indices)
-        contacts = self._active[indices]
+            contacts = self._active[indices] = self._active_contacts(indices)
         k = contacts.row_offsets[-1]
         shape = (n, k, k) if layout == "rows" else (k, k, n)
         matrix = _output(out, shape, inputs)

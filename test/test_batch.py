@@ -185,6 +185,20 @@ def test_any_number_of_sets_of_contacts(solver):
     assert len(many._batch._active) <= 64
 
 
+class Forgetful(dict):
+    """Empty again after every entry, as if another thread had cleared it just then."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        self.clear()
+
+
+def test_sets_of_contacts_may_be_forgotten_by_another_thread(solver, monkeypatch):
+    expected = solver.solve_batch(random_q(3), FEET[:2]).matrix
+    monkeypatch.setattr(solver._batch, "_active", Forgetful())
+    assert np.array_equal(solver.solve_batch(random_q(3), FEET[:2]).matrix, expected)
+
+
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_out_in_the_memory_of_the_inputs_is_refused(solver, layout):
     n = 20
