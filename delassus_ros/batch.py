@@ -21,9 +21,9 @@ _REMEMBERED = 64
 """Sets of active contacts whose rows are kept; there are 2ⁿ of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BatchSolution:
-    """Delassus matrices of many configurations.
+    """Delassus matrices of many configurations; equal to itself alone.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class BatchSolution:
     row_offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Active:
     """What a set of active contacts asks of the kernel.
 

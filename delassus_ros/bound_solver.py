@@ -24,9 +24,9 @@ _TIME, _FAILED = 0, 1
 """Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Solution:
-    """The Delassus matrix of the active contacts.
+    """The Delassus matrix of the active contacts; equal to itself alone.
 
     Attributes
     ----------

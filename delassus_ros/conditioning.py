@@ -60,7 +60,7 @@ class Conditioning(IntEnum):
     SINGULAR = 3
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Examination:
     """What is known about one matrix; eigenvalues are those of the scaled matrix [1/kg].
 

@@ -98,7 +98,7 @@ class Dynamics:
         Raises
         ------
         InputError
-            If an array is no numbers or has another size; names it.
+            If an array is no numbers or has another shape; names it.
         NumericalError
             If a loop is singular there, or an input is not finite.
         """
@@ -113,7 +113,7 @@ class Dynamics:
         Raises
         ------
         InputError
-            If an array is no numbers or has another size; names it.
+            If an array is no numbers or has another shape; names it.
         NumericalError
             If the mass matrix is not positive definite there, a loop is singular, or an input
             is not finite.

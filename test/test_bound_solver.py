@@ -71,6 +71,13 @@ def test_joint_positions_as_an_argument(solver) -> None:
     assert np.array_equal(bound.solve().matrix, bound.solve(-Q).matrix)
 
 
+def test_solutions_can_be_compared(solver) -> None:
+    one, other = solver.solve([0.3, -0.2, 0.9]), solver.solve([0.3, -0.2, 0.9])
+    assert one == one and one != other
+    batch = solver.solve_batch([[0.3, -0.2, 0.9]])
+    assert batch == batch and batch != solver.solve_batch([[0.3, -0.2, 0.9]])
+
+
 def test_a_copy_of_a_solution_stays() -> None:
     bound = DelassusSolver(problem(outputs={"J", "MinvJT"}), cache=False).bind()
     kept = bound.solve(Q).copy()

@@ -42,6 +42,11 @@ def test_everything_measured(closure):
     assert same_turn(noisy.q, q), "the independent joints decide"
 
 
+def test_results_can_be_compared(closure):
+    one, other = closure.solve({"crank": 1.4}), closure.solve({"crank": 1.4})
+    assert one == one and one != other
+
+
 def test_a_contradiction_warns_and_names_the_loop(closure):
     coupler, rocker = assembled(1.4)
     result = closure.solve({"crank": 1.4, "rocker": rocker + 0.1})

@@ -237,8 +237,10 @@ def test_what_cannot_be_computed_is_said() -> None:
     build = Builder(1)
     build.gear(WORLD)
     dynamics = Dynamics(build.robot())
-    with pytest.raises(InputError, match="'rates' has 2 numbers, expected 1"):
+    with pytest.raises(InputError, match=r"'rates' has shape \(2,\), expected \(1,\)"):
         dynamics.inverse([0.0, 0.0], [0.0, 0.0], [0.0])
+    with pytest.raises(InputError, match=r"'q' has shape \(1, 2\), expected \(2,\)"):
+        dynamics.inverse([[0.0, 0.0]], [0.0], [0.0])
     with pytest.raises(NumericalError, match="not finite"):
         dynamics.forward([0.1, 0.0], [0.0], [np.nan])
     build.add(0, kind=JointKind.FLOATING)

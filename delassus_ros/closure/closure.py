@@ -33,9 +33,9 @@ _MOST_COMPILED = 64
 __all__ = ["BoundClosure", "Closure", "ClosureResult", "ClosureStatus"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClosureResult:
-    """Positions of all joints.
+    """Positions of all joints; equal to itself alone.
 
     Attributes
     ----------

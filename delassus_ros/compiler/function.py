@@ -179,12 +179,12 @@ class CompiledFunction:
 
         Parameters
         ----------
-        values : one array per port, in order.
+        values : one array per port, in order; in its shape or flat.
 
         Raises
         ------
         InputError
-            If there are more or fewer, or one is no numbers or has another size; names it.
+            If there are more or fewer, or one is no numbers or has another shape; names it.
         """
         if len(values) != len(self.inputs):
             names = ", ".join(port.name for port in self.inputs)
@@ -193,8 +193,10 @@ class CompiledFunction:
         position = 0
         for port, value in zip(self.inputs, values, strict=True):
             array = numbers(port.name, value)
-            if array.size != port.size:
-                raise InputError(f"{port.name!r} has {array.size} numbers, expected {port.size}")
+            if array.shape not in (port.shape, (port.size,)):
+                raise InputError(
+                    f"{port.name!r} has shape {array.shape}, expected {port.shape}"
+                )
             block_in[position : position + port.size] = array.ravel()
             position += port.size
         status = self._run()

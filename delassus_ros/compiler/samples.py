@@ -17,7 +17,7 @@ above rounding, to allow for badly conditioned robots, and far below any error o
 generation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """One configuration: what went in and what came out.
 
