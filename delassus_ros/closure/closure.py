@@ -148,8 +148,12 @@ class Closure:
         """
         if isinstance(measured, Mapping):
             names = arguments.names("measured joints", measured)
+            parts = [
+                np.ravel(arguments.numbers(f"joint {name!r}", measured[name])) for name in names
+            ]
             bound = self._thread_bound(names)
-            values = self._by_joint(measured, names)
+            self._check_sizes(names, parts)
+            values = np.concatenate([np.zeros(0), *parts])
         else:
             names = self._robot.joint_names
             values = arguments.numbers("measured", measured, "positions by joint, or all of q")
@@ -191,11 +195,9 @@ class Closure:
         given = self._robot, self._stated, self._tolerance, self._agreement, self._cache
         return type(self), given
 
-    def _by_joint(self, measured: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
-        """Return the positions one after another, once each joint has as many as it needs."""
-        parts = [np.zeros(0)]
-        for name in names:
-            part = np.ravel(arguments.numbers(f"joint {name!r}", measured[name]))
+    def _check_sizes(self, names: Sequence[str], parts: Sequence[Array]) -> None:
+        """Refuse joints measured with more or fewer numbers than their entries of q."""
+        for name, part in zip(names, parts, strict=True):
             expected = self._robot.joints[self._indices[name]].kind.nq
             if part.size != expected:
                 plural = "" if part.size == 1 else "s"
@@ -203,8 +205,6 @@ class Closure:
                     f"joint {name!r} is measured with {part.size} number{plural}, expected "
                     f"{expected}: its entries of q"
                 )
-            parts.append(part)
-        return np.concatenate(parts)
 
     def _joints(self, names: tuple[str, ...]) -> list[int]:
         for name in names:
