@@ -38,7 +38,7 @@ class NineOfE(TracedAlgorithm):
 
     def evaluate(self, problem, x):
         E = [row[0] for row in loop_jacobian(problem.robot, tied(problem.robot), x["q"])]
-        return {"G": [[1.0, *E[1:3]], [E[0], 1.0, 0.0], [0.0, 0.0, 1.0]]}
+        return {"G": [[1.0, E[1], E[2]], [E[1], 1.0, E[0]], [E[2], E[0], 1.0]]}
 
 
 @pytest.mark.parametrize("kind", [LoopKind.POINT, LoopKind.WELD])
