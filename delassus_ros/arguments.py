@@ -40,6 +40,32 @@ def instance(
     return value
 
 
+def instances(
+    what: str, given: object, kind: type[_T], write: str, error: type[DelassusError]
+) -> tuple[_T, ...]:
+    """Return a list whose entries have to be of a class, as a tuple.
+
+    Parameters
+    ----------
+    what : what to call the list.
+    write : the call that makes an entry, for the message.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        If it is no list, or has something else in it.
+    """
+    expected = f"expected a list of {kind.__name__}: write [{write}]"
+    if not isinstance(given, Iterable) or isinstance(given, (str, Mapping)):
+        raise error(f"{what} is {shown(given)}; {expected}")
+    listed = tuple(given)
+    for each in listed:
+        if not isinstance(each, kind):
+            raise error(f"{what} has {shown(each)} in it; {expected}")
+    return listed
+
+
 def numbers(
     what: str,
     values: object,
@@ -172,21 +198,41 @@ def text(what: str, value: object, write: str, error: type[DelassusError]) -> st
     return value
 
 
-def count(what: str, value: object) -> int:
+def whole(
+    what: str, value: object, expected: str, error: type[DelassusError] = InputError
+) -> int:
+    """Return a whole number; 1.0 is none.
+
+    Parameters
+    ----------
+    what : what to call it.
+    expected : what it should be, for the message.
+    error : class of the error.
+
+    Raises
+    ------
+    DelassusError
+        If it is something else.
+    """
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError as reason:
+        raise error(f"{what} is {shown(value)}; expected {expected}") from reason
+
+
+def count(what: str, value: object, error: type[DelassusError] = InputError) -> int:
     """Return a whole number from 1 on.
 
     Raises
     ------
-    InputError
+    DelassusError
         If it is something else.
     """
-    try:
-        whole = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        whole = 0
-    if whole < 1:
-        raise InputError(f"{what} is {shown(value)}; expected a whole number, at least 1")
-    return whole
+    expected = "a whole number, at least 1"
+    number = whole(what, value, expected, error)
+    if number < 1:
+        raise error(f"{what} is {shown(value)}; expected {expected}")
+    return number
 
 
 def shown(value: object) -> str:

@@ -23,6 +23,18 @@ from delassus_ros.errors import (
     ProblemError,
     RobotError,
 )
+from delassus_ros.model import (
+    WORLD,
+    Body,
+    Coupling,
+    Frame,
+    FunctionConstraint,
+    Inertia,
+    Joint,
+    JointKind,
+    Loop,
+    LoopKind,
+)
 from delassus_ros.structural_rank import (
     StructuralRank,
     closed_configurations,
@@ -263,3 +275,67 @@ def test_other_numbers_are_numbers(solver):
     expected = solver.solve(Q).matrix
     for q in ([0] * 12, [False] * 12, [Fraction(0)] * 12, Q.astype(np.float32), Q.astype(int)):
         assert np.array_equal(solver.solve(q).matrix, expected)
+
+
+PLAIN = Inertia.from_com(1.0, (0.0, 0.0, 0.1), np.eye(3))
+HINGE = Joint("hinge", JointKind.REVOLUTE, WORLD)
+BODY = Body("link", PLAIN)
+
+
+def lever(q):
+    return [q[0] - q[1]]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Joint("a", JointKind.REVOLUTE, None),
+         "joint 'a': parent is None; expected the index of a body, or WORLD"),
+        (lambda: Joint("a", JointKind.REVOLUTE, -1.0), "joint 'a': parent is -1.0; expected the"),
+        (lambda: Frame("f", 0.0, Transform()), "frame 'f': body is 0.0; expected the index of a"),
+        (lambda: Frame("f", "0", Transform()), "frame 'f': body is '0'; expected the index of a "),
+        (lambda: Body(3, PLAIN), "body 3: its name is 3; expected text: write Body('shin', inert"),
+        (lambda: Body("b", "x"), "body 'b': inertia is 'x'; expected a Inertia: write Inertia.fr"),
+        (lambda: Loop("l", "point", 0, 1),
+         "loop 'l': kind is 'point'; expected a LoopKind: write LoopKind.POINT"),
+        (lambda: Loop("l", LoopKind.POINT, 0.0, 1), "loop 'l': predecessor is 0.0; expected the"),
+        (lambda: Loop("l", LoopKind.POINT, 0, None), "loop 'l': successor is None; expected the"),
+        (lambda: Loop("l", LoopKind.POINT, 0, 1, np.eye(4)),
+         "loop 'l': predecessor_placement is array([["),
+        (lambda: Coupling("c", {"a": 1.0, "b": 2.0}),
+         "coupling 'c': its ratios are {'a': 1.0, 'b': 2.0}; expected pairs of a joint and its f"),
+        (lambda: Coupling("c", ["a", "b"]), "coupling 'c': its ratios are ['a', 'b']; expected p"),
+        (lambda: Coupling("c", [(1, 2.0)]), "coupling 'c': its ratios are [(1, 2.0)]; expected p"),
+        (lambda: Coupling("c", 3), "coupling 'c': its ratios are 3; expected pairs of a joint an"),
+        (lambda: Coupling("c", [("a", "b")]), "coupling 'c': a factor is 'b'; expected a number"),
+        (lambda: FunctionConstraint("f", "ab", lever, 1),
+         "constraint 'f': joints must be a list of names: write ['ab']"),
+        (lambda: FunctionConstraint("f", ["a", "b"], lever, 1.5),
+         "constraint 'f': rows is 1.5; expected a whole number"),
+        (lambda: Robot("r", ["a"], ["b"], []),
+         "robot 'r': joints has 'a' in it; expected a list of Joint: write [Joint('knee', Joint"),
+        (lambda: Robot("r", [HINGE], ["b"], []), "robot 'r': bodies has 'b' in it; expected a li"),
+        (lambda: Robot("r", [HINGE], [BODY], ["f"]), "robot 'r': frames has 'f' in it; expected"),
+        (lambda: Robot("r", None, [BODY], []), "robot 'r': joints is None; expected a list of J"),
+        (lambda: Robot("r", [HINGE], [BODY], [], loops=[1]), "robot 'r': loops has 1 in it; expe"),
+        (lambda: Robot("r", [HINGE], [BODY], [], couplings="ab"), "robot 'r': couplings is 'ab';"),
+        (lambda: Robot("r", [HINGE], [BODY], [], functions=[lever]), "robot 'r': functions has <"),
+        (lambda: Robot(3, [HINGE], [BODY], []), "the name of the robot is 3; expected text: writ"),
+    ],
+)  # fmt: skip
+def test_what_a_robot_is_made_of(make, words):
+    assert said(RobotError, make).startswith(words)
+
+
+def test_what_a_robot_is_made_of_cannot_change():
+    pairs = [["a", 1], ["b", np.float32(2.0)]]
+    coupling = Coupling("c", pairs, 1)
+    pairs.append(["c", 3.0])
+    assert coupling == Coupling("c", (("a", 1.0), ("b", 2.0)), 1.0)
+    assert len({coupling, Coupling("c", (("a", 1.0), ("b", 2.0)), 1.0)}) == 1
+    assert coupling.to_bytes() == Coupling("c", (("a", 1.0), ("b", 2.0)), 1.0).to_bytes()
+    names = ["a", "b"]
+    function = FunctionConstraint("f", names, lever, np.int64(1))
+    names.append("c")
+    assert (function.joints, function.rows) == (("a", "b"), 1)
+    assert type(Joint("a", JointKind.REVOLUTE, np.int64(-1)).parent) is int

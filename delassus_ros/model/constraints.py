@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Real
@@ -17,9 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.arguments import number, shown, text
+from delassus_ros.arguments import instance, names, number, shown, text, whole
 from delassus_ros.errors import RobotError
+from delassus_ros.model.joint import INDEX
 from delassus_ros.model.spatial import Array, Transform, checked
+
+COUPLING = "Coupling('belt', (('motor', -1.0), ('knee', 2.0)))"
+LOOP = "Loop('bar', LoopKind.POINT, 0, 1)"
+FUNCTION = "FunctionConstraint('cam', ('motor', 'valve'), function, rows=1)"
+"""Calls that make them, for messages."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,12 @@ class Coupling:
     ratios : joint name and its factor, in the units of the joints; none of the factors is 0.
         Where independent coordinates are not stated, the first joint is dependent.
     offset : the constant part.
+
+    Raises
+    ------
+    RobotError
+        If the name is no text, the ratios are no pairs of different joints and finite numbers
+        other than 0, or the offset is no finite number.
     """
 
     name: str
@@ -43,24 +55,44 @@ class Coupling:
 
     def __post_init__(self) -> None:
         what = f"coupling {self.name!r}"
-        text(f"{what}: its name", self.name, "Coupling('belt', …)", RobotError)
-        names = [name for name, _ in self.ratios]
-        if not names or len(set(names)) < len(names):
-            raise RobotError(
-                f"coupling {self.name!r} is between joints {names}; expected different ones"
-            )
-        for joint, ratio in self.ratios:
-            if not np.isfinite(number(f"{what}: a factor", ratio, RobotError)) or ratio == 0.0:
+        text(f"{what}: its name", self.name, COUPLING, RobotError)
+        pairs = _pairs(what, self.ratios)
+        joints = [joint for joint, _ in pairs]
+        if not joints or len(set(joints)) < len(joints):
+            raise RobotError(f"{what} is between joints {joints}; expected different ones")
+        ratios = [(joint, number(f"{what}: a factor", each, RobotError)) for joint, each in pairs]
+        for joint, factor in ratios:
+            if not np.isfinite(factor) or factor == 0.0:
                 raise RobotError(
-                    f"coupling {self.name!r}: the factor of joint {joint!r} is {ratio}; "
-                    "expected a finite number other than 0"
+                    f"{what}: the factor of joint {joint!r} is {factor}; expected a finite number "
+                    "other than 0"
                 )
-        if not np.isfinite(number(f"{what}: the offset", self.offset, RobotError)):
-            raise RobotError(f"coupling {self.name!r}: the offset {self.offset} is not finite")
+        offset = number(f"{what}: the offset", self.offset, RobotError)
+        if not np.isfinite(offset):
+            raise RobotError(f"{what}: the offset {offset} is not finite")
+        object.__setattr__(self, "ratios", tuple(ratios))
+        object.__setattr__(self, "offset", offset)
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes."""
         return f"coupling\0{self.name}\0{self.ratios!r}\0{self.offset!r}\0".encode()
+
+
+def _pairs(what: str, ratios: object) -> list[tuple[str, object]]:
+    """Return the ratios of a coupling, once they are pairs of a name and something."""
+    wrong = RobotError(
+        f"{what}: its ratios are {shown(ratios)}; expected pairs of a joint and its factor: write "
+        f"{COUPLING}"
+    )
+    if isinstance(ratios, (str, Mapping)) or not isinstance(ratios, Iterable):
+        raise wrong
+    try:
+        pairs = [(joint, factor) for joint, factor in ratios]
+    except (TypeError, ValueError) as reason:
+        raise wrong from reason
+    if not all(isinstance(joint, str) for joint, _ in pairs):
+        raise wrong
+    return pairs
 
 
 class LoopKind(Enum):
@@ -97,7 +129,8 @@ class Loop:
     Raises
     ------
     RobotError
-        If both ends are on one body, or the axis is not a unit vector.
+        If the name is no text, the kind no LoopKind, an end no whole number, a placement no
+        Transform, both ends are on one body, or the axis is not a unit vector.
     """
 
     name: str
@@ -110,7 +143,13 @@ class Loop:
 
     def __post_init__(self) -> None:
         what = f"loop {self.name!r}"
-        text(f"{what}: its name", self.name, "Loop('bar', …)", RobotError)
+        text(f"{what}: its name", self.name, LOOP, RobotError)
+        instance(f"{what}: kind", self.kind, LoopKind, "LoopKind.POINT", RobotError)
+        for end in ("predecessor", "successor"):
+            body = whole(f"{what}: {end}", getattr(self, end), INDEX, RobotError)
+            object.__setattr__(self, end, body)
+            name = f"{end}_placement"
+            instance(f"{what}: {name}", getattr(self, name), Transform, "Transform()", RobotError)
         object.__setattr__(self, "axis", checked(f"{what}: axis", self.axis, (3,), RobotError))
         if self.predecessor == self.successor:
             raise RobotError(f"loop {self.name!r} is between a body and itself")
@@ -148,9 +187,10 @@ class FunctionConstraint:
     Raises
     ------
     RobotError
-        If a joint is given twice, the numbers do not fit, or the function is no plain function,
-        has no source text or depends on variables of an enclosing function, so that compiled
-        kernels could not tell it from another.
+        If the name is no text, the joints are no lists of names, rows or version no whole numbers,
+        a joint is given twice, the numbers do not fit, or the function is no plain
+        function, has no source text or depends on variables of an enclosing function, so that
+        compiled kernels could not tell it from another.
     """
 
     name: str
@@ -162,13 +202,17 @@ class FunctionConstraint:
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
-        what = f"constraint {self.name!r}: its name"
-        text(what, self.name, "FunctionConstraint('cam', …)", RobotError)
-        names = [*self.joints, *self.dependent]
-        if not self.joints or len(set(names)) < len(names):
-            raise RobotError(
-                f"constraint {self.name!r} is between joints {names}; expected different ones"
-            )
+        what = f"constraint {self.name!r}"
+        text(f"{what}: its name", self.name, FUNCTION, RobotError)
+        for each in ("joints", "dependent"):
+            listed = names(f"{what}: {each}", getattr(self, each), RobotError)
+            object.__setattr__(self, each, listed)
+        both = [*self.joints, *self.dependent]
+        if not self.joints or len(set(both)) < len(both):
+            raise RobotError(f"{what} is between joints {both}; expected different ones")
+        for each in ("rows", "version"):
+            size = whole(f"{what}: {each}", getattr(self, each), "a whole number", RobotError)
+            object.__setattr__(self, each, size)
         if self.rows < 1 or (self.dependent and self.rows != len(self.dependent)):
             raise RobotError(
                 f"constraint {self.name!r} has {self.rows} rows and {len(self.dependent)} "

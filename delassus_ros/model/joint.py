@@ -7,15 +7,17 @@ from enum import Enum
 
 import numpy as np
 
-from delassus_ros.arguments import instance, number, text
+from delassus_ros.arguments import instance, number, text, whole
 from delassus_ros.errors import RobotError
 from delassus_ros.model.spatial import Array, Transform, checked
 
 WORLD = -1
 """Parent index of joints, and body index of frames, that belong to the world."""
+INDEX = "the index of a body, or WORLD"
+"""What a joint's parent and a frame's body are, for messages."""
 UNIT_TOLERANCE = 1e-9
 """How far the length of a joint axis may be from 1."""
-_WRITE = "Joint('knee', JointKind.REVOLUTE, parent=0)"
+JOINT = "Joint('knee', JointKind.REVOLUTE, parent=0)"
 """The call that makes a joint, for messages."""
 
 
@@ -58,8 +60,9 @@ class Joint:
     Raises
     ------
     RobotError
-        If the name is no text, the kind no JointKind, the placement no Transform, the axis not a
-        unit vector, the armature not finite, or the limits no numbers in order.
+        If the name is no text, the kind no JointKind, the parent no whole number, the placement no
+        Transform, the axis not a unit vector, the armature not finite, or the limits no numbers
+        in order.
     """
 
     name: str
@@ -73,8 +76,10 @@ class Joint:
 
     def __post_init__(self) -> None:
         what = f"joint {self.name!r}"
-        text(f"{what}: its name", self.name, _WRITE, RobotError)
+        text(f"{what}: its name", self.name, JOINT, RobotError)
         instance(f"{what}: kind", self.kind, JointKind, "JointKind.REVOLUTE", RobotError)
+        parent = whole(f"{what}: parent", self.parent, INDEX, RobotError)
+        object.__setattr__(self, "parent", parent)
         instance(f"{what}: placement", self.placement, Transform, "Transform()", RobotError)
         object.__setattr__(self, "axis", checked(f"{what}: axis", self.axis, (3,), RobotError))
         # Written so that NaN fails as well.

@@ -8,30 +8,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from delassus_ros import arguments
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.consistency import check_constraints
-from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.constraints import (
+    COUPLING,
+    FUNCTION,
+    LOOP,
+    Coupling,
+    FunctionConstraint,
+    Loop,
+)
+from delassus_ros.model.joint import INDEX, JOINT, WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
 
 __all__ = ["FROM_URDF", "WORLD", "Base", "Body", "Frame", "Joint", "JointKind", "Robot"]
 
+_T = TypeVar("_T")
 Base = Literal["floating", "fixed"]
 FROM_URDF = "Robot.from_urdf('robot.urdf')"
 """The call that makes a robot, for messages."""
+_BODY = "Body('shin', inertia)"
+_FRAME = "Frame('foot', 0, Transform())"
+"""Calls that make what a robot has, for messages."""
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """Body i: what joint i moves, links on fixed joints lumped in; frame of joint i."""
+    """Body i: what joint i moves, links on fixed joints lumped in; frame of joint i.
+
+    Raises
+    ------
+    RobotError
+        If the name is no text, or the inertia no Inertia.
+    """
 
     name: str
     inertia: Inertia
+
+    def __post_init__(self) -> None:
+        what = f"body {self.name!r}"
+        arguments.text(f"{what}: its name", self.name, _BODY, RobotError)
+        write = "Inertia.from_com(1.0, (0, 0, 0), np.eye(3))"
+        arguments.instance(f"{what}: inertia", self.inertia, Inertia, write, RobotError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +70,7 @@ class Frame:
     Raises
     ------
     RobotError
-        If the name is no text, or the placement no Transform.
+        If the name is no text, the body no whole number, or the placement no Transform.
     """
 
     name: str
@@ -55,9 +78,11 @@ class Frame:
     placement: Transform
 
     def __post_init__(self) -> None:
-        what, write = f"frame {self.name!r}", "Frame('foot', 0, Transform())"
-        arguments.text(f"{what}: its name", self.name, write, RobotError)
-        arguments.instance(f"{what}: placement", self.placement, Transform, write, RobotError)
+        what = f"frame {self.name!r}"
+        arguments.text(f"{what}: its name", self.name, _FRAME, RobotError)
+        body = arguments.whole(f"{what}: body", self.body, INDEX, RobotError)
+        object.__setattr__(self, "body", body)
+        arguments.instance(f"{what}: placement", self.placement, Transform, _FRAME, RobotError)
 
 
 class Robot:
@@ -78,7 +103,8 @@ class Robot:
     RobotError
         If a parent does not precede its child, a free-flyer is not the first joint, a frame
         or loop is on a body that does not exist, a constraint or `independent` names an unknown
-        joint, a name appears twice, or the sizes differ.
+        joint, a name appears twice, the sizes differ, the name is no text, or a list has
+        something else in it.
     """
 
     def __init__(
@@ -92,13 +118,18 @@ class Robot:
         independent: Sequence[str] = (),
         functions: Sequence[FunctionConstraint] = (),
     ) -> None:
-        self._name = name
-        self._joints = tuple(joints)
-        self._bodies = tuple(bodies)
-        self._couplings = tuple(couplings)
-        self._loops = tuple(loops)
+        self._name = arguments.text("the name of the robot", name, "'robot'", RobotError)
+
+        def listed(what: str, given: Sequence[_T], kind: type[_T], write: str) -> tuple[_T, ...]:
+            return arguments.instances(f"robot {name!r}: {what}", given, kind, write, RobotError)
+
+        self._joints = listed("joints", joints, Joint, JOINT)
+        self._bodies = listed("bodies", bodies, Body, _BODY)
+        self._couplings = listed("couplings", couplings, Coupling, COUPLING)
+        self._loops = listed("loops", loops, Loop, LOOP)
         self._independent = arguments.names("independent", independent, RobotError)
-        self._functions = tuple(functions)
+        self._functions = listed("functions", functions, FunctionConstraint, FUNCTION)
+        frames = listed("frames", frames, Frame, _FRAME)
         self._frames = MappingProxyType({frame.name: frame for frame in frames})
         self._check(frames)
         offsets, count = [], 0
