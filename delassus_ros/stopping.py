@@ -11,6 +11,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class StopRequest:
     """Note signals that ask to stop, instead of being interrupted by them, while the block runs.
 
+    A SIGHUP that is ignored already, as under nohup, stays ignored.
+
     For loops that come back to Python within milliseconds and look at `requested`. rclpy's own
     answer to signals, which such loops switch off, invalidates its context in the middle of
     whatever the loop does, and raises KeyboardInterrupt inside message conversions that cannot
@@ -27,7 +29,12 @@ class StopRequest:
 
     def __enter__(self) -> StopRequest:
         """Take over the signals; only the main thread can."""
-        self._before = [signal.signal(number, self._note) for number in _SIGNALS]
+        self._before = {
+            number: signal.signal(number, self._note)
+            for number in _SIGNALS
+            # nohup ignores it so that the program outlives its terminal.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+        }
         return self
 
     def __exit__(
@@ -37,7 +44,7 @@ class StopRequest:
         traceback: TracebackType | None,
     ) -> None:
         """Give the signals back."""
-        for number, handler in zip(_SIGNALS, self._before, strict=True):
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
