@@ -20,9 +20,11 @@ from node_support import (  # noqa: E402, F401
     make_urdf,
     own_surroundings,
 )
+from rclpy.parameter import Parameter  # noqa: E402
 
 from delassus_ros import DelassusSolver  # noqa: E402
 from delassus_ros.errors import DelassusError  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.settings import Settings  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -142,3 +144,48 @@ def test_all_parameters_are_shown_to_do_something(start) -> None:
         file, _, function = test.partition("::")
         tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def made(graph, folder: Path, text: str) -> DelassusNode:
+    """Return a node that is made with a parameter file."""
+    file = folder / "parameters.yaml"
+    file.write_text(f"/**: {{ros__parameters: {{{text}}}}}")
+    arguments = ["--ros-args", "--params-file", str(file)]
+    return graph.add(DelassusNode(context=graph.context, cli_args=arguments))
+
+
+def test_an_empty_list_at_the_start_is_an_empty_list(graph, tmp_path) -> None:
+    """ROS reads it as a parameter without a value."""
+    empty = "realtime.cpus: [], armature.names: [], armature.values: [], reference.names: []"
+    node = made(graph, tmp_path, f"{empty}, rate: 3.0, contacts.names: [], other_plugins: []")
+    assert node.get_parameter("rate").value == 3.0
+    for name in ("realtime.cpus", "armature.names", "armature.values", "contacts.names"):
+        assert not node.get_parameter_or(name).value, name
+    graph.wait_for_log("unknown parameter 'other_plugins'")
+    assert node.set_parameters([Parameter("realtime.cpus", value=[0])])[0].successful
+    # As `ros2 param set` sends it.
+    none = Parameter("realtime.cpus", Parameter.Type.BOOL_ARRAY, [])
+    assert node.set_parameters([none])[0].successful
+    assert list(node.get_parameter("realtime.cpus").value) == []
+    assert node.get_parameter("realtime.cpus").type_ == Parameter.Type.INTEGER_ARRAY
+
+
+def test_an_empty_place_of_a_contact_is_refused_with_its_name(graph, tmp_path) -> None:
+    node = made(graph, tmp_path, "contacts: {names: [a], a: {frame: b, xyz: [], selection: []}}")
+    node.trigger_configure()
+    graph.wait_for_log("'contacts.a.xyz' is []; expected 3 finite numbers")
+
+
+def test_an_integer_is_taken_for_a_floating_point_number(graph, tmp_path) -> None:
+    node = made(graph, tmp_path, "rate: 500, orientation.timeout: 0")
+    assert repr(node.get_parameter("rate").value) == "500.0"
+    assert repr(node.get_parameter("orientation.timeout").value) == "0.0"
+    changes = [Parameter("input_timeout", value=0), Parameter("realtime.priority", value=1)]
+    assert node.set_parameters_atomically(changes).successful
+    assert repr(node.get_parameter("input_timeout").value) == "0.0"
+    assert repr(node.get_parameter("realtime.priority").value) == "1"
+    result = node.set_parameters([Parameter("rate", value=20000)])[0]
+    assert not result.successful
+    assert "out of range" in result.reason
+    result = node.set_parameters([Parameter("realtime.priority", value=1.0)])[0]
+    assert not result.successful

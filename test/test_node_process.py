@@ -133,6 +133,8 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
         (["--params-file", "nowhere.yaml"], "nowhere.yaml"),
         (["-p", "base"], "-p base"),
         (["-p", "base:=3"], "expecting type 'STRING'"),
+        (["-p", "base:=[]"], "'base' to '[]'"),
+        (["-p", "rate:=true"], "expecting type 'DOUBLE'"),
         (["-p", "contacts.names:=[a]", "-p", "contacts.a.xyz:=up"], "contacts.a.xyz"),
         (["-p", "qos_overrides./x:=["], "qos_overrides"),
     ],

@@ -71,9 +71,7 @@ class DelassusNode(LifecycleNode):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(
-            "delassus_node", automatically_declare_parameters_from_overrides=True, **options
-        )
+        super().__init__("delassus_node", **options)
         refuse_impossible_changes(self)
         self.stopping: Callable[[], bool] = lambda: not self.context.ok()
         self._configuration: Configuration | None = None
@@ -96,6 +94,7 @@ class DelassusNode(LifecycleNode):
             # Nobody gets a node to destroy.
             self.destroy_node()
             raise
+        self.add_pre_set_parameters_callback(parameters.suited)
         self.add_on_set_parameters_callback(self._check_parameters)
         self.add_post_set_parameters_callback(self._follow_parameters)
 

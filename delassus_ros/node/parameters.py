@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 from delassus_ros import algorithms
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.node.operation import Operation
+from delassus_ros.node.overrides import overrides_of
 from delassus_ros.node.parameter_table import AUTOSTART, RCLPYS, SETTINGS, Setting, misspelt
 from delassus_ros.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
 
@@ -69,10 +70,10 @@ _LIVE = ("algorithm", "robot_description")
 
 
 def declare(node: Node) -> dict[str, Any]:
-    """Declare the parameters of a node made with automatic declaration of overrides.
+    """Declare the parameters of a node.
 
-    Overrides that no parameter is declared for are undeclared again, with a warning: a
-    misspelt parameter would otherwise be ignored in silence.
+    Overrides that no parameter is declared for get a warning: a misspelt parameter would
+    otherwise be ignored in silence.
 
     Returns
     -------
@@ -83,12 +84,8 @@ def declare(node: Node) -> dict[str, Any]:
     rclpy.exceptions.ParameterException
         If an override has the wrong type or is out of range.
     """
-    names = node.list_parameters([], 0).names
-    given = {
-        name: node.get_parameter_or(name).value for name in names if not name.startswith(RCLPYS)
-    }
-    for name in given:
-        node.undeclare_parameter(name)
+    given = overrides_of(node)
+    given.update({name: _declarable(parameter) for name, parameter in given.items()})
     node.declare_parameter(
         AUTOSTART,
         False,
@@ -105,8 +102,11 @@ def declare(node: Node) -> dict[str, Any]:
     declare_contacts(node)
     for complaint in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
         node.get_logger().warning(f"{complaint}; it is ignored")
-    known = set(node.list_parameters([], 0).names)
-    return {name: value for name, value in given.items() if name not in known}
+    return {
+        name: parameter.value
+        for name, parameter in given.items()
+        if not node.has_parameter(name) and not name.startswith(RCLPYS)
+    }
 
 
 def declare_contacts(node: Node) -> None:
@@ -117,6 +117,41 @@ def declare_contacts(node: Node) -> None:
             if not node.has_parameter(name):
                 choices = CONTACT_CHOICES.get(key, ())
                 _declare(node, name, Setting(default, _CONTACT_DESCRIPTIONS[key], choices=choices))
+
+
+def suited(changes: Iterable[Parameter]) -> list[Parameter]:
+    """Return parameters in the types that they are declared with, where that loses nothing.
+
+    An integer is a floating-point number as well, and an empty list is one of any type.
+    """
+    return [_suited(change) for change in changes]
+
+
+def _suited(change: Parameter) -> Parameter:
+    name = change.name
+    if change.type_ == Parameter.Type.INTEGER and isinstance(_default(name), float):
+        return Parameter(name, value=float(change.value))
+    if name in _ARRAYS and _is_empty_list(change):
+        return Parameter(name, _ARRAYS[name], [])
+    return change
+
+
+def _declarable(override: Parameter) -> Parameter:
+    """Return an override so that it can be declared, or is refused with what it is."""
+    # In YAML an empty list has no type, so that rclpy has no value for it.
+    if override.value is None or _is_empty_list(override):
+        # rclpy would ask the list for its type again; without a value it is empty, too.
+        return Parameter(override.name, value=None if override.name in _ARRAYS else [])
+    return _suited(override)
+
+
+def _is_empty_list(parameter: Parameter) -> bool:
+    return parameter.type_.name.endswith("_ARRAY") and len(parameter.value) == 0
+
+
+def _default(name: str) -> Any:
+    """Return the default of a parameter that is not of a contact; None if there is none such."""
+    return SETTINGS[name].default if name in SETTINGS else DEFAULTS.get(name)
 
 
 def values(node: Node) -> dict[str, Any]:
@@ -236,5 +271,6 @@ def _declare(node: Node, name: str, setting: Setting) -> None:
 
 def _is_numbers(parameter: Parameter) -> bool:
     """Whether a parameter is a list of numbers, or empty."""
-    # A value, not only a type: an empty list has the type of a list of bytes.
-    return parameter.type_ in _NUMBER_TYPES or parameter.value in (None, [], b"")
+    # An empty list may have the type of a list of anything.
+    empty = parameter.value is None or _is_empty_list(parameter)
+    return parameter.type_ in _NUMBER_TYPES or empty
