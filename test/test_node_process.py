@@ -137,6 +137,11 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
         (["-p", "rate:=true"], "expecting type 'DOUBLE'"),
         (["-p", "contacts.names:=[a]", "-p", "contacts.a.xyz:=up"], "contacts.a.xyz"),
         (["-p", "qos_overrides./x:=["], "qos_overrides"),
+        (
+            ["-p", "qos_overrides./robot_description.subscription.reliability:=foo"],
+            "'qos_overrides./robot_description.subscription.reliability': unknown value 'foo'; "
+            "values: system_default, reliable, best_effort",
+        ),
     ],
 )
 def test_bad_arguments_end_the_node_with_one_line(arguments, words) -> None:

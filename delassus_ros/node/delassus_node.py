@@ -68,6 +68,8 @@ class DelassusNode(LifecycleNode):
     ------
     rclpy.exceptions.ParameterException
         If a parameter is given with a value of the wrong type or out of range.
+    InputError
+        If one that overrides the QoS of the robot description has a value that it cannot have.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -142,7 +144,14 @@ class DelassusNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Subscribe, and publish from now on."""
         result = super().on_activate(state)
-        self._configured().activate()
+        configuration = self._configured()
+        try:
+            configuration.activate()
+        except DelassusError as error:
+            configuration.deactivate()
+            super().on_deactivate(state)
+            self.get_logger().error(f"cannot activate: {error}")
+            return TransitionCallbackReturn.FAILURE
         return result
 
     @_logged

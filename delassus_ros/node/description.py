@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
+from delassus_ros.node.qos import LATCHED, input_options
 from delassus_ros.node.queue import take
 
+_TOPIC = "robot_description"
 _POLL = 0.01  # s
 
 
@@ -27,6 +28,11 @@ class DescriptionTopic:
     Attributes
     ----------
     text : the latest URDF text; empty before the first.
+
+    Raises
+    ------
+    InputError
+        If a parameter was given a value that its QoS policy cannot have.
     """
 
     def __init__(
@@ -38,10 +44,11 @@ class DescriptionTopic:
         self._stopping = stopping
         self._subscription = node.create_subscription(
             String,
-            "robot_description",
+            _TOPIC,
             self._on_description,
-            QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            # A copy, as rclpy writes overrides into what it is given.
+            copy.copy(LATCHED),
+            qos_overriding_options=input_options(node, _TOPIC, LATCHED),
         )
 
     @property

@@ -14,6 +14,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import ok, try_shutdown
 
+from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.stopping import StopRequest
@@ -63,7 +64,7 @@ def main(args: Sequence[str] | None = None) -> int:
             return _fail(str(error))
         try:
             node = DelassusNode()
-        except (ParameterException, NameValidationException, RCLError) as error:
+        except (DelassusError, ParameterException, NameValidationException, RCLError) as error:
             # RCLError: the middleware refuses, as it has not the keys that ROS_SECURITY_* asks
             # for, say.
             try_shutdown()

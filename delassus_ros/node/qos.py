@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import (
     DurabilityPolicy,
+    HistoryPolicy,
     QoSCompatibility,
     QoSPolicyKind,
     QoSProfile,
@@ -19,6 +22,9 @@ from rclpy.qos import (
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.node.overrides import overrides_of
+
 # Room for a pause of 1 s at 1 kHz: what waits here is counted as superseded, what does not fit
 # is lost without a trace.
 JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -26,11 +32,52 @@ ORIENTATIONS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 OUTPUTS = QoSProfile(depth=10)
 
-_OVERRIDABLE = (
-    QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
-    QoSPolicyKind.DEADLINE, QoSPolicyKind.LIFESPAN,
-)  # fmt: skip
-"""Of the outputs. A reader that asks for a deadline gets messages only if one is offered."""
+_OF_INPUTS = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
+"""Policies that may be overridden."""
+_OF_OUTPUTS = (*_OF_INPUTS, QoSPolicyKind.DEADLINE, QoSPolicyKind.LIFESPAN)
+"""A reader that asks for a deadline gets messages only if one is offered."""
+_CHOICES = {
+    QoSPolicyKind.HISTORY: HistoryPolicy,
+    QoSPolicyKind.RELIABILITY: ReliabilityPolicy,
+    QoSPolicyKind.DURABILITY: DurabilityPolicy,
+}
+
+
+def input_options(node: Node, topic: str, qos: QoSProfile) -> QoSOverridingOptions:
+    """Return the options by which parameters override the QoS of a subscription.
+
+    Raises
+    ------
+    InputError
+        If one of these parameters was given a value that its policy cannot have.
+    """
+    return _options(node, topic, "subscription", _OF_INPUTS)
+
+
+def _options(
+    node: Node, topic: str, end: str, policies: Iterable[QoSPolicyKind]
+) -> QoSOverridingOptions:
+    # rclpy itself does not name the parameter, nor what there is.
+    given = overrides_of(node)
+    full = node.resolve_topic_name(topic)
+    for policy in policies:
+        name = f"qos_overrides.{full}.{end}.{policy.name.lower()}"
+        reason = _refusal(policy, given[name]) if name in given else None
+        if reason is not None:
+            raise InputError(f"parameter {name!r}: {reason}")
+    return QoSOverridingOptions(policies)
+
+
+def _refusal(policy: QoSPolicyKind, given: Parameter) -> str | None:
+    """Return why a policy cannot have a value, or None if it can."""
+    if policy in _CHOICES:
+        choices = [choice.name.lower() for choice in _CHOICES[policy] if choice.name != "UNKNOWN"]
+        value = str(given.value)
+        return None if value.lower() in choices else unknown("value", value, choices)
+    if given.type_ == Parameter.Type.INTEGER and given.value >= 0:
+        return None
+    unit = "messages" if policy == QoSPolicyKind.DEPTH else "nanoseconds"
+    return f"it is {given.value!r}; expected a number of {unit}, an integer"
 
 
 class Topics:
@@ -82,7 +129,13 @@ class Topics:
         qos: QoSProfile,
         raw: bool = False,
     ) -> Subscription:
-        """Return a new subscription; `raw` to get serialized messages."""
+        """Return a new subscription; `raw` to get serialized messages.
+
+        Raises
+        ------
+        InputError
+            If a parameter was given a value that its QoS policy cannot have.
+        """
         full = self._node.resolve_topic_name(topic)
         self._incompatible.pop(full, None)
 
@@ -96,12 +149,18 @@ class Topics:
             # A copy, as rclpy writes overrides into what it is given.
             copy.copy(qos),
             event_callbacks=SubscriptionEventCallbacks(incompatible_qos=note),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            qos_overriding_options=input_options(self._node, topic, qos),
             raw=raw,
         )
 
     def advertise(self, kind: type, topic: str, qos: QoSProfile) -> LifecyclePublisher:
-        """Return a new publisher, silent while the node is inactive."""
+        """Return a new publisher, silent while the node is inactive.
+
+        Raises
+        ------
+        InputError
+            If a parameter was given a value that its QoS policy cannot have.
+        """
         full = self._node.resolve_topic_name(topic)
         self._incompatible.pop(full, None)
 
@@ -117,7 +176,7 @@ class Topics:
             topic,
             copy.copy(qos),
             event_callbacks=PublisherEventCallbacks(incompatible_qos=note, deadline=late),
-            qos_overriding_options=QoSOverridingOptions(_OVERRIDABLE),
+            qos_overriding_options=_options(self._node, topic, "publisher", _OF_OUTPUTS),
         )
         return publisher
 

@@ -1,0 +1,79 @@
+"""Parameters that override the QoS of the node's topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from node_support import (  # noqa: E402, F401
+    # Fixtures work by being here.
+    FEET,
+    OK,
+    make_graph,
+    make_q,
+    make_robot,
+    make_start,
+    make_urdf,
+    own_surroundings,
+    state_of,
+)
+
+JOINTS = "qos_overrides./joint_states.subscription"
+CONTACTS = "qos_overrides./active_contacts.subscription"
+MATRICES = "qos_overrides./delassus_node/delassus.publisher"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (f"{JOINTS}.reliability", "foo", "unknown value 'foo'; values: system_default, reliable"),
+        (f"{JOINTS}.reliability", "reliabel", "did you mean 'reliable'?"),
+        (f"{JOINTS}.reliability", "unknown", "unknown value 'unknown'"),
+        (f"{JOINTS}.reliability", 3, "unknown value '3'"),
+        (f"{JOINTS}.history", "keep", "keep_last"),
+        (f"{JOINTS}.depth", -1, "it is -1; expected a number of messages, an integer"),
+        (f"{JOINTS}.depth", 1.5, "it is 1.5; expected a number of messages"),
+        (f"{CONTACTS}.depth", True, "it is True; expected a number of messages"),
+    ],
+)
+def test_activating_with_a_wrong_value_fails_with_its_name(
+    graph, start, name: str, value: Any, words: str
+) -> None:
+    node = start(**{name: value})
+    line = graph.wait_for_log("cannot activate: ")
+    assert f"parameter {name!r}: " in line
+    assert words in line
+    assert state_of(node) == "inactive"
+    assert not node.get_subscriptions_info_by_topic("/active_contacts")
+    # Nothing is in the way of the next transition.
+    node.trigger_activate()
+    assert state_of(node) == "inactive"
+    node.trigger_cleanup()
+    assert state_of(node) == "unconfigured"
+    assert not any("Traceback" in line for line in graph.log)
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "words"),
+    [
+        ("deadline", -5, "it is -5; expected a number of nanoseconds, an integer"),
+        ("reliability", "best", "unknown value 'best'"),
+    ],
+)
+def test_configuring_with_a_wrong_value_of_an_output_fails(
+    graph, start, policy: str, value: Any, words: str
+) -> None:
+    node = start(**{f"{MATRICES}.{policy}": value})
+    line = graph.wait_for_log("cannot configure: ")
+    assert f"'{MATRICES}.{policy}': {words}" in line
+    assert state_of(node) == "unconfigured"
+
+
+def test_values_in_capitals_are_taken(graph, start, robot, q) -> None:
+    start(**{f"{JOINTS}.reliability": "RELIABLE", f"{JOINTS}.history": "Keep_All"})
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
