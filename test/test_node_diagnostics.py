@@ -68,9 +68,9 @@ SEEN = Examination(
             "qos_overrides./joint_states.subscription.reliability",
         ),
         (
-            {"incompatible": ("DURABILITY",)},
+            {"incompatible": ("LIVELINESS",)},
             Level.WARN,
-            "a publisher of /joint_states offers an incompatible QoS (DURABILITY): change it "
+            "a publisher of /joint_states offers an incompatible QoS (LIVELINESS): change it "
             "there",
         ),
         ({"age": math.nan, "silence": math.nan}, Level.OK, "in time"),

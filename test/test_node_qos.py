@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
+from delassus_msgs.msg import ActiveContacts  # noqa: E402
 from node_support import (  # noqa: E402, F401
     # Fixtures work by being here.
     FEET,
@@ -21,6 +23,7 @@ from node_support import (  # noqa: E402, F401
     own_surroundings,
     state_of,
 )
+from std_msgs.msg import String  # noqa: E402
 
 JOINTS = "qos_overrides./joint_states.subscription"
 CONTACTS = "qos_overrides./active_contacts.subscription"
@@ -48,7 +51,9 @@ def test_activating_with_a_wrong_value_fails_with_its_name(
     assert f"parameter {name!r}: " in line
     assert words in line
     assert state_of(node) == "inactive"
-    assert not node.get_subscriptions_info_by_topic("/active_contacts")
+    graph.until(
+        lambda: not node.get_subscriptions_info_by_topic("/active_contacts"), "end of what began"
+    )
     # Nothing is in the way of the next transition.
     node.trigger_activate()
     assert state_of(node) == "inactive"
@@ -77,3 +82,34 @@ def test_values_in_capitals_are_taken(graph, start, robot, q) -> None:
     start(**{f"{JOINTS}.reliability": "RELIABLE", f"{JOINTS}.history": "Keep_All"})
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+
+
+def test_contacts_of_a_publisher_that_keeps_none_are_heard(graph, start, robot, q) -> None:
+    node = start(**{f"{CONTACTS}.durability": "volatile"})
+    (contacts,) = node.get_subscriptions_info_by_topic("/active_contacts")
+    assert contacts.qos_profile.durability.name == "VOLATILE"
+    publisher = graph.peer.create_publisher(ActiveContacts, "active_contacts", 1)
+    publish = partial(publisher.publish, ActiveContacts(names=["LF"], status=[2]))
+    timer = graph.peer.create_timer(0.05, publish)
+    graph.ask_until(lambda m: list(m.contacts) == ["LF"], robot.joint_names, q)
+    graph.peer.destroy_timer(timer)
+    assert not any("unknown QoS override" in line for line in graph.log)
+
+
+def test_a_description_of_a_publisher_that_keeps_none_is_heard(graph, start, urdf) -> None:
+    override = "qos_overrides./robot_description.subscription.durability"
+    node = start(robot_description="", **{override: "volatile"})
+    publisher = graph.peer.create_publisher(String, "robot_description", 1)
+    graph.until(publisher.get_subscription_count, "the node's subscription")
+    publisher.publish(String(data=urdf))
+    graph.until(lambda: state_of(node) == "active", "active node")
+
+
+def test_overrides_that_no_topic_has_are_named(graph, start) -> None:
+    wrong = (f"{CONTACTS}.durabilty", f"{JOINTS}.durability", "qos_overrides./tf.publisher.depth")
+    start(**dict.fromkeys(wrong, "volatile"), **{f"{JOINTS}.depth": 3})
+    graph.wait_for_log("active: from ")
+    for name in wrong:
+        assert graph.wait_for_log(f"unknown QoS override {name!r}").endswith("; it is ignored")
+    assert f"did you mean '{CONTACTS}.durability'?" in graph.wait_for_log("durabilty'")
+    assert sum("unknown QoS override" in line for line in graph.log) == len(wrong)

@@ -23,6 +23,7 @@ from delassus_ros.node.exchange import refusal
 from delassus_ros.node.log_bridge import LogBridge
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.parameter_table import SETTINGS
+from delassus_ros.node.qos import unused_overrides
 from delassus_ros.node.services import ListService
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.problem import Problem
@@ -152,6 +153,9 @@ class DelassusNode(LifecycleNode):
             super().on_deactivate(state)
             self.get_logger().error(f"cannot activate: {error}")
             return TransitionCallbackReturn.FAILURE
+        # Only now are there all topics.
+        for complaint in unused_overrides(self):
+            self.get_logger().warning(f"{complaint}; it is ignored")
         return result
 
     @_logged

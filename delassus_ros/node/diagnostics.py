@@ -42,7 +42,7 @@ _OF_VALIDITY = {
 
 
 OVERRIDABLE: Mapping[str, Sequence[str]] = {
-    "subscription": ("RELIABILITY",), "publisher": ("RELIABILITY", "DEADLINE")
+    "subscription": ("RELIABILITY", "DURABILITY"), "publisher": ("RELIABILITY", "DEADLINE")
 }  # fmt: skip
 """QoS policies that may not match, and that parameters of the node override, by kind of end."""
 

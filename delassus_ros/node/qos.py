@@ -32,6 +32,7 @@ ORIENTATIONS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 OUTPUTS = QoSProfile(depth=10)
 
+_PREFIX = "qos_overrides."
 _OF_INPUTS = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
 """Policies that may be overridden."""
 _OF_OUTPUTS = (*_OF_INPUTS, QoSPolicyKind.DEADLINE, QoSPolicyKind.LIFESPAN)
@@ -46,12 +47,24 @@ _CHOICES = {
 def input_options(node: Node, topic: str, qos: QoSProfile) -> QoSOverridingOptions:
     """Return the options by which parameters override the QoS of a subscription.
 
+    Durability only where the node asks for what was published before, which not all publishers
+    keep; elsewhere it would bring old inputs.
+
     Raises
     ------
     InputError
         If one of these parameters was given a value that its policy cannot have.
     """
-    return _options(node, topic, "subscription", _OF_INPUTS)
+    latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+    policies = (*_OF_INPUTS, QoSPolicyKind.DURABILITY) if latched else _OF_INPUTS
+    return _options(node, topic, "subscription", policies)
+
+
+def unused_overrides(node: Node) -> list[str]:
+    """Return what to say of each QoS override that none of the node's topics has, sorted."""
+    known = [name for name in node.list_parameters([], 0).names if name.startswith(_PREFIX)]
+    given = [name for name in overrides_of(node) if name.startswith(_PREFIX)]
+    return [unknown("QoS override", name, known) for name in sorted(given) if name not in known]
 
 
 def _options(
@@ -61,7 +74,7 @@ def _options(
     given = overrides_of(node)
     full = node.resolve_topic_name(topic)
     for policy in policies:
-        name = f"qos_overrides.{full}.{end}.{policy.name.lower()}"
+        name = f"{_PREFIX}{full}.{end}.{policy.name.lower()}"
         reason = _refusal(policy, given[name]) if name in given else None
         if reason is not None:
             raise InputError(f"parameter {name!r}: {reason}")
