@@ -60,16 +60,14 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "autostart",
                 default_value="",
-                choices=["", "true", "false"],
-                description="Configure and activate by itself, without a lifecycle manager; if "
-                "empty, as the parameter file says, else false.",
+                description="true or false: configure and activate by itself, without a "
+                "lifecycle manager; if empty, as the parameter file says, else false.",
             ),
             DeclareLaunchArgument(
                 "use_sim_time",
                 default_value="",
-                choices=["", "true", "false"],
-                description="Take the time from the topic /clock; if empty, as the parameter "
-                "file says, else false.",
+                description="true or false: take the time from the topic /clock; if empty, as "
+                "the parameter file says, else false.",
             ),
             DeclareLaunchArgument(
                 "enclave",
@@ -96,7 +94,7 @@ def _node(context) -> list[Node]:
     parameters = [str(_existing("params_file", value("params_file")))]
     # Later ones win over those of the file: only what is asked for is among them.
     given = {
-        name: value(name) == "true" for name in ("autostart", "use_sim_time") if value(name)
+        name: _truth(name, value(name)) for name in ("autostart", "use_sim_time") if value(name)
     }
     if value("algorithm"):
         given["algorithm"] = value("algorithm")
@@ -121,6 +119,14 @@ def _node(context) -> list[Node]:
             output="screen",
         )
     ]
+
+
+def _truth(argument: str, text: str) -> bool:
+    """Return what an argument says; other launch files, whose arguments reach this, write True."""
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in known:
+        raise RuntimeError(f"{argument}: {text!r} is neither true nor false")
+    return known[text.lower()]
 
 
 def _existing(argument: str, path: str) -> Path:

@@ -157,8 +157,9 @@ def node_of_arguments(supervised: str) -> LaunchDescription:
         robot_description_file=str(robots.quadruped()),
         params_file=supervised,
         name="argued",
-        autostart="true",
-        use_sim_time="false",
+        # As Nav2 writes them.
+        autostart="True",
+        use_sim_time="False",
     )
 
 
@@ -204,7 +205,8 @@ def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
             {"robot_description_file": str(robots.quadruped()), "xacro_arguments": "a:=b"},
             "does not end in .xacro",
         ),
-        ({"autostart": "maybe"}, "maybe"),
+        ({"autostart": "maybe"}, "autostart: 'maybe' is neither true nor false"),
+        ({"use_sim_time": "yes"}, "use_sim_time: 'yes' is neither true nor false"),
     ],
 )
 def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], words: str) -> None:
