@@ -114,6 +114,9 @@ def _nodes(context) -> list:
             "params_file": value("params_file") or config,
             **{name: value(name) for name in _PASSED_ON},
         }
+        if value("robot"):
+            # The simulator publishes no /clock.
+            arguments["use_sim_time"] = "false"
         include = IncludeLaunchDescription(
             PythonLaunchDescriptionSource(source), launch_arguments=arguments.items()
         )

@@ -4,7 +4,12 @@ Usage: ros2 launch delassus_ros demo.launch.py robot:=geared
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    GroupAction,
+    IncludeLaunchDescription,
+    Shutdown,
+)
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
@@ -15,6 +20,25 @@ def generate_launch_description() -> LaunchDescription:
     """Return the three nodes; all end when one of simulator and monitor does."""
     share = FindPackageShare("delassus_ros")
     robot = LaunchConfiguration("robot")
+    namespace = LaunchConfiguration("namespace")
+    include = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(
+            PathJoinSubstitution([share, "launch", "delassus.launch.py"])
+        ),
+        # All that the demo depends on: arguments of whoever includes it would count otherwise.
+        launch_arguments={
+            "params_file": [PathJoinSubstitution([share, "config", robot]), ".yaml"],
+            "robot_description_file": "",
+            "xacro_arguments": "",
+            "robot_description_topic": "robot_description",
+            "name": "delassus_node",
+            "namespace": namespace,
+            "algorithm": LaunchConfiguration("algorithm"),
+            "autostart": "true",
+            "use_sim_time": "false",
+            "enclave": "/delassus/delassus_node",
+        }.items(),
+    )
     return LaunchDescription(
         [
             DeclareLaunchArgument(
@@ -29,28 +53,28 @@ def generate_launch_description() -> LaunchDescription:
                 default_value="",
                 description="Algorithm of the node; if empty, that of the robot's parameters.",
             ),
+            DeclareLaunchArgument(
+                "namespace",
+                default_value="",
+                description="Namespace of all nodes and of their topics.",
+            ),
             Node(
                 package="delassus_ros",
                 executable="delassus_simulator",
                 name="simulator",
+                namespace=namespace,
                 parameters=[{"robot": robot}],
                 ros_arguments=["--enclave", "/delassus/simulator"],
                 output="screen",
                 on_exit=Shutdown(reason="the simulator has ended"),
             ),
-            IncludeLaunchDescription(
-                PythonLaunchDescriptionSource(
-                    PathJoinSubstitution([share, "launch", "delassus.launch.py"])
-                ),
-                launch_arguments={
-                    "params_file": [PathJoinSubstitution([share, "config", robot]), ".yaml"],
-                    "algorithm": LaunchConfiguration("algorithm"),
-                }.items(),
-            ),
+            # In a scope of its own: its arguments are not those of whoever includes the demo.
+            GroupAction([include]),
             Node(
                 package="delassus_ros",
                 executable="delassus_monitor",
                 name="delassus_monitor",
+                namespace=namespace,
                 remappings=[
                     ("delassus", "delassus_node/delassus"),
                     ("reference", "simulator/reference"),

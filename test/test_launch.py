@@ -250,6 +250,8 @@ def comparison(tmp_path: Path) -> LaunchDescription:
         robot="quadruped",
         second="efpa",
         namespace="both",
+        # For the nodes of whoever includes it.
+        use_sim_time="True",
         params_file=parameters_with(tmp_path, "autostart: false\n"),
     )
 
@@ -308,6 +310,29 @@ def test_demo_launch_publishes_matrices(capfd) -> None:
             lambda: [m for m in graph.matrices if m.validity == DelassusMatrix.VALIDITY_OK],
             "matrix of the demo",
         )
+
+
+@launch_pytest.fixture
+def demo_of_a_robot() -> LaunchDescription:
+    """The demo in a namespace, included by a launch file with arguments of its own."""
+    leaking = {"name": "somebody", "autostart": "False", "use_sim_time": "True"}
+    return included("demo.launch.py", namespace="robot1", **leaking)
+
+
+@pytest.mark.launch(fixture=demo_of_a_robot)
+def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    matrices: list[DelassusMatrix] = []
+    with Graph(capfd, DOMAIN) as graph:
+        graph.peer.create_subscription(
+            DelassusMatrix, "/robot1/delassus_node/delassus", matrices.append, 100
+        )
+        graph.until(
+            lambda: [m for m in matrices if m.validity == DelassusMatrix.VALIDITY_OK],
+            "matrix of the demo",
+        )
+        names = {(node, space) for node, space in graph.peer.get_node_names_and_namespaces()}
+    assert {("simulator", "/robot1"), ("delassus_monitor", "/robot1")} <= names
 
 
 @launch_pytest.fixture
