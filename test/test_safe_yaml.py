@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ def test_refuses_what_is_not_plain_data(text: str, words: str) -> None:
 def test_refuses_sources_that_are_none(tmp_path: Path) -> None:
     refuses("'nowhere.yaml' cannot be read: No such file.*YAML text or a mapping", "nowhere.yaml")
     refuses("cannot be read: Is a directory", tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    refuses("pipe' cannot be read: Not a regular file", tmp_path / "pipe")
     refuses("is neither a path nor YAML", "a\x00b")
     refuses("given as a path, text or mapping, not int", 3)
     binary = tmp_path / "binary.yaml"

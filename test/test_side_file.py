@@ -64,11 +64,11 @@ def test_loops_are_called_by_their_kind(label: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("a", r"loops\[1\] must be a mapping, got 'a'"),
+        ("a", r"loops\[1\] must be a mapping, got text"),
         ({"type": "point"}, r"loops\[1\]: frames must be a list of names, got nothing"),
         ({"frames": ["a"], "type": "point"}, r"loops\[1\]: frames must be two links, got 1"),
         ({"frames": ["a", "a"], "type": "point"}, "'a' appears twice"),
-        ({"frames": ["a", 3], "type": "point"}, r"frames must be text, got 3"),
+        ({"frames": ["a", 3], "type": "point"}, r"frames must be text, got a number"),
         ({"frames": ["a", "b"]}, "loop 'a:b': type must be text, got nothing"),
         (
             {"frames": ["a", "b"], "type": "hing"},
@@ -93,11 +93,11 @@ def test_refuses_broken_loops(entry: Any, words: str) -> None:
         ({"joints": {"a": 1}}, r"couplings\[0\]: name must be text, got nothing"),
         ({"name": "c"}, "coupling 'c': joints must be a mapping, got nothing"),
         ({"name": "c", "joints": {}}, r"coupling 'c' is between joints \[\]"),
-        ({"name": "c", "joints": {"a": "x"}}, "coupling 'c': 'a' must be a number, got 'x'"),
-        ({"name": "c", "joints": {"a": True}}, "coupling 'c': 'a' must be a number, got True"),
+        ({"name": "c", "joints": {"a": "x"}}, "coupling 'c': 'a' must be a number, got text"),
+        ({"name": "c", "joints": {"a": True}}, "'a' must be a number, got a truth value"),
         ({"name": "c", "joints": {"a": 0}}, "coupling 'c': the factor of joint 'a' is 0.0"),
         ({"name": "c", "joints": {"a": float("inf")}}, "coupling 'c': 'a': .* must be finite"),
-        ({"name": "c", "joints": {1: 2}}, "coupling 'c': joints: a key must be text, got 1"),
+        ({"name": "c", "joints": {1: 2}}, "'c': joints: a key must be text, got a number"),
         (
             {"name": "c", "joints": {"a": 1}, "offset": [1]},
             "coupling 'c': offset must be a number",
@@ -111,16 +111,27 @@ def test_refuses_broken_couplings(entry: Any, words: str) -> None:
 
 def test_refuses_other_wrong_parts() -> None:
     refuses("the loops file: unknown key 'lops'; did you mean 'loops'", lops=[])
-    refuses("loops must be a list, got {}", loops={})
-    refuses("rotors must be a mapping, got 3", rotors=3)
+    refuses("loops must be a list, got a mapping", loops={})
+    refuses("rotors must be a mapping, got a number", rotors=3)
     refuses("rotor of transmission 't': the inertia must be > 0 kg m.2, got 0", rotors={"t": 0})
     refuses("joint 'j': unknown type 'ball'", joints={"j": "ball"})
     refuses("independent: 'a' appears twice", independent=["a", "a"])
-    refuses("independent must be a list of names, got 'a'", independent="a")
-    with pytest.raises(RobotError, match="the loops file must be a mapping, got 'a b'"):
-        read_side_file("a\n b")
+    refuses("independent must be a list of names, got text", independent="a")
+    refuses("loops.0. must be a mapping, got a list", loops=[[1]])
     with pytest.raises(RobotError, match="the loops file must be a mapping, got nothing"):
         read_side_file("\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["root:x:0:0:secret\n", "a: [secret\n", "secret", "%secret\n", "- secret\n- [b]\n"]
+)
+def test_a_file_that_is_none_stays_unread_in_the_message(tmp_path: Path, text: str) -> None:
+    """Who may name the file, by a parameter of the node, may not be who may read it."""
+    file = tmp_path / "private"
+    file.write_text(text)
+    with pytest.raises(RobotError, match="must be a mapping, got|is not YAML: ") as caught:
+        read_side_file(file)
+    assert "secret" not in str(caught.value)
 
 
 # --- published files --------------------------------------------------------------------------

@@ -199,10 +199,18 @@ def test_the_size_bound_counts_bytes_not_characters() -> None:
         read_urdf(f"<!--{'ö' * (MAX_BYTES // 2)}-->" + SOUND)
 
 
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero on this system")
-def test_reads_no_more_of_an_endless_file_than_it_must() -> None:
+def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:
+    large = tmp_path / "large.urdf"
+    with large.open("wb") as file:
+        file.truncate(2**40)
     with pytest.raises(RobotError, match="the XML is larger than"):
-        read_urdf(Path("/dev/zero"))
+        read_urdf(large)
+
+
+def test_refuses_a_pipe_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.urdf")
+    with pytest.raises(RobotError, match=r"cannot read .*pipe.urdf': Not a regular file"):
+        read_urdf(tmp_path / "pipe.urdf")
 
 
 def nested(depth: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.regular_file import read_regular_file
 
 MAX_BYTES = 256 * 2**10
 """Largest document accepted [bytes]; published files have 2 KiB."""
@@ -64,14 +65,22 @@ def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
         raise RobotError(f"{what}: {error}") from error
     except (yaml.YAMLError, ValueError) as error:
         # ValueError: dates that do not exist and the like.
-        raise RobotError(f"{what} is not YAML: {' '.join(str(error).split())}") from error
+        raise RobotError(f"{what} is not YAML: {yaml_fault(error)}") from error
+
+
+def yaml_fault(error: yaml.YAMLError | ValueError) -> str:
+    """Return what is wrong in a YAML document and where, without the line, which may be secret."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    mark = error.problem_mark or error.context_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return ", ".join(part for part in (error.context, error.problem, where) if part)
 
 
 def _read(path: Path, what: str) -> bytes:
     """Return at most one byte more than the size bound of the file."""
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+        return read_regular_file(path, MAX_BYTES)
     except OSError as error:
         raise RobotError(
             f"{what} cannot be read: {error.strerror or error}; give the path of a file, YAML "

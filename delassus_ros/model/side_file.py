@@ -44,6 +44,16 @@ JOINT_TYPES = {
     **{f"universal_{a}{b}".lower(): a + b for a in "XYZ" for b in "XYZ" if a != b},
 }
 """Axes of the chain of revolute joints that a joint becomes, in the joint's frame; none: fixed."""
+_KINDS: tuple[tuple[type, str], ...] = (
+    (str, "text"),
+    (bool, "a truth value"),
+    (int, "a number"),
+    (float, "a number"),
+    (list, "a list"),
+    (tuple, "a list"),
+    (Mapping, "a mapping"),
+)
+"""Words for what YAML holds, the narrower first."""
 _PUBLISHED = {"closed_loop", "type", "name_mot", "joint_name", "joint_type"}
 _PUBLISHED_LOOPS = {"6d": "weld", "3d": "point"}
 
@@ -236,4 +246,7 @@ def _numbers(value: Any, what: str) -> list[float]:
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else f"{value!r:.60}"
+    """Return what a value is, not the value: whoever reads the message may not read the file."""
+    if value is None:
+        return "nothing"
+    return next((word for kind, word in _KINDS if isinstance(value, kind)), type(value).__name__)

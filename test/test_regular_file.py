@@ -1,0 +1,31 @@
+"""Files that are read whole: regular ones, and no more of them than is wanted."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from delassus_ros.model.regular_file import read_regular_file
+
+
+def test_at_most_one_byte_more_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"0123456789")
+    assert read_regular_file(file, 10) == b"0123456789"
+    assert read_regular_file(str(file), 4) == b"01234"
+    (tmp_path / "link").symlink_to(file)
+    assert read_regular_file(tmp_path / "link", 10) == b"0123456789"
+
+
+def test_what_is_no_regular_file_is_refused_and_left_closed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "socket"))
+    before = len(os.listdir("/proc/self/fd"))
+    for path in (tmp_path / "pipe", tmp_path / "socket", tmp_path, Path("/dev/zero")):
+        with pytest.raises(OSError, match="Not a regular file|Is a directory|No such device"):
+            read_regular_file(path, 10)
+    assert len(os.listdir("/proc/self/fd")) == before
