@@ -207,6 +207,3 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
     missing = tmp_path / "missing.yaml"
     said = refusal(capsys, *exported(tmp_path, config=missing))
     assert f"parameter file '{missing}' cannot be read: No such file" in said
-    os.mkfifo(tmp_path / "pipe")
-    said = refusal(capsys, *exported(tmp_path, config=tmp_path / "pipe"))
-    assert said.endswith("pipe' cannot be read: Not a regular file\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -207,10 +208,14 @@ def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:
         read_urdf(large)
 
 
-def test_refuses_a_pipe_without_waiting_for_it(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.urdf")
-    with pytest.raises(RobotError, match=r"cannot read .*pipe.urdf': Not a regular file"):
-        read_urdf(tmp_path / "pipe.urdf")
+def test_reads_from_a_pipe(tmp_path: Path) -> None:
+    """As of ``<(xacro robot.urdf.xacro)`` in a shell."""
+    pipe = tmp_path / "pipe.urdf"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(SOUND,), daemon=True)
+    writer.start()
+    assert read_urdf(pipe).joint_names == read_urdf(SOUND).joint_names
+    writer.join(20.0)
 
 
 def nested(depth: int) -> str:

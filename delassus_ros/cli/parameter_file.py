@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from delassus_ros.errors import InputError
-from delassus_ros.model.regular_file import read_regular_file
 from delassus_ros.node.parameter_table import misspelt
 from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 
@@ -40,7 +40,8 @@ def settings_of(path: str) -> Settings:
 
 def _content(path: str) -> Any:
     try:
-        text = read_regular_file(path, _MOST_BYTES)
+        with Path(path).open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"parameter file {path!r} cannot be read: {error.strerror}") from error
     if len(text) > _MOST_BYTES:

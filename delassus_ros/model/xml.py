@@ -11,7 +11,6 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.regular_file import read_regular_file
 
 MAX_BYTES = 8 * 2**20
 """Largest document accepted [bytes]; large published robots have 0.2 MiB."""
@@ -140,7 +139,8 @@ def _read(path: Path) -> bytes:
     """Return at most one byte more than the size bound of the file."""
     shown = str(path)[:_SHOWN]
     try:
-        return read_regular_file(path, MAX_BYTES)
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise RobotError(
             f"cannot read the URDF file {shown!r}: {error.strerror or error}; give the path of "
