@@ -22,6 +22,7 @@ from delassus_ros.node.description import DescriptionTopic
 from delassus_ros.node.exchange import refusal
 from delassus_ros.node.log_bridge import LogBridge
 from delassus_ros.node.operation import Operation
+from delassus_ros.node.overrides import overrides_of
 from delassus_ros.node.parameter_table import SETTINGS
 from delassus_ros.node.qos import unused_overrides
 from delassus_ros.node.services import ListService
@@ -86,7 +87,7 @@ class DelassusNode(LifecycleNode):
         self._log_bridge.install()
         try:
             # Parameters that somebody has set, if only to their defaults.
-            self._given = set(self.list_parameters([], 0).names)
+            self._given = set(overrides_of(self))
             self._overrides = parameters.declare(self)
             self._autostart: bool = self.get_parameter("autostart").value
             self._description = DescriptionTopic(
