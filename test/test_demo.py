@@ -507,10 +507,13 @@ def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
         program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS="6")
         status = program.finish()
         faults = [line for line in program.lines if line.startswith("fault: ")]
-        # Where the machine keeps a process from running for a second, its queue overflows.
-        if len(faults) != 1 or not re.search(OVERFLOWN, faults[0]):
+        sizes = set(re.findall(r"\b(\d+) \(\d+ times\)", program.text))
+        # Where the machine keeps a process from running for a second, its queue overflows; where
+        # it simulates at half the pace, not every set of feet has its turn.
+        if len(faults) == 1 and re.search(OVERFLOWN, faults[0]):
+            continue
+        if status or sizes == {"6", "9", "12"}:
             break
     assert status == 0, program.text
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
-    for size in (6, 9, 12):
-        assert re.search(rf"\b{size} \(\d+ times\)", program.lines[-2])
+    assert sizes == {"6", "9", "12"}
