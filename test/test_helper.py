@@ -41,7 +41,7 @@ def quadruped() -> Problem:
 @pytest.fixture
 def short_counts_as_long(monkeypatch) -> None:
     monkeypatch.setattr(helper, "_LONG", 0)
-    monkeypatch.setattr(helper, "_processors", lambda: 2)
+    monkeypatch.setattr(helper, "processors", lambda: 2)
     for name in ("SINGLE", "BATCH"):
         monkeypatch.setattr(emit, name, Lengths(longest=100, length=100))
 
@@ -56,7 +56,7 @@ def test_code_of_two_processes_computes_the_same(
 ) -> None:
     of_two = build(quadruped, ALGORITHM, use_cache=False)
     assert len(jit._objects(of_two.code)) == 2
-    monkeypatch.setattr(helper, "_processors", lambda: 1)
+    monkeypatch.setattr(helper, "processors", lambda: 1)
     of_one = build(quadruped, ALGORITHM, use_cache=False)
     assert len(jit._objects(of_one.code)) == 1
     assert results(of_two, quadruped) == results(of_one, quadruped)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from delassus_ros.compiler.batch import COLUMNS, ROWS
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.kernel import Array, aligned_zeros
-from delassus_ros.compiler.team import together
+from delassus_ros.compiler.team import processors, together
 
 Layout = Literal["rows", "columns"]
 
@@ -74,7 +73,7 @@ class BatchKernel:
         blocks = -(-n // self.width)
         threads = max(1, min(threads, n // self.width, blocks))
         if threads > 1:
-            threads = min(threads, _processors())
+            threads = min(threads, processors())
         areas = [self._area() for _ in range(threads)]
         edges = [self.width * (blocks * k // threads) for k in range(threads)] + [n]
         letters = []
@@ -103,13 +102,6 @@ class BatchKernel:
             return self._scratch.pop()
         except IndexError:
             return aligned_zeros(self.work_size)
-
-
-def _processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 
 from delassus_ros.compiler import child
 from delassus_ros.compiler.jit import compile_ir, is_object
+from delassus_ros.compiler.team import processors
 from delassus_ros.compiler.trace import Trace
 
 _LONG = 8000
@@ -96,7 +96,7 @@ def helper_for(trace: Trace) -> Iterator[Helper | None]:
     """Give a helper to whoever compiles a trace; None if it is short or there can be no other."""
     # Of routines there are few, however large the system.
     long = not trace.graph.routines and trace.operations.total >= _LONG
-    helper = _started() if long and _processors() > 1 and child.is_possible() else None
+    helper = _started() if long and processors() > 1 and child.is_possible() else None
     try:
         yield helper
     finally:
@@ -110,10 +110,3 @@ def _started() -> Helper | None:
     except OSError as error:
         _log.warning("no child process to compile half of a long program: %s", error)
         return None
-
-
-def _processors() -> int:
-    """Return how many processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

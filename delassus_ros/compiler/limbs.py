@@ -6,6 +6,7 @@ This only proposes; the lane pass checks on the graph that expressions really ha
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise, product
 from typing import Any
@@ -139,7 +140,6 @@ def alike_outputs(problem: Problem, groups: list[LimbGroup]) -> list[list[int]]:
 
 def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list[int]]:
     """Return the alike entries of the blocks of G between the contacts of a group's limbs."""
-    offsets = problem.contacts.row_offsets
     limbs = range(len(group.contacts))
     own = [(i, i) for i in limbs]
     crossed = [(i, k) for i in limbs for k in limbs if i < k]
@@ -152,12 +152,9 @@ def _blocks(problem: Problem, group: LimbGroup, start: int, m: int) -> list[list
                 contacts = [(group.contacts[i][a], group.contacts[k][b]) for i, k in pairs]
                 if not contacts:
                     continue
-                first, second = (problem.contacts[c].rows for c in contacts[0])
-                for r in range(first):
-                    for s in range(r if pairs is own and a == b else 0, second):
-                        proposals.append(
-                            [start + (offsets[i] + r) * m + offsets[k] + s for i, k in contacts]
-                        )
+                entries = _entries(problem, contacts, start, m)
+                # Of a contact with itself the upper triangle.
+                proposals += [e for r, s, e in entries if pairs is crossed or a != b or s >= r]
     return proposals
 
 
@@ -167,14 +164,21 @@ def _blocks_between(
     """Return the alike entries of the blocks of G between the contacts of two groups' limbs."""
     if set(chain(*group.contacts)) & set(chain(*other.contacts)):
         return []
-    offsets = problem.contacts.row_offsets
     proposals = []
     for a, b in product(range(len(group.contacts[0])), range(len(other.contacts[0]))):
         pairs = [(one[a], two[b]) for one in group.contacts for two in other.contacts]
-        first, second = (problem.contacts[c].rows for c in pairs[0])
-        for r, s in product(range(first), range(second)):
-            proposals.append([start + (offsets[i] + r) * m + offsets[k] + s for i, k in pairs])
+        proposals += [entries for _, _, entries in _entries(problem, pairs, start, m)]
     return proposals
+
+
+def _entries(
+    problem: Problem, pairs: list[tuple[int, int]], start: int, m: int
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield row and column in the blocks of some pairs of contacts, and the entries there."""
+    offsets = problem.contacts.row_offsets
+    rows, columns = (problem.contacts[c].rows for c in pairs[0])
+    for r, s in product(range(rows), range(columns)):
+        yield r, s, [start + (offsets[i] + r) * m + offsets[k] + s for i, k in pairs]
 
 
 def matrix_rows(problem: Problem) -> list[list[int]]:
