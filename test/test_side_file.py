@@ -47,6 +47,21 @@ def test_path_text_and_mapping_say_the_same(tmp_path: Path) -> None:
         assert read_side_file(source).independent == ("a", "b")
 
 
+def test_what_is_wrong_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "loops.yaml"
+    for text, words in (
+        ("loops: [{frames: [a]}]\n", r": loops\[0\]: frames must be two links, got 1"),
+        ("loop: []\n", r": unknown key 'loop'; .*"),
+        ("[\n1]\n", r" must be a mapping, got a list"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        for source in (path, str(path)):
+            with pytest.raises(RobotError, match=f"^the loops file '{path}'{words}$"):
+                read_side_file(source)
+        with pytest.raises(RobotError, match=f"^the loops file{words}$"):
+            read_side_file(text)
+
+
 def test_every_part_may_be_missing() -> None:
     read = read_side_file({})
     assert read == SideFile() or vars(read) == vars(SideFile())

@@ -140,7 +140,7 @@ class Broken(TracedAlgorithm):
         ({"G": [[1.0] * 3] * 2}, r"output 'G' must have shape \(3, 3\)"),
         ({"G": [[1.0] * 3, [1.0] * 3, [1.0] * 2]}, r"output 'G' must have shape \(3, 3\)"),
         ({"G": 1.0}, r"output 'G' must have shape \(3, 3\)"),
-        ({"G": [["a"] * 3] * 3}, "returned str; expected floats"),
+        ({"G": [["a"] * 3] * 3}, "'broken': output 'G': an algorithm returned str; "),
         (None, "'broken' returned None; expected outputs by name: write {'G': rows}"),
         ([[1.0]], r"'broken' returned \[\[1.0\]\]; expected outputs by name"),
     ],

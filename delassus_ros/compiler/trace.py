@@ -221,7 +221,12 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
             raise CompilerError(
                 f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
             )
-        outputs += [graph.index_of(value) for row in rows for value in row]
+        try:
+            outputs += [graph.index_of(value) for row in rows for value in row]
+        except CompilerError as error:
+            raise CompilerError(
+                f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
+            ) from error
     live, guards = graph.needed(outputs)
     return Trace(graph, live, outputs, guards)
 

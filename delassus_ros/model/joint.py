@@ -61,8 +61,8 @@ class Joint:
     ------
     RobotError
         If the name is no text, the kind no JointKind, the parent no whole number, the placement no
-        Transform, the axis not a unit vector, the armature not finite, or the limits no numbers
-        in order.
+        Transform, the axis not a unit vector, the armature negative or not finite, or the limits
+        no numbers in order.
     """
 
     name: str
@@ -88,8 +88,10 @@ class Joint:
         for name in ("armature", "lower", "upper"):
             value = number(f"{what}: {name}", getattr(self, name), RobotError)
             object.__setattr__(self, name, value)
-        if not np.isfinite(self.armature):
-            raise RobotError(f"{what}: armature is {self.armature}; expected a finite number")
+        if not 0.0 <= self.armature < np.inf:
+            raise RobotError(
+                f"{what}: armature is {self.armature}; expected a finite number of at least 0"
+            )
         if not self.lower <= self.upper:
             raise RobotError(
                 f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"

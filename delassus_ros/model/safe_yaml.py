@@ -51,7 +51,7 @@ def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
             f"{what} is given as a path, text or mapping, not {type(source).__name__}"
         )
     text: str | bytes
-    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+    if isinstance(source, str) and is_text(source):
         text = source
     else:
         what = f"{what} {str(source)!r:.200}"
@@ -66,6 +66,11 @@ def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:
         # ValueError: dates that do not exist and the like.
         raise RobotError(f"{what} is not YAML: {yaml_fault(error)}") from error
+
+
+def is_text(source: str | Path) -> bool:
+    """Return whether a source is YAML text and not a path."""
+    return isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{"))
 
 
 def yaml_fault(error: yaml.YAMLError | ValueError) -> str:

@@ -29,7 +29,7 @@ from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.closures import LinkLoop
 from delassus_ros.model.constraints import Coupling, LoopKind
 from delassus_ros.model.elements import axis_of, numbers
-from delassus_ros.model.safe_yaml import load_yaml
+from delassus_ros.model.safe_yaml import is_text, load_yaml
 from delassus_ros.model.spatial import Transform
 
 LOOP_TYPES = {
@@ -93,12 +93,22 @@ def read_side_file(source: str | Path | Mapping[str, Any]) -> SideFile:
         If the file cannot be read, is not YAML, is larger or deeper than any such file needs,
         or has an unknown key or a wrong value; the message says where.
     """
-    content = _mapping(load_yaml(source, "the loops file"), "the loops file")
+    what = "the loops file"
+    if not isinstance(source, Mapping) and not is_text(source):
+        what += f" {str(source)!r:.200}"
+    content = _mapping(load_yaml(source, "the loops file"), what)
+    try:
+        return _side_file(content)
+    except RobotError as error:
+        raise RobotError(f"{what}: {error}") from error
+
+
+def _side_file(content: Mapping[str, Any]) -> SideFile:
     motors: tuple[str, ...] = ()
     if content and _PUBLISHED.issuperset(content):
         motors = _names(content.get("name_mot", []), "name_mot")
         content = _from_published(content)
-    _known(content, ("loops", "couplings", "rotors", "joints", "independent"), "the loops file")
+    _known(content, ("loops", "couplings", "rotors", "joints", "independent"))
     rotors = _mapping(content.get("rotors", {}), "rotors")
     joints = _mapping(content.get("joints", {}), "joints")
     return SideFile(
@@ -195,10 +205,11 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def _known(entry: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
+def _known(entry: Mapping[str, Any], keys: tuple[str, ...], what: str = "") -> None:
+    where = what and f"{what}: "
     for key in entry:
         if key not in keys:
-            raise RobotError(f"{what}: {unknown('key', key, keys)}")
+            raise RobotError(f"{where}{unknown('key', key, keys)}")
 
 
 def _list(content: Mapping[str, Any], key: str) -> list[Any]:
