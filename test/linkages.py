@@ -160,10 +160,17 @@ def poses(robot: Robot, q: np.ndarray) -> list[Transform]:
     return found
 
 
-def random_linkage(kind: LoopKind, seed: int, spare: int = 2) -> tuple[Robot, Cluster, np.ndarray]:
+def random_linkage(
+    kind: LoopKind,
+    seed: int,
+    spare: int = 2,
+    slides: tuple[int, ...] = (2,),
+    length: float = 0.3,
+) -> tuple[Robot, Cluster, np.ndarray]:
     """Return a spatial loop in general position, its cluster, and a q that closes it.
 
-    It has as many joints as rows, and `spare` more, which are independent; one is prismatic.
+    It has as many joints as rows, and `spare` more, which are independent: 1 to `spare`. The
+    joints `slides` are prismatic, the links up to `length` long in each direction [m].
     """
     rng = np.random.default_rng(seed)
     count = kind.rows + spare
@@ -171,17 +178,17 @@ def random_linkage(kind: LoopKind, seed: int, spare: int = 2) -> tuple[Robot, Cl
     parents = [WORLD, *range(first), 0, *range(first + 1, count)]
     joints = [
         Joint(
-            f"j{i}", JointKind.PRISMATIC if i == 2 else JointKind.REVOLUTE, parents[i],
-            random_pose(rng), random_axis(rng),
+            f"j{i}", JointKind.PRISMATIC if i in slides else JointKind.REVOLUTE, parents[i],
+            random_pose(rng, length), random_axis(rng),
         )
         for i in range(count + 1)
     ]  # fmt: skip
     bodies = [Body(f"b{i}", BOX) for i in range(count + 1)]
     q = rng.uniform(-1.5, 1.5, count + 1)
-    q[2] = rng.uniform(-0.3, 0.3)
+    q[list(slides)] = rng.uniform(-0.3, 0.3, len(slides))
     tree = Robot("tree", joints, bodies, [])
     at = poses(tree, q)
-    ends, frame = (first, count), random_pose(rng)
+    ends, frame = (first, count), random_pose(rng, length)
     closing = at[ends[1]].inverse() @ at[ends[0]] @ frame
     loop = Loop("ring", kind, *ends, frame, closing, random_axis(rng))
     independent = tuple(range(1, 1 + spare))

@@ -7,15 +7,27 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import contact_jacobian
+from linkages import along_x
 from rigid_body import mass_matrix, velocity_index
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.constraints import constraint_jacobian
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.closure import Closure
-from delassus_ros.model import Transform
+from delassus_ros.model import (
+    WORLD,
+    Body,
+    Frame,
+    Inertia,
+    Joint,
+    JointKind,
+    Loop,
+    LoopKind,
+    Transform,
+)
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import Base
+from delassus_ros.testing.closed import definition
 
 EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
 FILES: dict[str, tuple[str, Base]] = {
@@ -200,3 +212,25 @@ def test_tello_with_its_published_functions(name: str) -> None:
         G = solver.solve(cluster_oracle.positions(oracle, state)).matrix
         expected = cluster_oracle.expected(oracle, state)
         assert np.linalg.norm(G - expected) < 1e-9 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_a_ball_joint_between_oblique_slides(algorithm: str) -> None:
+    """Constants of two rows, too small for pivots, come to either row."""
+    axes = np.array([[-1, 3, -3], [0, 4, -2], [2, -4, 4], [4, 1, 2]], float)
+    kinds = [JointKind.PRISMATIC] * 3 + [JointKind.REVOLUTE]
+    joints = [
+        Joint(f"j{i}", kind, parent, along_x(x), axis / np.linalg.norm(axis))
+        for i, (kind, parent, x, axis) in enumerate(
+            zip(kinds, (WORLD, WORLD, 1, 2), (0, 0, 0, 4), axes, strict=True)
+        )
+    ]
+    bodies = [Body(f"b{i}", Inertia.from_com(1, np.zeros(3), np.eye(3))) for i in range(4)]
+    ends = (Transform(np.eye(3), np.array([x, 0, 2])) for x in (2.0, -2.0))
+    loop = Loop("ball", LoopKind.POINT, 0, 3, *ends)
+    robot = Robot("slides", joints, bodies, [Frame("tip", 3, Transform())], (), [loop])
+    problem = Problem(robot, [Contact("tip", "tip")])
+    q = np.zeros(4)
+    expected = definition(problem, {"q": q})
+    found = DelassusSolver(problem, algorithm, cache=False).solve(q).matrix
+    assert np.linalg.norm(found - expected) <= 1e-13 * np.linalg.norm(expected)

@@ -72,6 +72,25 @@ def test_constants_are_pivots_and_structural_zeros_stay():
     assert len(graph.guards) == 1
 
 
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_rows_with_constants_that_are_too_small_for_pivots(n):
+    """Which of two rows with different constants is eliminated is known only by the values."""
+    rng = np.random.default_rng(n)
+    for _ in range(200):
+        a = rng.normal(size=(n, n))
+        constant = rng.random((n, n)) < 0.4
+        a[constant] *= rng.choice([0.0, 0.05, -0.05], size=(n, n))[constant]
+        if np.linalg.cond(a) > 1e3:
+            continue
+        pattern = [
+            [float(value) if fixed else VARYING for value, fixed in zip(*rows, strict=True)]
+            for rows in zip(a, constant, strict=True)
+        ]
+        x = rng.normal(size=(n, 2))
+        found, _ = solved(a, a @ x, pattern)
+        assert np.abs(found - x).max() <= 1e-12 * np.linalg.cond(a)
+
+
 def test_constants_that_cancel_leave_no_rounding_error_as_a_pivot():
     a = [[0.1, 0.2, 1.0], [0.3, 0.6, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     b = np.array(a) @ [[1.0], [2.0], [3.0]]

@@ -94,6 +94,19 @@ def test_spatial_loops(kind, seed):
     assert np.abs(rows[:, 1:] @ E).max() <= 1e-11 * np.abs(E).max()
 
 
+@pytest.mark.parametrize("kind", [LoopKind.POINT, LoopKind.WELD])
+@pytest.mark.parametrize("length", [0.3, 4.0])
+def test_prismatic_joints_that_follow(kind, length):
+    """Their columns have constants, oblique and small beside the others: not every one a pivot."""
+    for seed in range(40):
+        slides = (3, 4, kind.rows + 2)[: 2 + seed % 2]
+        robot, cluster, q = random_linkage(kind, 300 + seed, slides=slides, length=length)
+        rows, violation = at(*compiled(robot), robot, q)
+        assert np.abs(violation).max() <= 1e-11 * length / 0.3
+        E = np.array(loop_jacobian(robot, cluster, q.tolist()))
+        assert np.abs(rows[:, 1:] @ E).max() <= 1e-10 * np.abs(rows).max() * np.abs(E).max()
+
+
 def test_a_geared_four_bar_that_closure_closed():
     """Loop and gear in one cluster, mounted anywhere; positions from the motor alone."""
     gear = Coupling("gear", (("motor", -1.0), ("crank", 9.0)), 0.2)

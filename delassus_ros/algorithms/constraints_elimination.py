@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from delassus_ros.algorithms.duals import VARYING
 from delassus_ros.algorithms.scalars import (
     Matrix,
     Scalar,
@@ -143,8 +144,8 @@ class _System:
                 select(larger, second[c], first[c]),
                 select(larger, first[c], second[c]),
             )
-            kept = select(self._pattern[lower][column], *patterns)
-            self._pattern[upper][c] = self._pattern[lower][c] = kept
+            # Which of two constants comes to which row is known only at a configuration.
+            self._pattern[upper][c] = self._pattern[lower][c] = VARYING
         self.determinant = self.determinant * select(larger, -1.0, 1.0)
 
     def eliminate(self, row: int, column: int) -> None:
