@@ -54,15 +54,16 @@ class Joint:
     axis : (3,) unit vector in the joint frame (normal of the plane for planar joints).
         A planar joint's x and y directions are those of the smallest rotation that takes
         the joint frame's z axis to `axis`.
-    armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies.
+    armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies; negative where
+        rotors were counted among the bodies in full.
     lower, upper : position limits [rad or m], infinite where there are none.
 
     Raises
     ------
     RobotError
         If the name is no text, the kind no JointKind, the parent no whole number, the placement no
-        Transform, the axis not a unit vector, the armature negative or not finite, or the limits
-        no numbers in order.
+        Transform, the axis not a unit vector, the armature not finite, or the limits no numbers
+        in order.
     """
 
     name: str
@@ -88,10 +89,8 @@ class Joint:
         for name in ("armature", "lower", "upper"):
             value = number(f"{what}: {name}", getattr(self, name), RobotError)
             object.__setattr__(self, name, value)
-        if not 0.0 <= self.armature < np.inf:
-            raise RobotError(
-                f"{what}: armature is {self.armature}; expected a finite number of at least 0"
-            )
+        if not np.isfinite(self.armature):
+            raise RobotError(f"{what}: armature is {self.armature}; expected a finite number")
         if not self.lower <= self.upper:
             raise RobotError(
                 f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"
