@@ -291,6 +291,48 @@ def test_functions_with_the_same_text_are_told_apart(monkeypatch):
     assert digest(scaled) != before
 
 
+TABLE: object = (0.5, [1.0, np.array([2.0, 3.0])], {"a": 4.0})
+
+
+def by_table(x):
+    return [TABLE[0] * x[0]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (0.25, [1.0, np.array([2.0, 3.0])], {"a": 4.0}),
+        (0.5, [1.5, np.array([2.0, 3.0])], {"a": 4.0}),
+        (0.5, [1.0, np.array([2.0, 3.5])], {"a": 4.0}),
+        (0.5, [1.0, np.array([2.0, 3.0])], {"a": 4.5}),
+        np.linspace(0.0, 1.0, 5000),
+    ],
+)
+def test_tables_that_functions_use_are_told_apart(monkeypatch, other):
+    def digest():
+        return FunctionConstraint("cam", ("a",), by_table, 1).digest
+
+    before = digest()
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", other)
+    changed = digest()
+    assert changed != before
+    if isinstance(other, np.ndarray):
+        other[2500] += 1e-9
+        assert digest() != changed, "long arrays are not shown in full by repr"
+
+
+def test_objects_that_functions_use_are_refused(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", object())
+    with pytest.raises(RobotError, match="'cam': 'TABLE', which its function uses, is <object"):
+        FunctionConstraint("cam", ("a",), by_table, 1)
+
+    def with_default(x, table=object()):  # noqa: B008
+        return [x[0]]
+
+    with pytest.raises(RobotError, match="'cam': a default value of its function is <object"):
+        FunctionConstraint("cam", ("a",), with_default, 1)
+
+
 def test_functions_are_known_by_name_version_and_source():
     def make(**changes):
         given = {"name": "cam", "joints": ("a",), "function": doubled, "rows": 1, **changes}

@@ -29,7 +29,8 @@ def _pin_inertia(inertia: Inertia) -> pin.Inertia:
         return pin.Inertia(0.0, np.zeros(3), np.array(inertia.rotational))
     com = inertia.moment / inertia.mass
     about_com = inertia.rotational + inertia.mass * pin.skew(com) @ pin.skew(com)
-    return pin.Inertia(inertia.mass, com, about_com)
+    # Of a point mass only rounding is left, and Pinocchio wants it symmetric.
+    return pin.Inertia(inertia.mass, com, 0.5 * (about_com + about_com.T))
 
 
 def _joint_model(joint: Joint) -> tuple[object, Transform]:

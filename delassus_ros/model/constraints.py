@@ -6,13 +6,14 @@ All are constraints on q of the spanning tree; see :class:`Coupling`, :class:`Lo
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Real
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,8 @@ class FunctionConstraint:
 
     The function takes a list of scalars and returns a list; it may use ``+ - * /`` and the
     functions of :mod:`delassus_ros.algorithms.scalars`, and must not branch on a value. It is
-    differentiated and compiled like an algorithm.
+    differentiated and compiled like an algorithm. What an implicit one returns should change by
+    something like 1 per rad or m: below 1e-6 the dependent joints count as undetermined.
 
     Attributes
     ----------
@@ -181,16 +183,16 @@ class FunctionConstraint:
     rows : how many numbers the function returns.
     dependent : joints whose positions an explicit function returns; empty for implicit ones.
     version : raise it when results change without a change of the function itself, of its
-        defaults or of numbers of its module that it uses, as when a function that it calls
-        changes.
+        defaults or of numbers and tables of its module that it uses: when a function that it
+        calls changes, or a value in another module.
 
     Raises
     ------
     RobotError
         If the name is no text, the joints are no lists of names, rows or version no whole numbers,
         a joint is given twice, the numbers do not fit, or the function is no plain
-        function, has no source text or depends on variables of an enclosing function, so that
-        compiled kernels could not tell it from another.
+        function, has no source text or depends on variables of an enclosing function or on
+        objects of its module, so that compiled kernels could not tell it from another.
     """
 
     name: str
@@ -235,8 +237,9 @@ class FunctionConstraint:
                 f"constraint {self.name!r}: the source text of its function cannot be read "
                 f"({error}); define it in a file"
             ) from error
-        defaults = repr((self.function.__defaults__, self.function.__kwdefaults__))
-        used = _content(self.function.__code__, self.function.__globals__)
+        given = (self.function.__defaults__, self.function.__kwdefaults__)
+        defaults = _in_full(f"{what}: a default value of its function", given)
+        used = _content(what, self.function.__code__, self.function.__globals__)
         content = "\0".join((source, defaults, used)).encode()
         object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
 
@@ -246,15 +249,38 @@ class FunctionConstraint:
         return f"function\0{self.name}\0{names}\0{self.version}\0{self.digest}\0".encode()
 
 
-def _content(code: CodeType, module: Mapping[str, Any]) -> str:
-    """Return what a function does, and the numbers of its module that it uses.
+def _content(what: str, code: CodeType, module: Mapping[str, Any]) -> str:
+    """Return what a function does, and the values of its module that it uses.
 
     Source text alone does not tell two lambdas of one line apart.
     """
-    found = {name: module.get(name) for name in code.co_names}
-    used = {name: value for name, value in found.items() if isinstance(value, Real)}
+    used = {
+        each.argval: _in_full(f"{what}: {each.argval!r}, which its function uses,", value)
+        for each in dis.get_instructions(code)
+        if each.opname == "LOAD_GLOBAL" and (value := module.get(each.argval)) is not None
+    }
     constants = [
-        _content(each, module) if isinstance(each, CodeType) else repr(each)
+        _content(what, each, module) if isinstance(each, CodeType) else repr(each)
         for each in code.co_consts
     ]
     return repr((code.co_code, code.co_names, constants, used))
+
+
+def _in_full(what: str, value: Any) -> str:
+    """Return numbers and tables of them as text that no others have, of code its name."""
+    if value is None or isinstance(value, (Real, str)):
+        return repr(value)
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return f"{value.dtype.str}{value.shape}{value.tobytes().hex()}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(_in_full(what, each) for each in value)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_in_full(what, pair) for pair in value.items())}}}"
+    raise RobotError(
+        f"{what} is {shown(value)}; expected numbers, or tuples, lists, arrays or mappings of "
+        "them: a change of anything else would not be noticed"
+    )
