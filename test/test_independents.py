@@ -103,6 +103,23 @@ def test_refuses_couplings_that_contradict_each_other() -> None:
         clusters_of(robot)
 
 
+@pytest.mark.parametrize("other", [100.01, 100.001, 100.0 * (1 + 1e-8)])
+def test_refuses_couplings_that_are_nearly_the_same(other: float) -> None:
+    """Left out, there would be one freedom too many; kept, the joints would be locked."""
+    robot = coupled(
+        Coupling("one", (("a", -1.0), ("b", 100.0))),
+        Coupling("other", (("a", -1.0), ("b", other))),
+    )
+    with pytest.raises(RobotError, match="'other' says nearly, but not quite, .*together: 'one'"):
+        clusters_of(robot)
+
+
+@pytest.mark.parametrize("lead", [1.0, 1e-3, 1e-5, 1e-7])
+def test_fine_screws_that_turn_together(lead: float) -> None:
+    screws = (Coupling(name, (("a", -1.0), (name, lead))) for name in ("b", "c"))
+    assert len(independent(coupled(*screws))) == 1
+
+
 def test_refuses_couplings_that_lock_their_joints() -> None:
     lock = (Coupling("one", (("a", 1.0), ("b", 1.0))), Coupling("two", (("a", 1.0), ("b", 2.0))))
     with pytest.raises(RobotError, match="couplings 'one', 'two': joints 'a', 'b' cannot move"):

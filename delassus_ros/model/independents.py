@@ -16,6 +16,8 @@ from delassus_ros.model.spatial import Array
 RANK_TOLERANCE = 1e-4
 """Constraint rows whose part of their own is smaller than this, relative to the largest, count
 as redundant: a planar four-bar closed by a hinge has three of them, up to rounded angles."""
+_SAME = 1e-9
+"""Couplings whose factors differ by less than this, relatively, say the same."""
 _SMALLEST_PIVOT = 1e-6
 """A joint is not made dependent because of a wish where its factor is relatively smaller."""
 
@@ -73,10 +75,11 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
         candidates = closed_jacobians(closure)
         if not candidates:
             raise RobotError(_not_closed(members, closure))
+        ranks = [_rank(jacobian) for _, jacobian in candidates]
     else:
-        # The same everywhere.
+        # The same everywhere; and what turns a fine screw counts as much as what it moves.
         candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
-    ranks = [_rank(jacobian) for _, jacobian in candidates]
+        ranks = [_rank(_even(jacobian)) for _, jacobian in candidates]
     rank = max(ranks)
     if rank == len(members.joints):
         raise RobotError(
@@ -88,14 +91,21 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
 
 
 def _check_consistent(members: Members) -> None:
-    """Refuse a coupling that contradicts those before it."""
+    """Refuse a coupling that contradicts those before it, or says nearly the same."""
     rows = members.coupling_rows()
     for count, coupling in enumerate(members.couplings, start=1):
         factors, constants = rows[:count, :-1], rows[:count, -1]
+        others = ", ".join(repr(each.name) for each in members.couplings[: count - 1])
+        if _rank(_even(factors), _SAME) > _rank(_even(factors)):
+            raise RobotError(
+                f"coupling {coupling.name!r} says nearly, but not quite, what these say together: "
+                f"{others}; leave it out if it means the same, or write the factors with more "
+                f"digits, so that they differ by less than {_SAME:g}; if it means something else, "
+                "make its joints fixed"
+            )
         solution = np.linalg.lstsq(factors, -constants, rcond=RANK_TOLERANCE)[0]
         gap = np.abs(factors @ solution + constants).max()
         if gap > RANK_TOLERANCE * (1.0 + np.abs(constants).max()):
-            others = ", ".join(repr(each.name) for each in members.couplings[: count - 1])
             raise RobotError(
                 f"coupling {coupling.name!r} contradicts what these say together: {others}; "
                 "the same joints would have different offsets"
@@ -146,17 +156,22 @@ def _singular_values(jacobian: Array) -> Array:
     return np.asarray(np.linalg.svd(jacobian, compute_uv=False))
 
 
-def _rank(jacobian: Array) -> int:
+def _rank(jacobian: Array, tolerance: float = RANK_TOLERANCE) -> int:
     if not jacobian.size:
         return 0
     values = _singular_values(jacobian)
-    return int(np.sum(values > RANK_TOLERANCE * values[0]))
+    return int(np.sum(values > tolerance * values[0]))
 
 
 def _even(jacobian: Array) -> Array:
     """Return the columns at equal length: that a motor is geared highly is no dependence."""
+    return np.asarray(jacobian / _lengths(jacobian))
+
+
+def _lengths(jacobian: Array) -> Array:
+    """Return the lengths of the columns, 1 for columns of zeros."""
     lengths = np.linalg.norm(jacobian, axis=0)
-    return jacobian / np.where(lengths > RANK_TOLERANCE**2, lengths, 1.0)
+    return np.where(lengths > RANK_TOLERANCE**2, lengths, 1.0)
 
 
 def _check_stated(
@@ -183,7 +198,7 @@ def _dependent_columns(members: Members, jacobian: Array, rank: int, motors: set
 
     `jacobian` has the rows of the couplings first and of the functions last.
     """
-    left = jacobian.copy()
+    left, lengths = jacobian.copy(), np.minimum(_lengths(jacobian), 1.0)
     columns = members.columns
     spared = np.array([joint in motors for joint in members.joints])
     dependent: set[int] = set()
@@ -195,7 +210,7 @@ def _dependent_columns(members: Members, jacobian: Array, rank: int, motors: set
         row += function.rows
     for row, name in wished:
         sizes = np.abs(left[row])
-        if sizes.max() <= RANK_TOLERANCE:
+        if (sizes / lengths).max() <= RANK_TOLERANCE:
             continue
         column = columns[name]
         if spared[column] or sizes[column] <= _SMALLEST_PIVOT * sizes.max():
