@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -127,6 +128,19 @@ class BoundSolver:
             # What the method below does, in machine code: Python finds it before the method.
             vars(self)["solve"] = solve
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: its arrays lie where its machine code looks.
+
+        Raises
+        ------
+        InputError
+            Always; says what can be copied.
+        """
+        raise InputError(
+            "a BoundSolver cannot be copied or pickled; copy or pickle its DelassusSolver and "
+            "bind that"
+        )
+
     @property
     def solution(self) -> Solution:
         """What :meth:`solve` returns; contacts and offsets follow :meth:`activate` at once."""
@@ -161,8 +175,8 @@ class BoundSolver:
 
         Parameters
         ----------
-        q : (nq,) joint positions [rad, m], written to ``inputs["q"]`` first; a contiguous array
-            of float64 is the fastest way to give them. None: the inputs as they are.
+        q : (nq,) joint positions [rad, m], written to ``inputs["q"]`` first; a contiguous numpy
+            array of float64 is the fastest way to give them. None: the inputs as they are.
 
         Raises
         ------

@@ -164,7 +164,8 @@ def _numbers(port: Port, values: ArrayLike | None, shape: str) -> Array:
     try:
         return as_numbers(values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"input {port.name!r} must be numbers of shape {shape}") from error
+        text = f"input {port.name!r} must be numbers of shape {shape}: {error}"
+        raise InputError(text) from error
 
 
 def _wrong_shape(port: Port, array: Array, expected: str) -> InputError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import gc
 import inspect
+import pickle
 import sys
 import time
 import tracemalloc
@@ -69,6 +71,22 @@ def test_joint_positions_as_an_argument(solver) -> None:
     rows = [0, 1, 2, 9]
     assert np.array_equal(bound.solve(-Q).matrix, expected[-1][np.ix_(rows, rows)])
     assert np.array_equal(bound.solve().matrix, bound.solve(-Q).matrix)
+
+
+def test_masked_arrays_are_refused(solver) -> None:
+    bound = solver.bind()
+    bound.solve(Q)
+    with pytest.raises(InputError, match=r"'q' must be numbers of .*: some of them are masked"):
+        bound.solve(np.ma.masked_array(2 * Q, mask=[True, False, False]))
+    assert bound.inputs["q"].tolist() == Q.tolist()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_bound_solvers_are_not_copied(solver, copied) -> None:
+    bound = solver.bind()
+    with pytest.raises(InputError, match="copy or pickle its DelassusSolver and bind that"):
+        copied(bound)
+    assert bound.solve(Q).status is Status.OK
 
 
 def test_solutions_can_be_compared(solver) -> None:

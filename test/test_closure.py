@@ -239,6 +239,13 @@ def test_a_bad_call_does_not_spoil_the_next(closure):
     assert bound.solve() is ClosureStatus.OK and same_turn(bound.q[1:], assembled(2.5))
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_bound_closures_are_not_copied(copied):
+    bound = Closure(four_bar()).bind(["crank"])
+    with pytest.raises(InputError, match="copy or pickle its Closure and bind that"):
+        copied(bound)
+
+
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )

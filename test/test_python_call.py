@@ -81,16 +81,14 @@ def test_they_compute_with_and_without_an_argument(machine_code: bytes) -> None:
     assert type(calls.run()) is int
 
 
-def test_every_contiguous_list_of_doubles_is_taken(machine_code: bytes) -> None:
+def test_every_contiguous_array_of_doubles_is_taken(machine_code: bytes) -> None:
     calls, _ = bound(machine_code)
     values = np.array([1.0, 2.0, 3.0])
     constant = values.copy()
     constant.setflags(write=False)
     part = np.array([[9.0, 9.0, 9.0], values])[1]
-    for taken in (values, constant, part, array("d", values), memoryview(values),
-                  (ctypes.c_double * N)(*values)):  # fmt: skip
-        expected = 6 if not isinstance(taken, ctypes.Array) else NOT_TAKEN
-        assert calls.run_at(taken) == expected
+    for taken in (values, constant, part):
+        assert calls.run_at(taken) == 6
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,8 @@ def test_every_contiguous_list_of_doubles_is_taken(machine_code: bytes) -> None:
         np.zeros(2 * N)[::2], np.zeros(N)[::-1], np.zeros(2 * N, np.float32),
         np.zeros(N, np.int64), np.zeros(N, ">f8"), np.zeros(N, "complex64"), np.zeros(N, "d,d"),
         np.zeros(N, object), np.array(1.0), memoryview(bytes(8 * N)), array("q", [0] * N),
-        np.ma.masked_array([1.0, 2.0]),
+        np.ma.masked_array([1.0, 2.0, 3.0]), np.zeros(N).view(np.recarray),
+        array("d", [0.0] * N), memoryview(np.zeros(N)), (ctypes.c_double * N)(),
     ],
     ids=lambda other: f"{type(other).__name__} {getattr(other, 'dtype', '')}",
 )  # fmt: skip
@@ -153,9 +152,9 @@ def test_nothing_leaks(machine_code: bytes) -> None:
         calls.run()
     after = [sys.getrefcount(x) for x in (good, bad, calls.run, calls.run_at)]
     assert counts == after
-    resized = array("d", [0.0] * N)
+    resized = np.zeros(N)
     calls.run_at(resized)
-    resized.append(1.0)  # a buffer that is still exported cannot grow
+    resized.resize(N + 1)  # refused while somebody else holds it
 
 
 class Solving:

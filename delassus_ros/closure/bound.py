@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import tau
+from typing import NoReturn
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from delassus_ros.closure.path import Branch, Way
 from delassus_ros.closure.status import ClosureStatus
 from delassus_ros.closure.step import ClosureStep
 from delassus_ros.compiler.newton import BoundNewton, Newton
+from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
 _LONGEST = 0.5
@@ -122,6 +124,18 @@ class BoundClosure:
         )
         self._limits = _Limits(plan, step.unknown)
         self._others = _Others(plan)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: its arrays lie where its machine code looks.
+
+        Raises
+        ------
+        InputError
+            Always; says what can be copied.
+        """
+        raise InputError(
+            "a BoundClosure cannot be copied or pickled; copy or pickle its Closure and bind that"
+        )
 
     def solve(self) -> ClosureStatus:
         """Find q for :attr:`measured`; never raises."""

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+import numpy as np
+
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, provide
 
@@ -28,6 +30,8 @@ _NOARGS, _O, _FASTCALL = 4, 8, 0x80
 """METH_NOARGS, METH_O and METH_FASTCALL: no argument, one, or any number in a C array."""
 _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)
 """The clock of :func:`time.perf_counter` where clock_gettime has it; None elsewhere."""
+_TYPE = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
+"""Where an object has the address of its type: last of what all objects have."""
 _CONTIGUOUS = 0x3C
 """PyBUF_C_CONTIGUOUS | PyBUF_FORMAT."""
 _PYTHON = (
@@ -54,7 +58,7 @@ class PythonCalls:
     Attributes
     ----------
     run : computes and returns the status.
-    run_at : writes its argument, a contiguous array of doubles, to the input and computes;
+    run_at : writes its argument, a contiguous numpy array of doubles, to the input and computes;
         returns :data:`NOT_TAKEN` and does nothing for any other argument.
     """
 
@@ -74,7 +78,7 @@ def python_calls(
     size : number of doubles in the input.
     owner : is kept alive as long as the functions are: whatever the addresses lie in.
     """
-    words = array("q", [argument, target, size * 8])
+    words = array("q", [argument, target, size * 8, id(np.ndarray)])
     state = (_capsule(words), words, code, owner)
     run = _definition(b"run", code.address(RUN), _NOARGS, None)
     run_at = _definition(b"run_at", code.address(RUN_AT), _O, None)
@@ -106,7 +110,9 @@ def python_solve(
     """
     if _CLOCK is None:
         return None
-    words = array("q", [argument, target, size * 8, record.buffer_info()[0]])
+    words = array(
+        "q", [argument, target, size * 8, id(np.ndarray), record.buffer_info()[0]]
+    )
     state = (_capsule(words), solution, otherwise, words, code, owner, record)
     # Python takes the signature from the lines up to the dashes.
     doc = f"solve(q=None, /)\n--\n\n{otherwise.__doc__}".encode()
@@ -206,8 +212,9 @@ refuse:
 
 
 def _take() -> str:
-    """Return the IR of the function that copies a list of doubles to the input, if it is one.
+    """Return the IR of the function that copies an array of doubles to the input, if it is one.
 
+    Not one of a subclass, which may mean something else by its numbers, as masked arrays do.
     A Py_buffer is ten words: 0 the data, 2 their length in bytes, 4 readonly and ndim as two
     ints, 5 the format, text.
     """
@@ -217,6 +224,12 @@ define internal i1 @{_TAKE}(i64 %words, i64 %object) {{
 entry:
   %buffer = alloca [10 x i64], align 8
   %view = ptrtoint {pointer("[10 x i64]")} %buffer to i64
+  %typed = add i64 %object, {_TYPE}
+{_word("type", "%typed", 0)}
+{_word("array", "%words", 3)}
+  %is.array = icmp eq i64 %type, %array
+  br i1 %is.array, label %view.it, label %no
+view.it:
   %failed = call i32 @PyObject_GetBuffer(i64 %object, i64 %view, i32 {_CONTIGUOUS})
   %got = icmp eq i32 %failed, 0
   br i1 %got, label %check, label %clear
@@ -250,6 +263,8 @@ take:
   ret i1 true
 clear:
   call void @PyErr_Clear()
+  br label %no
+no:
   ret i1 false
 refuse:
   call void @PyBuffer_Release(i64 %view)
@@ -271,7 +286,7 @@ entry:
   %begin = ptrtoint {t} %times to i64
   %end = add i64 %begin, 16
 {_WORDS}
-{_word("record", "%words", 3)}
+{_word("record", "%words", 4)}
   %taken.time = inttoptr i64 %record to {d}
   %failed.place = getelementptr double, {d} %taken.time, i64 1
   %failed = load double, {d} %failed.place, align 8
