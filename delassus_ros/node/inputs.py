@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,34 @@ from delassus_ros.node.contact_input import ContactInput
 from delassus_ros.node.diagnostics import InputHealth
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_state_bytes import JointStateReader
-from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.orientation_input import CAVEATS, OrientationInput
 from delassus_ros.node.orientation_messages import read_message
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.problem import Problem
 
 _SECOND = 1_000_000_000  # ns
-_WAITING = Gate.WAITING
+_WAITING, _REFUSED = Gate.WAITING, Gate.REFUSED
 """Looking up a member of an enumeration takes as long as a few additions."""
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What there is to say of the inputs that a matrix is made of; overwritten by the next.
+
+    Attributes
+    ----------
+    reasons, text : for the message; the text is empty if there is nothing to say.
+    missing : something is lacking without which there is no matrix.
+    doubtful : a matrix is DEGRADED by more than what the joint state's own verdict says.
+    stale : the set of contacts is too old.
+    """
+
+    reasons: Reason = Reason.NONE
+    text: str = ""
+    missing: bool = False
+    doubtful: bool = False
+    stale: bool = False
 
 
 class Inputs:
@@ -75,6 +95,7 @@ class Inputs:
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
         self._clock_step = 0
+        self._judgement = Judgement()
 
     def set_limits(self, limits: Limits) -> None:
         """Change the limits; raises InputError, and changes none, if one is out of range."""
@@ -120,7 +141,7 @@ class Inputs:
         complaint = self.contacts.read(message.names, message.status, now)
         self.contacts_text = "" if complaint is None else complaint.text
         if complaint is not None:
-            self.warn_of(complaint)
+            self._warn_of(complaint)
 
     def read_orientation(self, message: Any, now: int) -> None:
         """Take an orientation: nav_msgs/Odometry or sensor_msgs/Imu."""
@@ -179,7 +200,7 @@ class Inputs:
         if kept.gate is Gate.READY and kept.stamp > 0 and now > 0:
             kept.age = 1e-9 * (now - kept.stamp)
             if kept.age > self._limits.input_timeout:
-                kept.gate = Gate.REFUSED
+                kept.gate = _REFUSED
                 kept.reasons |= Reason.INPUT_STALE
                 kept.text = (
                     f"the joint positions were {kept.age:.4g} s old when their turn came, at most "
@@ -194,14 +215,42 @@ class Inputs:
             self._say(verdict)
         return verdict
 
-    def of_orientation(self, now: int) -> Complaint | None:
-        """Return what there is to say of an orientation that is needed, or None; warn of it."""
-        source = self._source
-        if source is None:
-            return None
+    def judge(self, verdict: Verdict, now: int, all_rows: bool) -> Judgement:
+        """Return what there is to say of joint positions, contacts and orientation; warn of it.
+
+        Parameters
+        ----------
+        verdict : on the joint positions, which has been warned of.
+        all_rows : whether there is a matrix without a set of active contacts.
+        """
+        contacts, judged = self.contacts, self._judgement
+        reasons, text = contacts.reasons, verdict.text or self.contacts_text
+        if verdict.reasons:
+            reasons |= verdict.reasons
+        missing = contacts.active is None and not all_rows
+        stale = contacts.stale(now)
+        if stale is not None:
+            self._warn_of(stale)
+            reasons |= stale.reason
+            text = text or stale.text
+            missing = missing or not all_rows
+        judged.stale = judged.doubtful = stale is not None
+        complaint = None if self._source is None else self._of_orientation(self._source, now)
+        if complaint is not None:
+            reasons |= complaint.reason
+            text, judged.doubtful = text or complaint.text, True
+            missing = missing or not complaint.reason & CAVEATS
+        nothing = missing or verdict.gate is _REFUSED
+        if nothing and not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
+            text = "no set of active contacts has arrived yet"
+            self._warn("contacts", text)
+        judged.reasons, judged.text, judged.missing = reasons, text, missing
+        return judged
+
+    def _of_orientation(self, source: OrientationInput, now: int) -> Complaint | None:
         complaint = source.complaint(now)
         if complaint is not None:
-            self.warn_of(complaint)
+            self._warn_of(complaint)
             return complaint
         caveat = self._caveat(source)
         if caveat is not None:
@@ -209,8 +258,7 @@ class Inputs:
             self._warn("stamp of the orientation", caveat.text)
         return caveat
 
-    def warn_of(self, complaint: Complaint) -> None:
-        """Pass a complaint on to those who warn."""
+    def _warn_of(self, complaint: Complaint) -> None:
         self._warn(complaint.reason.name or "input", complaint.text)
 
     def _caveat(self, source: OrientationInput) -> Complaint | None:

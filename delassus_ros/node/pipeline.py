@@ -17,10 +17,10 @@ from delassus_ros.conditioning import Conditioning, ConditionMonitor
 from delassus_ros.errors import ProblemError
 from delassus_ros.node.bindings import Bindings
 from delassus_ros.node.diagnostics import InputHealth, Validity
-from delassus_ros.node.inputs import Inputs
+from delassus_ros.node.inputs import Inputs, Judgement
 from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
-from delassus_ros.node.orientation_input import CAVEATS, OrientationInput
+from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.solver import DelassusSolver
@@ -306,43 +306,23 @@ class Pipeline:
 
     def _message(self, verdict: Verdict, now: int) -> bytes:
         """Return the message for joint positions that have passed, or not."""
-        inputs, contacts = self._inputs, self._contacts
-        reasons, text = contacts.reasons, verdict.text or inputs.contacts_text
-        if verdict.reasons:
-            reasons |= verdict.reasons
-        stale = contacts.stale(now)
-        if stale is not None:
-            inputs.warn_of(stale)
-            reasons |= stale.reason
-            text = text or stale.text
-        if (stale is not None) is not self._stale:
-            self._stale = stale is not None
+        judged = self._inputs.judge(verdict, now, self._always is not None)
+        if judged.stale is not self._stale:
+            self._stale = judged.stale
             self._set_status()
-        missing = self._selected is None or (stale is not None and self._always is None)
-        doubtful = stale is not None
-        if self._has_orientation:
-            complaint = inputs.of_orientation(now)
-            if complaint is not None:
-                reasons |= complaint.reason
-                text, doubtful = text or complaint.text, True
-                missing = missing or not complaint.reason & CAVEATS
-        if missing or verdict.gate is _REFUSED:
-            if contacts.reasons is Reason.NO_CONTACTS_RECEIVED and not text:
-                text = "no set of active contacts has arrived yet"
-                self._warn("contacts", text)
-            return self._invalid(verdict, reasons, text)
+        if judged.missing or verdict.gate is _REFUSED:
+            return self._invalid(verdict, judged.reasons, judged.text)
         solution = self._solver.solve()
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
             self._warn("solver", text)
-            return self._invalid(verdict, reasons | _FAILURES[solution.status], text)
-        return self._matrix(verdict, solution, reasons, text, doubtful)
+            return self._invalid(verdict, judged.reasons | _FAILURES[solution.status], text)
+        return self._matrix(verdict, solution, judged)
 
-    def _matrix(
-        self, verdict: Verdict, solution: Solution, reasons: Reason, text: str, doubtful: bool
-    ) -> bytes:
+    def _matrix(self, verdict: Verdict, solution: Solution, judged: Judgement) -> bytes:
         """Return the message with a matrix."""
         seen = self._monitor.examine(solution.matrix)
+        reasons, text = judged.reasons, judged.text
         if self._of_solver:
             reasons |= self._of_solver
             text = text or self._solver_text
@@ -353,7 +333,7 @@ class Pipeline:
         if perf_counter() > self.due:
             reasons |= Reason.OVERRUN
         degraded = (
-            doubtful
+            judged.doubtful
             or self._is_approximate
             or self._contacts.degraded
             or self._contacts.active is None
