@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 
 import pytest
@@ -78,6 +79,63 @@ def test_unknown_contact_that_does_not_touch_is_mentioned_only(contacts) -> None
     assert contacts.active == ("LF",)
     assert contacts.reasons is Reason.UNKNOWN_CONTACT
     assert not contacts.degraded
+
+
+def test_several_unknown_contacts_those_that_touch_first(contacts) -> None:
+    names = ["LF", "arm", "LFF", "RFF"]
+    complaint = contacts.read(names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
+    assert complaint.text == (
+        "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH; unknown, too: 'RFF', "
+        "'arm' (the matrix lacks the rows of those that are active)"
+    )
+    complaint = contacts.read(names, [ACTIVE, INACTIVE, INACTIVE, UNKNOWN])
+    assert complaint.text == (
+        "unknown contact 'arm'; contacts: LF, RF, LH, RH; unknown, too: 'LFF', 'RFF' "
+        "(ignored, as none is active)"
+    )
+
+
+@pytest.fixture(name="searches")
+def make_searches(monkeypatch) -> list[str]:
+    """Return the names that a similar one is looked for."""
+    found: list[str] = []
+    search = difflib.get_close_matches
+
+    def counted(name, *arguments, **options):
+        found.append(name)
+        return search(name, *arguments, **options)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    return found
+
+
+@pytest.mark.parametrize("status", [ACTIVE, INACTIVE])
+def test_many_unknown_contacts_take_one_search_and_a_line(contacts, searches, status) -> None:
+    names = [*FEET, *(f"finger_{k}" for k in range(400))]
+    for _ in range(100):
+        complaint = contacts.read(names, [ACTIVE] * 4 + [status] * 400)
+    assert searches == ["finger_0"]
+    assert "'finger_5' and 394 more" in complaint.text
+    assert len(complaint.text) < 250
+    assert contacts.active == FEET
+    assert contacts.degraded is (status == ACTIVE)
+
+
+def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
+    complaint = contacts.read([10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
+    assert complaint.text.startswith("unknown contact 'LFLF")
+    assert len(complaint.text) < 400
+    assert [len(name) for name in searches] == [100]
+
+
+def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -> None:
+    for k in range(1000):
+        complaint = contacts.read(["LF", f"finger_{k}"], [ACTIVE, ACTIVE])
+        assert complaint.text.startswith(f"unknown contact 'finger_{k}'")
+    assert len(searches) == 64
+    # Those that were known before keep what was found for them.
+    assert "; contacts: LF" in contacts.read(["finger_3"], [ACTIVE]).text
+    assert len(searches) == 64
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,17 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.node.joint_names import listed
 from delassus_ros.node.reasons import Complaint, Reason
 
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 _STATUS = {
     getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
 }
+_MOST_SUGGESTIONS = 64
+"""Unknown names that a similar one is looked for, ever: it takes a millisecond, and whoever
+publishes contacts may send others with each message."""
+_LONGEST = 100  # characters of an unknown name that are said
 
 
 class ContactInput:
@@ -38,7 +43,8 @@ class ContactInput:
     """
 
     def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
-        self._known = contacts.names
+        self._known = dict.fromkeys(contacts.names)
+        self._words: dict[str, str] = {}
         self.set_timeout(timeout)
         self.forget()
 
@@ -129,12 +135,26 @@ class ContactInput:
             self.reasons = Reason.NONE
             return None
         self.reasons = Reason.UNKNOWN_CONTACT
-        ignored = "the matrix lacks its rows" if self.degraded else "ignored, as it is not active"
-        return Complaint(
-            Reason.UNKNOWN_CONTACT,
-            "; ".join(unknown("contact", name, self._known) for name in strangers)
-            + f" ({ignored})",
-        )
+        if self.degraded:
+            # First those whose rows are missed.
+            strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
+        return Complaint(Reason.UNKNOWN_CONTACT, self._unknown(strangers))
+
+    def _unknown(self, strangers: Sequence[str]) -> str:
+        """Return what there is to say about names outside the layout, of at least one."""
+        first, *others = (name[:_LONGEST] for name in strangers)
+        text = self._words.get(first)
+        if text is None and len(self._words) < _MOST_SUGGESTIONS:
+            text = self._words[first] = unknown("contact", first, self._known)
+        if text is None:
+            text = f"unknown contact {first!r}"
+        if others:
+            text += f"; unknown, too: {listed('', others)}"
+        if self.degraded:
+            rows = "the rows of those that are active" if others else "its rows"
+            return f"{text} (the matrix lacks {rows})"
+        ignored = "ignored, as none is active" if others else "ignored, as it is not active"
+        return f"{text} ({ignored})"
 
     def _contradiction(self, names: Sequence[str], status: Sequence[int]) -> Complaint | None:
         if len(names) != len(status):
