@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 
 import numpy as np
@@ -14,6 +15,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from node_support import (  # noqa: E402, F401
+    DEGRADED,
     FEET,
     INVALID,
     OK,
@@ -31,7 +33,8 @@ from node_support import (  # noqa: E402, F401
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
-from delassus_ros import algorithms  # noqa: E402
+from delassus_ros import Problem, algorithms  # noqa: E402
+from delassus_ros.settings import Settings  # noqa: E402
 
 
 def heavier(urdf: str, factor: float, name: str = "heavier") -> str:
@@ -141,15 +144,14 @@ def test_a_bad_description_leaves_the_old_robot(
     first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     if way == "topic":
         graph.describe(spoil(urdf))
-        line = graph.wait_for_log(
-            "cannot change the robot description, delassus_quadruped goes on"
-        )
-        assert words in line
     else:
-        result = node.set_parameters([Parameter("robot_description", value=spoil(urdf))])[0]
-        assert not result.successful
-        assert "'robot_description' cannot be used: " in result.reason
-        assert words in result.reason
+        # It is read beside the stream; the answer is that it will be.
+        other = Parameter("robot_description", value=spoil(urdf))
+        assert node.set_parameters([other])[0].successful
+        assert node.get_parameter("robot_description").value == spoil(urdf)
+    line = graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
+    assert words in line
+    assert words in node._configuration.description.failure
     assert node.get_parameter("robot_description").value == ""
     answer = graph.ask(robot.joint_names, q)
     assert (answer.layout_id, answer.validity) == (first.layout_id, OK)
@@ -157,6 +159,81 @@ def test_a_bad_description_leaves_the_old_robot(
     # A good one mends it.
     graph.describe(heavier(urdf, 2.0))
     follow(graph, robot, q, first.layout_id)
+
+
+@pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        (" \n", "the URDF is empty"),
+        ("quadruped.urdf", "'quadruped.urdf' is not how XML starts; expected the text of a URDF"),
+        ("<" * 9 * 2**20, "the XML is larger than 8388608 bytes"),
+        (5, "Wrong parameter type"),
+    ],
+)
+def test_what_a_glance_shows_is_refused_at_once(start, urdf, description, words) -> None:
+    node = start()
+    result = node.set_parameters([Parameter("robot_description", value=description)])[0]
+    assert not result.successful
+    assert words in result.reason
+    assert node.get_parameter("robot_description").value == urdf
+    assert not node._configuration.description.building
+
+
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("state", ["active", "inactive"])
+def test_a_description_by_parameter_is_read_once_beside_the_stream(
+    graph, start, urdf, robot, q, monkeypatch, state, good
+) -> None:
+    node = start(rows="all")
+    first = graph.ask(robot.joint_names, q)
+    if state == "inactive":
+        node.trigger_deactivate()
+    threads, release = [], threading.Event()
+    problem = Settings.problem
+
+    def read(settings: Settings, text: str) -> Problem:
+        threads.append(threading.current_thread())
+        if threads[-1] is not threading.main_thread():
+            assert release.wait(60.0)
+        return problem(settings, text)
+
+    monkeypatch.setattr(Settings, "problem", read)
+    other = heavier(urdf, 2.0) if good else heavier(urdf, 2.0).replace("LF_FOOT", "LF_HOOF")
+    assert node.set_parameters([Parameter("robot_description", value=other)])[0].successful
+    graph.until(lambda: threads, "begin of the reading")
+    if state == "active":
+        # As long as it takes, the present one goes on.
+        for _ in range(5):
+            answer = graph.ask(robot.joint_names, q)
+            assert (answer.layout_id, answer.validity) == (first.layout_id, DEGRADED)
+    assert node._configuration.description.building
+    release.set()
+    graph.until(lambda: not node._configuration.description.building, "end of the change")
+    name = node._configuration.computation.problem.robot.name
+    assert name == ("heavier" if good else "delassus_quadruped")
+    assert node.get_parameter("robot_description").value == (other if good else urdf)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+def test_a_bad_description_and_its_algorithm_are_set_back(graph, start, urdf, monkeypatch) -> None:
+    """The algorithm goes with neither: that is found with the description."""
+    node = start()
+    efpa = type(algorithms.get("efpa"))
+    monkeypatch.setattr(efpa, "supports", lambda self, p: "it has a mood")
+    together(node, heavier(urdf, 2.0), "efpa")
+    line = graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
+    assert "algorithm 'efpa' cannot solve this problem: it has a mood" in line
+    assert present(node) == (urdf, "pv_osimr")
+    # One that there is not is refused at once, with the description.
+    result = node.set_parameters_atomically(
+        [
+            Parameter("robot_description", value=heavier(urdf, 3.0)),
+            Parameter("algorithm", value="denze"),
+        ]
+    )
+    assert "unknown algorithm 'denze'; did you mean 'dense'?" in result.reason
+    assert present(node) == (urdf, "pv_osimr")
 
 
 def test_a_description_whose_build_fails_reverts_the_parameter(
@@ -269,7 +346,16 @@ def test_an_algorithm_in_the_making_outlives_a_robot_that_does_not_come(
     assert present(node) == ("", "efpa")
 
 
-def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        # Not even looked at closely, so that the parameter stays.
+        ("quadruped.urdf", "'robot_description' cannot be set back to what is in use: "),
+        # Read in its turn.
+        ("<robot", "cannot change the robot description, delassus_quadruped goes on: broken XML"),
+    ],
+)
+def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch, text, words) -> None:
     """The description by topic, which was in use, has become a bad one meanwhile."""
     node = start(robot_description="")
     graph.describe(urdf)
@@ -280,17 +366,18 @@ def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch) -> Non
         # Not to fail before the other description has come.
         patch.setattr(change._maker, "poll", lambda: None)
         node.set_parameters([Parameter("robot_description", value=heavier(urdf, 8.5))])
-        graph.describe("<robot")
-        graph.until(lambda: node._description.text == "<robot", "description")
+        graph.describe(text)
+        graph.until(lambda: node._description.text == text, "description")
     graph.until(lambda: change._maker.poll() or not change.building, "end of the change")
-    line = graph.wait_for_log("'robot_description' cannot be set back to what is in use: ")
-    assert "'robot_description' cannot be used: " in line
+    graph.wait_for_log(words)
+    assert not change.building
     assert change.failure
     assert node._configuration.computation.problem.robot.name == "delassus_quadruped"
     # A good one mends it.
     graph.describe(urdf)
     graph.until(lambda: node._description.text == urdf, "description")
     assert node.set_parameters([Parameter("robot_description", value="")])[0].successful
+    assert not change.failure
     assert state_of(node) == "active"
 
 

@@ -15,7 +15,13 @@ from urdf_text import joint, link, robot_xml
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
 from delassus_ros.model.urdf import read_urdf
-from delassus_ros.model.xml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, parse_xml
+from delassus_ros.model.xml import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    check_document,
+    parse_xml,
+)
 
 SOUND = robot_xml(
     link("trunk"),
@@ -198,6 +204,27 @@ def test_accepts_the_size_bound_and_refuses_more(tmp_path: Path) -> None:
 def test_the_size_bound_counts_bytes_not_characters() -> None:
     with pytest.raises(RobotError, match="the XML is larger than"):
         read_urdf(f"<!--{'ö' * (MAX_BYTES // 2)}-->" + SOUND)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the URDF is empty"),
+        (" \ufeff\n", "the URDF is empty"),
+        ("robots/atlas.urdf", "'robots/atlas.urdf' is not how XML starts; expected the text of"),
+        (padded(MAX_BYTES + 1), "the XML is larger than"),
+        (f"<!--{'ö' * (MAX_BYTES // 2)}-->", "the XML is larger than"),
+        ("x" * MAX_BYTES, "'x{60}' is not how XML starts"),
+    ],
+)
+def test_a_glance_refuses(text: str, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        check_document(text)
+
+
+@pytest.mark.parametrize("text", [SOUND, f"\ufeff \n{SOUND}", "<robot", padded(MAX_BYTES)])
+def test_a_glance_sees_no_more(text: str) -> None:
+    check_document(text)
 
 
 def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ MAX_DEPTH = 64
 
 _SHOWN = 200
 """Most characters of a tag or path in a message."""
+_GLANCE = 60
+"""Most characters of what is no XML in a message."""
 
 
 class _BoundedBuilder(ElementTree.TreeBuilder):
@@ -72,6 +74,23 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
         return _parsed(data)
     except RobotError as error:
         raise RobotError(f"{str(path)[:_SHOWN]}: {error}") from error
+
+
+def check_document(text: str) -> None:
+    """Refuse text of which a glance shows that it is no XML that would be read.
+
+    Raises
+    ------
+    RobotError
+        If it is empty or larger than the bound, or does not start with ``<``.
+    """
+    _document(text)
+    start = _bare(text)[:_GLANCE]
+    if not start.startswith("<"):
+        raise RobotError(
+            f"{start!r} is not how XML starts; expected the text of a URDF, which starts with "
+            "'<robot'"
+        )
 
 
 def _path(source: str | bytes | Path) -> Path | None:

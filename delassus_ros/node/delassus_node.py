@@ -13,6 +13,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 
 from delassus_ros.errors import DelassusError, RobotError
+from delassus_ros.model.xml import check_document
 from delassus_ros.node import parameters
 from delassus_ros.node.change_requests import refuse_impossible_changes
 from delassus_ros.node.clocks import STEADY
@@ -81,7 +82,6 @@ class DelassusNode(LifecycleNode):
         self._configuration: Configuration | None = None
         self._accepted: dict[str, str] = {}  # parameters by which it is computed
         self._starter: Any = None
-        self._read: dict[str, Problem] = {}  # the description that was checked last
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
@@ -253,8 +253,6 @@ class DelassusNode(LifecycleNode):
         return self.get_parameter(_DESCRIPTION).value or self._description.text
 
     def _on_description(self) -> None:
-        # What was checked last may have been refused.
-        self._read.clear()
         if self._autostart:
             self.start()
         else:
@@ -291,9 +289,7 @@ class DelassusNode(LifecycleNode):
             self._accepted[_DESCRIPTION] = self.get_parameter(_DESCRIPTION).value
         else:
             settings = Settings.from_parameters(parameters.values(self))
-            problem = self._read.get(wanted)
-            self._read.clear()
-            configuration.description.follow(wanted, settings, problem)
+            configuration.description.follow(wanted, settings)
 
     def _accept(self) -> None:
         """Note the parameters by which it is computed from now on."""
@@ -333,23 +329,25 @@ class DelassusNode(LifecycleNode):
         return SetParametersResult(successful=reason is None, reason=reason or "")
 
     def _refusal(self, wanted: dict[str, Any], described: bool) -> str | None:
-        """Return why algorithm and robot description do not go together, or None if they do."""
+        """Return what can be told at once against algorithm and robot description, or None.
+
+        Another description is read beside the stream; if it cannot be used, it is set back then.
+        """
         configuration = self._configuration
         if configuration is None:
             return refusal(wanted[_ALGORITHM], None)
-        problem = configuration.computation.problem
+        problem: Problem | None = configuration.computation.problem
         if described:
             description = wanted[_DESCRIPTION] or self._description.text
             if not description:
                 topic = self._description.topic
                 return f"'robot_description' is empty, and nothing has come on {topic}"
-            # The present one need not be read again to be set back.
             if description != configuration.computation.description:
                 try:
-                    problem = Settings.from_parameters(wanted).problem(description)
+                    check_document(description)
                 except DelassusError as error:
                     return f"'robot_description' cannot be used: {error}"
-                self._read = {description: problem}
+                problem = None
         return refusal(wanted[_ALGORITHM], problem)
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:

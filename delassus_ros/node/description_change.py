@@ -11,7 +11,6 @@ from delassus_ros.errors import AlgorithmError
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver, refusal, yielding
 from delassus_ros.node.making import Maker
-from delassus_ros.problem import Problem
 from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
@@ -55,16 +54,13 @@ class DescriptionChange:
         """Whether a change has begun and not ended."""
         return self._maker.busy
 
-    def follow(
-        self, description: str, settings: Settings, problem: Problem | None = None
-    ) -> None:
+    def follow(self, description: str, settings: Settings) -> None:
         """Begin to change to another description, instead of one that was begun with.
 
         Parameters
         ----------
         description : the URDF text.
         settings : what to make of it.
-        problem : what that is, where it is known already.
         """
         if self.building and description == self._wanted:
             return
@@ -72,7 +68,7 @@ class DescriptionChange:
         self._wanted = description
         self._maker.begin(
             "making another robot",
-            lambda unwanted: self._made(description, settings, problem, unwanted),
+            lambda unwanted: self._made(description, settings, unwanted),
         )
 
     def stay(self) -> None:
@@ -85,16 +81,11 @@ class DescriptionChange:
         self._maker.close()
 
     def _made(
-        self,
-        description: str,
-        settings: Settings,
-        problem: Problem | None,
-        unwanted: threading.Event,
+        self, description: str, settings: Settings, unwanted: threading.Event
     ) -> Computation:
         """Return all that follows from a description; called by another thread."""
-        if problem is None:
-            with yielding():
-                problem = settings.problem(description)
+        with yielding():
+            problem = settings.problem(description)
         # Of a closed robot the closure is compiled as well.
         warm = settings.closure if problem.robot.is_closed else None
         solvers: dict[str, DelassusSolver] = {}
@@ -111,5 +102,7 @@ class DescriptionChange:
 
     def _failed(self, error: Exception) -> None:
         self._give_up(str(error))
-        # Last, as the parameter may be set back, which is followed, too.
-        self.failure = str(error)
+        # Last, as the parameter may be set back, which is followed, too: then what comes of that
+        # is to be said, unless it is the description in use.
+        if not self.building:
+            self.failure = str(error)

@@ -29,7 +29,7 @@ _NUMBERS = ("armature.values", "reference.values", "xyz", "rpy", "selection")
 _NUMBER_TYPES = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.INTEGER_ARRAY)
 _DESCRIPTIONS = {
     "robot_description": "URDF of the robot (XML text). If empty, it is taken from the topic "
-    "robot_description. May change while the node runs.",
+    "robot_description. May change while the node runs; one that turns out bad is set back.",
     "base": "How the root link is held: free in all six directions, or fixed to the world.",
     "axes": "Axes of the rows: those of each contact's own frame, or those of the world, which "
     "with a floating base needs its orientation (orientation.*).",
