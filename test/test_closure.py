@@ -25,6 +25,8 @@ from linkages import (
 
 from delassus_ros import Contact, Problem, Robot, Transform
 from delassus_ros.closure import Closure, ClosureStatus
+from delassus_ros.closure import closure as closure_module
+from delassus_ros.compiler.newton import newton_for
 from delassus_ros.errors import InputError, RobotError
 from delassus_ros.model import WORLD, Body, Coupling, Joint, JointKind
 
@@ -284,6 +286,72 @@ def test_threads_do_not_share_a_start(closure):
     finally:
         sys.setswitchinterval(interval)
     assert not failures
+
+
+@pytest.fixture(name="compiled")
+def make_compiled(monkeypatch):
+    """Return the sets of joints for which something is compiled."""
+    found: list[tuple[int, ...]] = []
+
+    def counted(step, *arguments):
+        found.append(step.unknown)
+        return newton_for(step, *arguments)
+
+    monkeypatch.setattr(closure_module, "newton_for", counted)
+    return found
+
+
+def test_of_many_sets_of_joints_the_oldest_is_compiled_again(compiled, monkeypatch) -> None:
+    monkeypatch.setattr(closure_module, "_MOST_COMPILED", 2)
+    closure = Closure(four_bar(), REFERENCE)
+    crank, coupler, rocker = (closure.bind([name]) for name in ("crank", "coupler", "rocker"))
+    assert len(compiled) == 3
+    for name in ("rocker", "coupler"):
+        closure.bind([name])
+    assert len(compiled) == 3
+    closure.bind(["crank"])
+    assert len(compiled) == 4 and compiled[0] == compiled[3]
+    # What is bound goes on without.
+    crank.measured[0] = 1.4
+    assert crank.solve() is ClosureStatus.OK and same_turn(crank.q[1:], assembled(1.4))
+
+
+def test_a_check_compiles_nothing(compiled) -> None:
+    closure = Closure(four_bar(), REFERENCE)
+    closure.check(["crank", "rocker"])
+    for names, words in (
+        ([], "loop 'knee': none of its joints is measured"),
+        (["anchor"], "unknown joint 'anchor'"),
+        (["crank", "crank"], "joint 'crank' is measured more than once"),
+    ):
+        for ask in (closure.check, closure.bind):
+            with pytest.raises(InputError, match=words):
+                ask(names)
+    assert not compiled
+
+
+def test_what_is_compiled_does_not_wait_for_what_is_not(monkeypatch) -> None:
+    closure = Closure(four_bar(), REFERENCE)
+    closure.bind(["crank"])
+    begun, end = threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        begun.set()
+        assert end.wait(60.0)
+        return newton_for(*arguments)
+
+    monkeypatch.setattr(closure_module, "newton_for", slow)
+    slow_one = threading.Thread(target=closure.bind, args=(["rocker"],))
+    slow_one.start()
+    assert begun.wait(60.0)
+    quick_one = threading.Thread(target=closure.bind, args=(["crank"],))
+    quick_one.start()
+    quick_one.join(10.0)
+    waits = quick_one.is_alive()
+    end.set()
+    for thread in (slow_one, quick_one):
+        thread.join()
+    assert not waits
 
 
 def test_a_problem_may_be_given_for_its_robot():

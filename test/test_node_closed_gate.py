@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +22,10 @@ from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said, swing 
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
+from delassus_ros.closure import closure as closure_module  # noqa: E402
 from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError  # noqa: E402
 from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind  # noqa: E402
+from delassus_ros.node.bound_closures import BeingMadeError  # noqa: E402
 from delassus_ros.node.closed_gate import ClosedGate  # noqa: E402
 from delassus_ros.node.joint_gate import Gate  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
@@ -65,6 +70,29 @@ class Geared:
         return rig
 
 
+def settle(gate: ClosedGate) -> None:
+    """Wait until what is being made is there."""
+    making = gate._bounds._making
+    if making is not None:
+        making.thread.join(60.0)
+
+
+def know(gate: ClosedGate, *measured: Sequence[str]) -> None:
+    """Have what follows from these joints made, as by earlier joint states."""
+    for names in measured:
+        own = tuple(name for name in gate._robot.joint_names if name in names)
+        with contextlib.suppress(BeingMadeError):
+            gate._bounds.of(own)
+        settle(gate)
+        gate._bounds.of(own)
+
+
+def gate_of(rig: Rig) -> ClosedGate:
+    gate = rig.pipeline._inputs._gate
+    assert isinstance(gate, ClosedGate)
+    return gate
+
+
 @pytest.fixture(name="geared", scope="module")
 def make_geared() -> Geared:
     return Geared()
@@ -93,10 +121,15 @@ def test_all_joints_do(rig) -> None:
 
 def test_motors_do_and_names_may_change_at_any_time(rig) -> None:
     motors = [f"{name}_ROTOR" for name in LEGS]
-    for joints in (LEGS, motors, LEGS[:6] + motors[6:], rig.joints, motors):
-        for lift in LIFT:
-            assert said(rig.send(list(dict.fromkeys([*joints, lift])))) == (OK, Reason.NONE)
-            rig.wait(1)
+    lists = [
+        list(dict.fromkeys([*joints, lift]))
+        for joints in (LEGS, motors, LEGS[:6] + motors[6:], rig.joints, motors)
+        for lift in LIFT
+    ]
+    know(gate_of(rig), *lists)
+    for names in lists:
+        assert said(rig.send(names)) == (OK, Reason.NONE)
+        rig.wait(1)
     assert rig.warnings == []
 
 
@@ -238,6 +271,7 @@ def test_clock_set_back_keeps_nothing_alive(rig) -> None:
 
 def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     rig.pipeline.set_clock_step(25 * MS)
+    know(gate_of(rig), [*LEGS, "LIFT_ROCKER"])
     # Whatever joints are measured, also where that comes up later.
     for names in ([*LEGS, "LIFT_CRANK"], rig.joints, [*LEGS, "LIFT_ROCKER"]):
         assert said(rig.send(names, at=30)) == (OK, Reason.NONE)
@@ -250,7 +284,8 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     """Joint states of velocities or efforts alone; the others send all, or parts of it."""
     parts = [[*LEGS, "LIFT_CRANK"]] if not lift else [LEGS, lift]
     nothing = np.zeros(0)
-    gate, q = rig.pipeline._inputs._gate, np.zeros(len(rig.joints))
+    gate, q = gate_of(rig), np.zeros(len(rig.joints))
+    know(gate, [*LEGS, "LIFT_ROCKER"])
     foreign = gate.read(["gripper"], rig.now, nothing, rig.now, q)
     assert (foreign.gate, foreign.reasons) == (Gate.WAITING, Reason.NONE)
     for _ in range(5):
@@ -452,13 +487,15 @@ def test_what_the_gate_refuses_at_its_making(bar) -> None:
 
 
 def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
-    """The first joint state need not wait for what can be prepared."""
-    gate = ClosedGate(geared.closure)
-    monkeypatch.setattr(geared.closure, "bind", None)
-    truth, q = geared.truth(START), np.zeros(geared.robot.nq)
-    names = [*LEGS, "LIFT_CRANK"]
-    verdict = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
-    assert verdict.gate is Gate.READY
+    """And all joints: the first joint state need not wait for what can be prepared."""
+    for names in ([*LEGS, "LIFT_CRANK"], geared.robot.joint_names):
+        gate = ClosedGate(geared.closure)
+        truth, q = geared.truth(START), np.zeros(geared.robot.nq)
+        with monkeypatch.context() as patch:
+            patch.setattr(geared.closure, "bind", None)
+            verdict = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
+        assert verdict.gate is Gate.READY
+        assert gate._bounds._making is None
 
 
 def fail(joints, asked):
@@ -473,20 +510,122 @@ def test_code_for_measured_joints_that_cannot_be_made(geared, monkeypatch) -> No
     asked = []
     with monkeypatch.context() as patch:
         bind = functools.partial(fail, asked=asked)
-        patch.setattr(rig.pipeline._inputs._gate._closure, "bind", bind)
+        patch.setattr(gate_of(rig)._bounds._closure, "bind", bind)
         for _ in range(100):
             assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+            settle(gate_of(rig))
             rig.wait(1)
         text = rig.pipeline.last.text
         assert "cannot be computed from measured joints 'LF_HAA', " in text and "no room" in text
         rig.wait(1000)
-        rig.touch(*FEET)
-        assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+        for _ in range(3):
+            rig.touch(*FEET)
+            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+            settle(gate_of(rig))
+            rig.wait(1)
         assert len(asked) == 2
         assert said(rig.send([*LEGS, "LIFT_CRANK"])) == (OK, Reason.NONE)
     rig.wait(1001)
     rig.touch(*FEET)
-    assert said(rig.send(names)) == (OK, Reason.NONE)
+    assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    settle(gate_of(rig))
+    assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
+
+
+class Gatekeeper:
+    """Counts what is compiled and by which thread, and has it wait to be let through."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.threads: list[threading.Thread] = []
+        self.open = threading.Event()
+        self._compile = closure_module.newton_for
+        monkeypatch.setattr(closure_module, "newton_for", self)
+
+    def __call__(self, *arguments):
+        self.threads.append(threading.current_thread())
+        if self.threads[-1] is not threading.main_thread():
+            assert self.open.wait(60.0)
+        return self._compile(*arguments)
+
+
+@pytest.fixture(name="compiling")
+def make_compiling(monkeypatch):
+    found = Gatekeeper(monkeypatch)
+    yield found
+    found.open.set()
+
+
+def test_other_joints_are_made_by_another_thread(geared, compiling) -> None:
+    rig = geared.rig()
+    rig.truth(START)  # compiles as well
+    compiling.threads.clear()
+    rotors = [*(f"{name}_ROTOR" for name in LEGS), "LIFT_ROCKER"]
+    for _ in range(20):
+        rig.wait(1)
+        assert said(rig.send(rotors)) == (INVALID, Reason.NOT_CONFIGURED)
+        text = rig.pipeline.last.text
+        assert text.startswith("the code that computes the others from measured joints 'LF_")
+        assert text.endswith("_ROTOR' and 8 more is being made")
+    assert set(rig.warnings) == {("NOT_CONFIGURED", text)}
+    compiling.open.set()
+    settle(gate_of(rig))
+    for _ in range(20):
+        rig.wait(1)
+        assert said(rig.send(rotors)) == (OK, Reason.NONE)
+    assert len(compiling.threads) == 1
+    assert compiling.threads[0] is not threading.main_thread()
+
+
+def test_the_stream_goes_on_while_other_joints_are_made(geared, compiling) -> None:
+    """Those that are usual pass; those that are not yet known are passed over, with words."""
+    rig = geared.rig()
+    rig.truth(START)  # compiles as well
+    compiling.threads.clear()
+    names, motors = [*LEGS, "LIFT_CRANK"], [f"{name}_ROTOR" for name in LEGS]
+    others = [[*motors[:k], *LEGS[k:], "LIFT_ROCKER"] for k in range(1, 6)]
+    for k in range(20):
+        assert said(rig.send(names)) == (OK, Reason.NONE)
+        assert rig.send(others[k % 5]) is None
+        rig.wait(1)
+    words = {text for _, text in rig.warnings}
+    assert len(words) == 5
+    assert all("made; it is passed over, as others make matrices" in text for text in words)
+    # One at a time, and the others when their turn comes.
+    assert len(compiling.threads) == 1
+    compiling.open.set()
+    for _ in range(5):
+        for each in others:
+            rig.send(each)
+            settle(gate_of(rig))
+    for each in others:
+        assert said(rig.send(each)) == (OK, Reason.NONE)
+    assert len(compiling.threads) == 5
+    assert threading.main_thread() not in compiling.threads
+
+
+def test_parts_that_are_merged_are_made_by_another_thread(geared, compiling) -> None:
+    rig = geared.rig()
+    rig.truth(START)  # compiles as well
+    compiling.threads.clear()
+
+    def sent() -> list:
+        """Parts of one q, each together, and further apart than max_skew."""
+        found = []
+        for _ in range(20):
+            rig.wait(GRID)
+            found += [rig.send(part) for part in (LEGS, ["LIFT_ROCKER"])]
+        return [said(each) for each in found if each is not None]
+
+    found = sent()
+    assert found[0] == (INVALID, Reason.JOINT_MISSING)
+    assert set(found[1:]) == {(INVALID, Reason.NOT_CONFIGURED)} and len(found) > 20
+    assert len(compiling.threads) == 1
+    compiling.open.set()
+    settle(gate_of(rig))
+    found = sent()
+    assert set(found[1:]) == {(OK, Reason.NONE)} and len(found) > 10
+    assert len(compiling.threads) == 1
+    assert compiling.threads[0] is not threading.main_thread()
 
 
 def test_what_failed_is_tried_again_after_a_clock_jump(geared, monkeypatch) -> None:
@@ -494,25 +633,45 @@ def test_what_failed_is_tried_again_after_a_clock_jump(geared, monkeypatch) -> N
     names = [*LEGS, "LIFT_ROCKER"]
     with monkeypatch.context() as patch:
         bind = functools.partial(fail, asked=[])
-        patch.setattr(rig.pipeline._inputs._gate._closure, "bind", bind)
-        assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+        patch.setattr(gate_of(rig)._bounds._closure, "bind", bind)
+        for _ in range(2):
+            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+            settle(gate_of(rig))
     rig.wait(-1000)
     rig.pipeline.clock_jumped()
-    assert said(rig.send(names)) == (OK, Reason.NONE)
+    assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    settle(gate_of(rig))
+    assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
 
 
-def test_many_lists_of_names_are_not_remembered_for_ever(geared) -> None:
+def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) -> None:
     gate = ClosedGate(geared.closure)
+    bound: list[int] = []
+    bind = geared.closure.bind
+    monkeypatch.setattr(
+        geared.closure, "bind", lambda joints: (bound.append(len(joints)), bind(joints))[1]
+    )
     truth = geared.truth(START)
     q = np.zeros(geared.robot.nq)
     names = list(geared.robot.joint_names)
     for k in range(200):
         own = [*LEGS, "LIFT_CRANK", *(n for i, n in enumerate(names) if k >> (i % 8) & 1)]
         own = list(dict.fromkeys(own))
+        know(gate, own)
         verdict = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
         assert verdict.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
     assert len(gate._lanes) <= 64
+    assert len(gate._bounds._others) <= 64
+    # The usual ones are never made again, others once while they are remembered.
+    assert min(bound) > 13
+    assert len(bound) < 200
+    know(gate, own)
+    before = len(bound)
+    for names in ([*LEGS, "LIFT_CRANK"], geared.robot.joint_names, own):
+        values = np.array([truth[n] for n in names])
+        assert gate.read(names, START, values, START, q).gate is Gate.READY
+    assert len(bound) == before
 
 
 def test_what_is_forgotten_is_not_the_gate_in_use(geared) -> None:
@@ -559,6 +718,7 @@ EVENTS = st.one_of(
 def test_whatever_publishers_send_is_answered_right_or_marked(geared, events) -> None:
     """The check of each message is in Rig."""
     rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
+    know(gate_of(rig), *PUBLISHERS[:2])
     for kind, *what in events:
         if kind == "wait":
             rig.wait(GRID * what[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import small
@@ -13,6 +15,7 @@ from delassus_ros.closure import Closure
 from delassus_ros.conditioning import Conditioning, ConditionSettings, Damping
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame, Transform
+from delassus_ros.node.bound_closures import BeingMadeError, BoundClosures
 from delassus_ros.node.on_demand import OnDemand, list_algorithms
 from delassus_ros.node.reasons import Reason
 from delassus_ros.structural_rank import closed_configurations, generic_matrices
@@ -112,7 +115,73 @@ def four_bar_on_demand(algorithm: str = "c_pv_osimr") -> OnDemand:
     problem = Problem(four_bar(), [Contact("tip", "tip", np.eye(2, 6))])
     solver, closure = DelassusSolver(problem, algorithm), Closure(problem, REFERENCE)
     generic = generic_matrices(solver, configurations=closed_configurations(closure))
-    return OnDemand(solver, generic, ConditionSettings(), closure)
+    return OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
+
+
+def test_other_joints_of_a_loop_are_made_by_another_thread(monkeypatch) -> None:
+    threads: list[threading.Thread] = []
+    bind = Closure.bind
+
+    def counted(closure, joints):
+        threads.append(threading.current_thread())
+        return bind(closure, joints)
+
+    on_demand = four_bar_on_demand()
+    monkeypatch.setattr(Closure, "bind", counted)
+    crank = 0.9
+    rocker = assembled(crank)[1]
+    expected = on_demand.compute(["crank"], [crank], ["tip"]).solution.matrix
+    assert not threads
+    with pytest.raises(BeingMadeError, match="measured joint 'rocker' is being made; ask again"):
+        on_demand.compute(["rocker"], [rocker], ["tip"])
+    on_demand._closures._making.thread.join(60.0)
+    for _ in range(3):
+        found = on_demand.compute(["rocker"], [rocker], ["tip"]).solution.matrix
+        assert np.linalg.norm(found - expected) < 1e-7 * np.linalg.norm(expected)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+def test_one_set_of_joints_is_made_at_a_time(monkeypatch) -> None:
+    """Whoever comes meanwhile asks again; what nobody fetches is kept for later."""
+    closures = BoundClosures(Closure(four_bar(), REFERENCE))
+    bind, open_, made = Closure.bind, threading.Event(), []
+
+    def slow(closure, joints):
+        assert open_.wait(60.0)
+        made.append(joints)
+        return bind(closure, joints)
+
+    monkeypatch.setattr(Closure, "bind", slow)
+    sets = ("rocker",), ("coupler",), ("coupler", "rocker")
+    for joints in (*sets, *sets):
+        with pytest.raises(BeingMadeError):
+            closures.of(joints)
+    with pytest.raises(InputError, match="unknown joint 'anchor'"):
+        closures.of(("anchor",))
+    open_.set()
+    for joints in sets[1:]:
+        closures._making.thread.join(60.0)
+        with pytest.raises(BeingMadeError):
+            closures.of(joints)
+    closures._making.thread.join(60.0)
+    assert [closures.of(joints).names for joints in sets] == list(sets)
+    assert made == list(sets)
+
+
+def test_joints_that_cannot_be_bound_are_said_and_tried_again(monkeypatch) -> None:
+    closures = BoundClosures(Closure(four_bar(), REFERENCE))
+    with monkeypatch.context() as patch:
+        patch.setattr(Closure, "bind", lambda closure, joints: 1 / 0)
+        with pytest.raises(BeingMadeError):
+            closures.of(("rocker",))
+        closures._making.thread.join(60.0)
+        with pytest.raises(ZeroDivisionError):
+            closures.of(("rocker",))
+    with pytest.raises(BeingMadeError):
+        closures.of(("rocker",))
+    closures._making.thread.join(60.0)
+    assert closures.of(("rocker",)).names == ("rocker",)
 
 
 def test_the_joints_of_a_loop_follow_from_the_given_ones() -> None:
@@ -136,6 +205,9 @@ def test_positions_that_do_not_close_are_no_answer() -> None:
     crank = 0.9
     coupler, rocker = assembled(crank)
     # Elsewhere than the crank puts it: the matrix is that of the crank, with care.
+    with pytest.raises(BeingMadeError):
+        on_demand.compute(["crank", "rocker"], [crank, rocker], ["tip"])
+    on_demand._closures._making.thread.join(60.0)
     answer = on_demand.compute(["crank", "rocker"], [crank, rocker + 0.4], ["tip"])
     assert answer.caveats is Reason.LOOP_INCONSISTENT
     good = on_demand.compute(["crank"], [crank], ["tip"])
@@ -163,6 +235,6 @@ def test_an_approximation_is_said() -> None:
     ):  # fmt: skip
         solver = DelassusSolver(problem, algorithm)
         generic = generic_matrices(solver, configurations=closed_configurations(closure))
-        on_demand = OnDemand(solver, generic, ConditionSettings(), closure)
+        on_demand = OnDemand(solver, generic, ConditionSettings(), BoundClosures(closure))
         answer = on_demand.compute(["link0", "link1"], [0.3, -0.8], ["tip"])
         assert answer.caveats is caveats

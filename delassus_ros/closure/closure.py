@@ -17,7 +17,11 @@ from numpy.typing import ArrayLike
 from delassus_ros import arguments
 from delassus_ros.algorithms import constraints
 from delassus_ros.closure.bound import BoundClosure, Plan
-from delassus_ros.closure.reference import determining_joints, reference_configuration
+from delassus_ros.closure.reference import (
+    determining_joints,
+    motions_of,
+    reference_configuration,
+)
 from delassus_ros.closure.status import ClosureStatus
 from delassus_ros.closure.step import ClosureStep, reaches
 from delassus_ros.compiler.newton import Newton, newton_for
@@ -105,6 +109,12 @@ class Closure:
         self._reference = reference_configuration(self._robot, stated, tolerance)
         self._reference.setflags(write=False)
         self._clusters = clusters_of(self._robot)
+        # Here, for a control loop that asks what other joints determine has no time for it.
+        self._motions = {
+            number: motions_of(self._robot, cluster, self._reference)
+            for number, cluster in enumerate(self._clusters)
+            if not cluster.is_ordinary
+        }
         self._indices = {
             joint.name: i for i, joint in enumerate(self._robot.joints) if joint.kind.nq
         }
@@ -181,19 +191,36 @@ class Closure:
         moved = tuple(
             joint for cluster in self._clusters for joint in cluster.joints if joint not in given
         )
-        with self._lock:
-            if moved not in self._compiled:
-                if len(self._compiled) >= _MOST_COMPILED:
-                    self._compiled.clear()
-                step = ClosureStep(self._robot, moved, self._reference)
-                self._compiled[moved] = newton_for(step, self._cache), step
-            newton, step = self._compiled[moved]
+        # Whoever asks for what there is does not wait for a thread that compiles.
+        newton, step = self._compiled.get(moved) or self._code(moved)
         return BoundClosure(newton, step, self._plan(joints, given))
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise what :meth:`bind` has to say against these measured joints; compiles nothing.
+
+        Raises
+        ------
+        InputError
+            As that.
+        """
+        self._given(self._joints(arguments.names("measured joints", names)))
 
     def __reduce__(self) -> tuple[type[Closure], tuple[object, ...]]:
         """Pickle by the arguments of the constructor: machine code stays in its process."""
         given = self._robot, self._stated, self._tolerance, self._agreement, self._cache
         return type(self), given
+
+    def _code(self, moved: tuple[int, ...]) -> tuple[Newton, ClosureStep]:
+        """Return what moves these joints, compiled unless another thread has done so meanwhile."""
+        with self._lock:
+            found = self._compiled.get(moved)
+            if found is None:
+                step = ClosureStep(self._robot, moved, self._reference)
+                found = newton_for(step, self._cache), step
+                if len(self._compiled) >= _MOST_COMPILED:
+                    del self._compiled[next(iter(self._compiled))]
+                self._compiled[moved] = found
+        return found
 
     def _check_sizes(self, names: Sequence[str], parts: Sequence[Array]) -> None:
         """Refuse joints measured with more or fewer numbers than their entries of q."""
@@ -230,9 +257,10 @@ class Closure:
             are = "is" if len(missing) == 1 else "are"
             raise InputError(f"{what} {', '.join(missing)} {are} in no loop and must be measured")
         given.update(free)
-        for cluster in self._clusters:
+        for number, cluster in enumerate(self._clusters):
             if not cluster.is_ordinary:
-                given.update(determining_joints(robot, cluster, measured, self._reference))
+                motions = self._motions[number]
+                given.update(determining_joints(robot, cluster, measured, motions))
         return given
 
     def _plan(self, joints: Sequence[int], given: set[int]) -> Plan:

@@ -62,12 +62,16 @@ def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance
 
 
 def determining_joints(
-    robot: Robot, cluster: Cluster, measured: Iterable[int], reference: Array
+    robot: Robot, cluster: Cluster, measured: Iterable[int], motions: Array
 ) -> tuple[int, ...]:
     """Return the measured joints that the others of a cluster follow from.
 
     They are the independent ones if all of these are measured; else those that determine most
     at the reference.
+
+    Parameters
+    ----------
+    motions : :func:`motions_of` the cluster at the reference.
 
     Raises
     ------
@@ -77,7 +81,6 @@ def determining_joints(
     candidates = [joint for joint in cluster.joints if joint in set(measured)]
     if set(cluster.independent) <= set(candidates):
         return cluster.independent
-    motions = _motions(robot, cluster, reference)
     left = motions[[cluster.joints.index(joint) for joint in candidates]]
     chosen: list[int] = []
     for _ in cluster.independent:
@@ -197,7 +200,7 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
         raise RobotError(f"reference configuration: {error}; {advice}") from error
 
 
-def _motions(robot: Robot, cluster: Cluster, q: Array) -> Array:
+def motions_of(robot: Robot, cluster: Cluster, q: Array) -> Array:
     """Return orthonormal motions of the cluster (joints, degrees of freedom)."""
     E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
     # Each joint in units of its own largest motion: a rotor that turns fast tells no more.

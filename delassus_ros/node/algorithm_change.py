@@ -8,8 +8,9 @@ from collections.abc import Callable
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from delassus_ros.node.beside import yielding
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.exchange import make_solver, yielding
+from delassus_ros.node.exchange import make_solver
 from delassus_ros.node.making import Maker
 from delassus_ros.node.reasons import Reason
 from delassus_ros.solver import DelassusSolver

@@ -14,6 +14,7 @@ import numpy as np
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.node.bound_closures import BeingMadeError, BoundClosures
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict, counted_from
 from delassus_ros.node.joint_names import listed, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
@@ -52,6 +53,13 @@ class _Lane:
     bound: BoundClosure
 
 
+@dataclass(frozen=True)
+class _Aside:
+    """A joint state that is passed over, as others make matrices."""
+
+    complaint: Complaint | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """The latest joint state with some of the joints, and when it came [ns]."""
@@ -69,6 +77,10 @@ class ClosedGate:
     states with some other joints alone are passed over. Without, the joints of several
     publishers are merged, as :class:`~delassus_ros.node.joint_gate.JointGate` does it.
 
+    What other joints follow from but the independent ones and all joints is made by a thread
+    when they first come; see :class:`~delassus_ros.node.bound_closures.BoundClosures`. Until
+    then they are refused, or passed over beside such that pass.
+
     Parameters
     ----------
     closure : finds the joints that are not measured.
@@ -83,7 +95,7 @@ class ClosedGate:
     """
 
     def __init__(self, closure: Closure, max_skew: float = 0.005, timeout: float = 0.5) -> None:
-        self._closure = closure
+        self._bounds = BoundClosures(closure)
         self._robot = closure.robot
         # Refuses joints of which none can be measured.
         JointGate(self._robot, max_skew, timeout)
@@ -96,7 +108,8 @@ class ClosedGate:
         self._failed: dict[tuple[str, ...], int] = {}
         self._lane: _Lane | None = None
         # What is most likely to come need not be found out at the first joint state.
-        self._lane_of(closure.independent, 0)
+        for joints in (closure.independent, closure.robot.joint_names):
+            self._lane_of(joints, 0)
         self.forget(0)
 
     @property
@@ -141,8 +154,7 @@ class ClosedGate:
     def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
         """Take the next joint state; see the other gate.
 
-        What follows from a list of names is found out when it first comes. That takes a
-        millisecond, and longer where code has to be compiled that is not in the cache yet.
+        What follows from a list of names is looked up when it first comes.
 
         Parameters
         ----------
@@ -175,8 +187,8 @@ class ClosedGate:
 
     def _choose(
         self, names: Sequence[str], stamp: int, values: Array, now: int
-    ) -> _Lane | Complaint | None:
-        """Return what to do with a joint state: None if it is to be passed over."""
+    ) -> _Lane | Complaint | _Aside:
+        """Return what to do with a joint state."""
         # Known again by the list itself only where nothing but the names matters.
         self._names = None
         present = set(names)
@@ -189,13 +201,13 @@ class ClosedGate:
             self._names, self._whole = names, True
             return self._use(found)
         if found is None:
-            return None
+            return _Aside()
         timeout = 1e9 * self._limits[1]
         self._passed = counted_from(self._passed, now)
         lane = self._lane
         if lane is not None and self._passed is not None and now - self._passed <= timeout:
             if not lane.joints.issuperset(own):
-                return None
+                return _Aside(found)
             # Those who send all of it cannot have become some who send parts of it.
             return found if self._whole else lane
         others = {
@@ -221,28 +233,49 @@ class ClosedGate:
     def _lane_of(self, joints: tuple[str, ...], now: int) -> _Lane | Complaint:
         """Return what it takes for these measured joints, or why there is none."""
         found = self._lanes.get(joints)
-        if found is None or now - self._failed.get(joints, now) > _RETRY:
-            if len(self._lanes) >= _MOST_LANES:
-                # But for the one in use, which limits and a new beginning have to reach.
-                self._lanes = {k: each for k, each in self._lanes.items() if each is self._lane}
-                self._failed.clear()
-            self._failed.pop(joints, None)
-            try:
-                bound = self._closure.bind(joints)
-            except InputError as error:
-                text = f"the joint states have {listed('joint', joints)} alone: {error}"
-                found = Complaint(Reason.JOINT_MISSING, text)
-            except DelassusError as error:
-                what = listed("joint", joints)
-                text = f"the others cannot be computed from measured {what}: {error}"
-                found = Complaint(Reason.NOT_CONFIGURED, text)
-                self._failed[joints] = now
-            else:
-                gate = JointGate(self._robot, *self._limits, joints)
-                gate.set_clock_step(self._clock_step)
-                found = _Lane(frozenset(joints), gate, bound)
-            self._lanes[joints] = found
+        if found is not None and now - self._failed.get(joints, now) <= _RETRY:
+            return found
+        try:
+            bound = self._bounds.of(joints)
+        except BeingMadeError:
+            what = listed("joint", joints)
+            return Complaint(
+                Reason.NOT_CONFIGURED,
+                f"the code that computes the others from measured {what} is being made",
+            )
+        except InputError as error:
+            text = f"the joint states have {listed('joint', joints)} alone: {error}"
+            found = Complaint(Reason.JOINT_MISSING, text)
+        except DelassusError as error:
+            what = listed("joint", joints)
+            text = f"the others cannot be computed from measured {what}: {error}"
+            found = Complaint(Reason.NOT_CONFIGURED, text)
+        else:
+            # It may have been used before, and been forgotten since.
+            bound.reset()
+            gate = JointGate(self._robot, *self._limits, joints)
+            gate.set_clock_step(self._clock_step)
+            found = _Lane(frozenset(joints), gate, bound)
+        self._remember(joints, found, now)
         return found
+
+    def _remember(self, joints: tuple[str, ...], found: _Lane | Complaint, now: int) -> None:
+        """Remember what was found out, instead of what was so long ago."""
+        self._failed.pop(joints, None)
+        if isinstance(found, Complaint) and found.reason is Reason.NOT_CONFIGURED:
+            self._failed[joints] = now
+        # At the end, in whatever place it was before.
+        self._lanes.pop(joints, None)
+        self._lanes[joints] = found
+        if len(self._lanes) > _MOST_LANES:
+            # The one in use limits and a new beginning have to reach.
+            oldest = next(
+                each
+                for each, lane in self._lanes.items()
+                if lane is not self._lane and not self._bounds.is_usual(each)
+            )
+            del self._lanes[oldest]
+            self._failed.pop(oldest, None)
 
     def _use(self, lane: _Lane) -> _Lane:
         self._lane, self._gate = lane, lane.gate
@@ -259,7 +292,7 @@ class ClosedGate:
 
     def _without(
         self,
-        complaint: Complaint | None,
+        found: Complaint | _Aside,
         names: Sequence[str],
         stamp: int,
         values: Array,
@@ -267,18 +300,20 @@ class ClosedGate:
         q: Array,
     ) -> Verdict:
         """Return what to say about a joint state that no q follows from."""
-        if complaint is None and not set(names).intersection(self._robot.joint_names):
+        if isinstance(found, _Aside) and not set(names).intersection(self._robot.joint_names):
             # Nothing of the robot: the same words as for every gate.
             return self._gate.read(names, stamp, values, now, q)
         self._gate.hear(now)
         verdict = self._verdict
         verdict.stamp = max(stamp, 0)
         verdict.age = 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
-        if complaint is None:
-            verdict.gate, verdict.reasons, verdict.text = Gate.WAITING, Reason.NONE, ""
-        else:
+        verdict.gate, verdict.reasons, verdict.text = Gate.WAITING, Reason.NONE, ""
+        if isinstance(found, Complaint):
             verdict.gate = Gate.REFUSED
-            verdict.reasons, verdict.text = complaint.reason, complaint.text
+            verdict.reasons, verdict.text = found.reason, found.text
+        elif found.complaint is not None and found.complaint.reason is Reason.NOT_CONFIGURED:
+            verdict.reasons = found.complaint.reason
+            verdict.text = f"{found.complaint.text}; it is passed over, as others make matrices"
         return verdict
 
 

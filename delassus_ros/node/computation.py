@@ -10,7 +10,7 @@ from delassus_msgs.msg import Layout
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 
-from delassus_ros.closure import Closure
+from delassus_ros.node.bound_closures import BoundClosures
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Limits, Pipeline
 from delassus_ros.problem import Problem
@@ -34,7 +34,7 @@ class Computation:
     layout : what the rows mean.
     pipeline : answers joint states.
     orientation : type and topic of the base orientation; None if it is no input.
-    closure : finds the joints that are not measured; None for open chains.
+    closures : find the joints that are not given, for questions; None for open chains.
     """
 
     description: str
@@ -44,7 +44,7 @@ class Computation:
     layout: Layout
     pipeline: Pipeline
     orientation: tuple[type, str] | None
-    closure: Closure | None
+    closures: BoundClosures | None
 
     @classmethod
     def make(
@@ -87,9 +87,11 @@ class Computation:
         if fallback is not None:
             # When it is needed there is no time for it, nor for finding out that it cannot be.
             pipeline.bindings.of(fallback)
+        # Others than the pipeline's, which each start from their last result.
+        closures = None if closure is None else BoundClosures(closure)
         source = settings.orientation_source
         topic = None if orientation is None else (_ORIENTATIONS[source], source)
-        return cls(description, problem, solver, fallback, layout, pipeline, topic, closure)
+        return cls(description, problem, solver, fallback, layout, pipeline, topic, closures)
 
     @property
     def words(self) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from rclpy.node import Node
 
 from delassus_ros.errors import AlgorithmError
+from delassus_ros.node.beside import yielding
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.exchange import make_solver, refusal, yielding
+from delassus_ros.node.exchange import make_solver, refusal
 from delassus_ros.node.making import Maker
 from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.making import GivenUpError
+from delassus_ros.node.beside import GivenUpError, yielding
 from delassus_ros.node.on_demand import reason_against
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
 _POLL = 0.02  # s between looks at the child process
-_SWITCH = 1e-4  # s after which a thread that makes something lets others go on
 
 
 def refusal(algorithm: str, problem: Problem | None) -> str | None:
@@ -89,26 +86,3 @@ def _built(
         return kernel
     finally:
         build.cancel()
-
-
-_lock = threading.Lock()
-_loading = 0
-_usual = 0.0
-
-
-@contextmanager
-def yielding() -> Iterator[None]:
-    """Have Python's threads take turns more often while one of them makes something."""
-    global _loading, _usual
-    with _lock:
-        if not _loading:
-            _usual = sys.getswitchinterval()
-            sys.setswitchinterval(min(_usual, _SWITCH))
-        _loading += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _loading -= 1
-            if not _loading:
-                sys.setswitchinterval(_usual)

@@ -9,57 +9,13 @@ from typing import Any, Generic, TypeVar
 
 from rclpy.node import Node
 
-from delassus_ros.errors import DelassusError
+from delassus_ros.node.beside import Making
 from delassus_ros.node.clocks import STEADY
-from delassus_ros.node.realtime import following, thread_priority
 
 _POLL = 0.02  # s between looks at what is in the making
 _PATIENCE = 5.0  # s that all that is given up has to end in
 
 T = TypeVar("T")
-
-
-class GivenUpError(DelassusError):
-    """What was being made is not wanted any more."""
-
-
-class _Making(Generic[T]):
-    """Something in the making.
-
-    Parameters
-    ----------
-    name : of the thread.
-    make : returns it; given an event, which is set when it is not wanted any more.
-    """
-
-    def __init__(self, name: str, make: Callable[[threading.Event], T]) -> None:
-        self.unwanted = threading.Event()
-        self._make = make
-        self._made: list[T] = []
-        self._error: Exception = GivenUpError(f"{name} was given up")
-        self._priority = thread_priority()
-        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self.thread.start()
-
-    def result(self) -> T:
-        """Return what was made, once its thread has ended; raises what that raised."""
-        if not self._made:
-            raise self._error
-        return self._made[0]
-
-    def _run(self) -> None:
-        try:
-            with following(self._priority):
-                made = self._make(self.unwanted)
-        except Exception as error:
-            # Whatever a plug-in raises: who asks for the result gets it.
-            self._error = error
-        except BaseException as error:
-            # A plug-in that wants to end the process ends this thread alone.
-            self._error = DelassusError(f"{type(error).__name__}: {error}")
-        else:
-            if not self.unwanted.is_set():
-                self._made.append(made)
 
 
 class Maker(Generic[T]):
@@ -84,7 +40,7 @@ class Maker(Generic[T]):
         self._between = between
         self._done = done
         self._failed = failed
-        self._making: _Making[T] | None = None
+        self._making: Making[T] | None = None
         self._threads: list[threading.Thread] = []
         self._timer: Any = None
         self._offered = False
@@ -105,7 +61,7 @@ class Maker(Generic[T]):
         """
         self.give_up()
         self._offered = False
-        self._making = _Making(name, make)
+        self._making = Making(name, make)
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._threads.append(self._making.thread)
         self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)
@@ -147,7 +103,7 @@ class Maker(Generic[T]):
             self._offered = True
             self._between(lambda: self._finish(making))
 
-    def _finish(self, making: _Making[T]) -> None:
+    def _finish(self, making: Making[T]) -> None:
         """Hand over, unless it was given up meanwhile."""
         if making is not self._making:
             return

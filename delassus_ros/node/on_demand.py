@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
 from delassus_ros.bound_solver import Solution
-from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.conditioning import ConditionMonitor, ConditionSettings, Damping, Examination
 from delassus_ros.errors import InputError
+from delassus_ros.node.bound_closures import BoundClosures
 from delassus_ros.node.closed_gate import complaint_of
 from delassus_ros.node.joint_names import JointNames, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
@@ -93,7 +93,8 @@ class OnDemand:
     structural : matrices of all contacts at generic configurations; see
         :class:`~delassus_ros.conditioning.ConditionMonitor`.
     settings : thresholds; its damping is not applied.
-    closure : finds the joints that are not given, for a robot with couplings or loops.
+    closures : find the joints that are not given, for a robot with couplings or loops; of no
+        other use.
     """
 
     def __init__(
@@ -101,12 +102,10 @@ class OnDemand:
         solver: DelassusSolver,
         structural: Array,
         settings: ConditionSettings,
-        closure: Closure | None = None,
+        closures: BoundClosures | None = None,
     ) -> None:
         self._solver = solver
-        self._closure = closure
-        # The last one that was needed: whoever asks again gives the same joints.
-        self._bound: BoundClosure | None = None
+        self._closures = closures
         self._joints = solver.problem.robot.joint_names
         # Hysteresis has no meaning between configurations that do not follow each other.
         plain = ConditionSettings(
@@ -140,6 +139,8 @@ class OnDemand:
             no positions of the other joints close the loops on the branch of the reference.
         NumericalError
             If the matrix cannot be computed there.
+        BeingMadeError
+            If the code for other joints than the independent ones or all of them is being made.
         """
         q, complaint = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
@@ -158,21 +159,14 @@ class OnDemand:
             raise InputError(found.refusal.text)
         if positions.size != found.count:
             raise InputError(size_mismatch(names, positions.size)[1])
-        if self._closure is None and not found.is_complete:
+        if self._closures is None and not found.is_complete:
             raise InputError(found.missing()[1])
         given = positions[found.places]
         if not np.isfinite(given).all():
             raise InputError(found.not_finite(given)[1])
-        if self._closure is None:
+        if self._closures is None:
             return given, None
-        return self._closed(self._closure, [self._joints[i] for i in found.targets], given)
-
-    def _closed(
-        self, closure: Closure, joints: list[str], given: Array
-    ) -> tuple[Array, Complaint | None]:
-        bound = self._bound
-        if bound is None or list(bound.names) != joints:
-            bound = self._bound = closure.bind(joints)
+        bound = self._closures.of(tuple(self._joints[i] for i in found.targets))
         # The answer depends on the question alone.
         bound.reset()
         bound.measured[...] = given

@@ -133,7 +133,7 @@ class ComputeService:
             structural = computation.pipeline.structural
             self._solver.use(self._bindings.of(self._solver))
             self._on_demand = OnDemand(
-                self._solver, structural, self._condition, computation.closure
+                self._solver, structural, self._condition, computation.closures
             )
         return self._on_demand
 

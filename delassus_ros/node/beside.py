@@ -1,0 +1,85 @@
+"""Threads that make something beside the control loop."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from delassus_ros.errors import DelassusError
+from delassus_ros.node.realtime import following, thread_priority
+
+_SWITCH = 1e-4  # s after which a thread that makes something lets others go on
+
+T = TypeVar("T")
+
+
+class GivenUpError(DelassusError):
+    """What was being made is not wanted any more."""
+
+
+class Making(Generic[T]):
+    """Something in the making.
+
+    Parameters
+    ----------
+    name : of the thread.
+    make : returns it; given an event, which is set when it is not wanted any more.
+    daemon : whether the process may end without it, as where `make` may hang.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[threading.Event], T], daemon: bool = True
+    ) -> None:
+        self.unwanted = threading.Event()
+        self._make = make
+        self._made: list[T] = []
+        self._error: Exception = GivenUpError(f"{name} was given up")
+        self._priority = thread_priority()
+        self.thread = threading.Thread(target=self._run, name=name, daemon=daemon)
+        self.thread.start()
+
+    def result(self) -> T:
+        """Return what was made, once its thread has ended; raises what that raised."""
+        if not self._made:
+            raise self._error
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            with following(self._priority):
+                made = self._make(self.unwanted)
+        except Exception as error:
+            # Whatever a plug-in raises: who asks for the result gets it.
+            self._error = error
+        except BaseException as error:
+            # A plug-in that wants to end the process ends this thread alone.
+            self._error = DelassusError(f"{type(error).__name__}: {error}")
+        else:
+            if not self.unwanted.is_set():
+                self._made.append(made)
+
+
+_lock = threading.Lock()
+_loading = 0
+_usual = 0.0
+
+
+@contextmanager
+def yielding() -> Iterator[None]:
+    """Have Python's threads take turns more often while one of them makes something."""
+    global _loading, _usual
+    with _lock:
+        if not _loading:
+            _usual = sys.getswitchinterval()
+            sys.setswitchinterval(min(_usual, _SWITCH))
+        _loading += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _loading -= 1
+            if not _loading:
+                sys.setswitchinterval(_usual)
