@@ -101,7 +101,6 @@ def test_no_room_for_the_files_of_a_child(
     assert "/nowhere" in caplog.text
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end the child")
 def test_a_child_does_not_outlive_its_parent() -> None:
     """Not even where another process holds the pipe that it reads."""
     code = (

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from child_processes import ended
 from small import contacts, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import registry
-from delassus_ros.compiler import cache
+from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import cached_kernel
+from delassus_ros.compiler.helper import Helper
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import CompilerError
 
@@ -245,3 +251,63 @@ def test_a_build_is_not_kept_to_the_processors_of_its_parent() -> None:
         build.cancel()
     finally:
         os.sched_setaffinity(0, before)
+
+
+def work_for_ever(_problem: Problem) -> None:
+    """Start a helper, say which processes there are, and keep Python busy."""
+    helper = Helper()
+    folder = os.environ["XDG_CACHE_HOME"]
+    with open(os.path.join(folder, "note.new"), "w", encoding="utf-8") as note:
+        note.write(f"{os.getpid()} {helper._process.pid}")
+    os.rename(note.name, os.path.join(folder, "note"))
+    while True:
+        pass
+
+
+def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatch) -> None:
+    """Whoever is killed can end nothing; nor is its death that of the thread that began."""
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    code = (
+        "import threading, time\n"
+        "from small import problem\n"
+        "from test_worker import BackgroundBuild, work_for_ever\n"
+        "builds = []\n"
+        "def begin():\n"
+        "    builds.append(BackgroundBuild(problem(), 'pv_osimr', work_for_ever))\n"
+        "thread = threading.Thread(target=begin)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "time.sleep(600)\n"
+    )
+    note = tmp_path / "note"
+    pids: list[int] = []
+    with subprocess.Popen([sys.executable, "-c", code], **child.surroundings()) as parent:
+        try:
+            wait_until(note.exists, "the build works")
+            pids = [int(pid) for pid in note.read_text().split()]
+            assert not any(ended(pid) for pid in pids), "the thread that began it has ended"
+            parent.kill()
+            wait_until(lambda: all(ended(pid) for pid in pids), "both have ended")
+        finally:
+            parent.kill()
+            for pid in pids:
+                if not ended(pid):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def test_cancelling_ends_the_helper_as_well(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    build = BackgroundBuild(problem(), "pv_osimr", work_for_ever)
+    note = tmp_path / "note"
+    try:
+        wait_until(note.exists, "the build works")
+    finally:
+        build.cancel()
+    wait_until(lambda: ended(int(note.read_text().split()[1])), "the helper has ended")
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.01)

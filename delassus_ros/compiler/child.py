@@ -1,11 +1,14 @@
-"""How Python is started as a child of this process."""
+"""How Python is started as a child of this process, and ends with it."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import TypedDict
+from typing import IO, TypedDict
 
 import delassus_ros
 
@@ -15,6 +18,60 @@ class Surroundings(TypedDict):
 
     cwd: str
     env: dict[str, str]
+
+
+class Child(subprocess.Popen[bytes]):
+    """A module of this package that runs as a child, and does not outlive this process.
+
+    However this process ends, by SIGKILL too, and whichever of its threads has started the child:
+    the system closes the pipe whose other end the child watches, with :func:`end_with_parent`.
+
+    Parameters
+    ----------
+    module : its full name.
+    stdin, stdout, stderr : as of :class:`subprocess.Popen`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+
+    def __init__(
+        self, module: str, stdin: int | IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
+    ) -> None:
+        # Neither end is inherited by other children, which would keep the pipe open.
+        watched, held = os.pipe()
+        self._held = os.fdopen(held, "wb", buffering=0)
+        try:
+            super().__init__(
+                [*command(module), str(watched)],
+                stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(watched,), **surroundings(),
+            )  # fmt: skip
+        except BaseException:
+            self._held.close()
+            raise
+        finally:
+            os.close(watched)
+
+    def close(self) -> None:
+        """Kill it, if it still runs, and wait for it."""
+        self.kill()
+        self.wait()
+        self._held.close()
+
+
+def end_with_parent() -> None:
+    """Have this process, which is a :class:`Child`, end as soon as the one that started it has."""
+    pipe = int(sys.argv[1])
+    os.set_inheritable(pipe, False)
+
+    def watch() -> None:
+        # Nobody writes: it returns when the last holder of the other end is gone.
+        os.read(pipe, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="watch the parent", daemon=True).start()
 
 
 def is_possible() -> bool:

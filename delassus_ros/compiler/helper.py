@@ -40,10 +40,9 @@ class Helper:
             # Files, not pipes: a pipe would make the child wait until this process reads.
             self._output = opened.enter_context(tempfile.TemporaryFile())
             self._errors = opened.enter_context(tempfile.TemporaryFile())
-            self._process = subprocess.Popen(
-                child.command("delassus_ros.compiler.helper_process"),
-                stdin=subprocess.PIPE, stdout=self._output, stderr=self._errors,
-                **child.surroundings(),
+            self._process = child.Child(
+                "delassus_ros.compiler.helper_process",
+                subprocess.PIPE, self._output, self._errors,
             )  # fmt: skip
             self._files = opened.pop_all()
 
@@ -83,8 +82,7 @@ class Helper:
 
     def close(self) -> None:
         """End the child, whatever it is doing."""
-        self._process.kill()
-        self._process.wait()
+        self._process.close()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()

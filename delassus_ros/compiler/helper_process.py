@@ -1,25 +1,21 @@
 """The child process of a :class:`~delassus_ros.compiler.helper.Helper`.
 
 ``python -m delassus_ros.compiler.helper_process`` reads a module on standard input and writes its
-object file on standard output. On Linux it ends with its parent, however that ends.
+object file on standard output. It ends with its parent, however that ends.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import sys
 
+from delassus_ros.compiler import child
 from delassus_ros.compiler.jit import compile_ir
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Compile the module on standard input."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    child.end_with_parent()
     # What anything prints must not mix with the answer.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answer:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import pickle
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -31,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class BackgroundBuild:
-    """A build running in a child process at low priority.
+    """A build running in a child process at low priority, which ends with this process.
 
     Parameters
     ----------
@@ -54,12 +53,8 @@ class BackgroundBuild:
         with tempfile.TemporaryFile() as given:
             given.write(pickle.dumps((problem, algorithm, warm)))
             given.seek(0)
-            self._process = subprocess.Popen(
-                child.command("delassus_ros.compiler.worker"),
-                stdin=given,
-                stdout=self._output,
-                stderr=self._errors,
-                **child.surroundings(),
+            self._process = child.Child(
+                "delassus_ros.compiler.worker", given, self._output, self._errors
             )
 
     def poll(self) -> bytes | None:
@@ -94,9 +89,7 @@ class BackgroundBuild:
 
     def cancel(self) -> None:
         """End the child, if it still runs, and wait for it."""
-        if self._process.poll() is None:
-            self._process.terminate()
-        self._process.wait()
+        self._process.close()
         self._output.close()
         self._errors.close()
 
@@ -116,6 +109,7 @@ def _take_all_processors() -> None:
 
 def main() -> None:
     """Build what standard input asks for."""
+    child.end_with_parent()
     _take_all_processors()
     os.nice(_NICENESS)
     # What plug-ins print while they are imported must not mix with the answer.
