@@ -110,7 +110,7 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
     graph, start, robot, q
 ) -> None:
     """Timers that were due and messages that had come, of a configuration that is gone."""
-    node = start(diagnostics_period=0.001, rate=1000.0, input_timeout=0.004, autostart=False)
+    node = start(diagnostics_period=0.05, rate=1000.0, input_timeout=0.004, autostart=False)
     for _ in range(10):
         node.trigger_configure()
         node.trigger_activate()
@@ -120,7 +120,7 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
         assert len(timers) == 5 and len(inputs) == 1
         graph.touch(FEET)
         graph.move(robot.joint_names, q)
-        time.sleep(0.01)
+        time.sleep(0.06)
         node.trigger_deactivate()
         node.trigger_cleanup()
         # What the executor would call at worst.

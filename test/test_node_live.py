@@ -330,6 +330,8 @@ def test_ranges_and_choices_are_in_the_descriptors(start) -> None:
             assert (range_.from_value, range_.to_value) == (setting.low, setting.high)
         else:
             assert not ranges
+        if setting.least:
+            assert descriptor.additional_constraints == setting.range
         for choice in setting.choices:
             assert choice in descriptor.additional_constraints
         assert descriptor.description == setting.description
@@ -341,6 +343,7 @@ def test_values_out_of_range_are_refused_and_change_nothing(graph, start, robot,
     for name, value, words in (
         ("max_skew", 2.0, "max_skew"),
         ("input_timeout", float("nan"), "input_timeout"),
+        ("diagnostics_period", 1e-6, "'diagnostics_period' is 1e-06; expected 0, or 0.05 to 60"),
         ("damping.mode", "much", "unknown choice 'much'"),
         ("conditioning.weak", 1e6, "thresholds out of order"),
     ):

@@ -73,6 +73,17 @@ def test_ranges_are_kept_and_the_parameter_is_named(name, setting) -> None:
             Operation.from_parameters({name: value})
 
 
+@pytest.mark.parametrize(("name", "least"), [("diagnostics_period", 0.05), ("rate", 0.001)])
+def test_what_is_too_small_to_work_is_refused_but_none_is_not(name, least) -> None:
+    for value in (0.0, least):
+        assert getattr(Operation.from_parameters({name: value}), name) == value
+    high = SETTINGS[name].high
+    words = f"parameter '{name}' is .*; expected 0, or {least:g} to {high:g}"
+    for value in (0.99 * least, 1e-12, 1e-300, 5e-324):
+        with pytest.raises(InputError, match=words):
+            Operation.from_parameters({name: value})
+
+
 def test_what_contradicts_is_refused_with_both_values() -> None:
     with pytest.raises(InputError, match="thresholds out of order: weak is 1e\\+06, singular"):
         Operation.from_parameters({"conditioning.weak": 1e6})

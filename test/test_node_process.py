@@ -135,6 +135,9 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
         (["-p", "base:=3"], "expecting type 'STRING'"),
         (["-p", "base:=[]"], "'base' to '[]'"),
         (["-p", "rate:=true"], "expecting type 'DOUBLE'"),
+        (["-p", "rate:=1e-12"], "parameter 'rate' is 1e-12; expected 0, or 0.001 to 10000"),
+        (["-p", "rate:=1e-300"], "parameter 'rate' is 1e-300; expected 0, or 0.001 to 10000"),
+        (["-p", "diagnostics_period:=1e-6"], "expected 0, or 0.05 to 60"),
         (["-p", "contacts.names:=[a]", "-p", "contacts.a.xyz:=up"], "contacts.a.xyz"),
         (["-p", "qos_overrides./x:=["], "qos_overrides"),
         (

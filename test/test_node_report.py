@@ -137,7 +137,7 @@ def test_what_is_refused_all_the_time_is_named_and_then_its_silence(
     graph, start, reports, robot, q
 ) -> None:
     """Longer than the timeouts, which would make the last good ones too old."""
-    start(diagnostics_period=0.02, input_timeout=0.3, contacts_timeout=0.3)
+    start(diagnostics_period=0.05, input_timeout=0.3, contacts_timeout=0.3)
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     good = time.monotonic()
@@ -165,7 +165,7 @@ def test_an_incompatible_qos_is_said_while_its_publisher_is_there(
     graph, start, reports, robot, q
 ) -> None:
     start(
-        diagnostics_period=0.02,
+        diagnostics_period=0.05,
         input_timeout=0.3,
         rows="all",
         **{"qos_overrides__/joint_states__subscription__reliability": "reliable"},
@@ -264,7 +264,7 @@ def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tm
     stranger = Dense()
     stranger.name = "stranger"
     monkeypatch.setitem(registry._registry, "stranger", stranger)
-    node = start(diagnostics_period=0.02)
+    node = start(diagnostics_period=0.05)
     assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
     reports.until("algorithm", GOOD, "pv_osimr; stranger is being built")
     reports.until("algorithm", WARN, "pv_osimr goes on: cannot change to 'stranger'")
@@ -276,7 +276,7 @@ def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tm
 def test_an_algorithm_that_is_set_while_inactive_comes_with_activation(
     graph, start, reports
 ) -> None:
-    node = start(diagnostics_period=0.02)
+    node = start(diagnostics_period=0.05)
     node.trigger_deactivate()
     node.set_parameters([Parameter("algorithm", value="dense")])
     reports.until("algorithm", GOOD, "pv_osimr; dense comes with activation")
@@ -290,7 +290,7 @@ def test_an_algorithm_that_comes_with_another_robot_is_said(
     graph, start, reports, urdf, monkeypatch, tmp_path
 ) -> None:
     tmp_path.chmod(0o700)
-    node = start(diagnostics_period=0.02)
+    node = start(diagnostics_period=0.05)
     # Nothing is in this cache, so that it takes a while.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     other = urdf.replace('name="delassus_quadruped"', 'name="other"', 1)
@@ -304,7 +304,7 @@ def test_an_algorithm_that_comes_with_another_robot_is_said(
 
 
 def test_only_what_stands_in_is_said_to(graph, start, reports, monkeypatch, robot, q) -> None:
-    node = start(diagnostics_period=0.02, fallback="dense", rows="all")
+    node = start(diagnostics_period=0.05, fallback="dense", rows="all")
     make_fail(monkeypatch, node._configuration.computation.pipeline._solver, Status.FAILED)
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
     reports.until("algorithm", WARN, "dense stands in for pv_osimr")

@@ -72,7 +72,8 @@ class DelassusNode(LifecycleNode):
     rclpy.exceptions.ParameterException
         If a parameter is given with a value of the wrong type or out of range.
     InputError
-        If one that overrides the QoS of the robot description has a value that it cannot have.
+        If one that overrides the QoS of the robot description has a value that it cannot have,
+        or one is too small to work.
     """
 
     def __init__(self, **options: Any) -> None:

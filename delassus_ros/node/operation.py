@@ -68,10 +68,7 @@ class Operation:
 def _check(name: str, value: Any, setting: Setting) -> None:
     if setting.choices and value not in setting.choices:
         raise InputError(f"parameter {name!r}: {unknown('choice', value, setting.choices)}")
-    low, high = setting.low, setting.high
-    # Written so that NaN is refused.
-    if low is not None and high is not None and not low <= value <= high:
-        raise InputError(f"parameter {name!r} is {value}; expected {low:g} to {high:g}")
+    setting.check(name, value)
     if name == "realtime.cpus" and any(cpu < 0 for cpu in value):
         raise InputError(f"parameter {name!r} is {list(value)}; expected numbers from 0 on")
 

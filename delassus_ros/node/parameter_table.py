@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delassus_ros.conditioning import Damping
-from delassus_ros.errors import unknown
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS
 
 AUTOSTART = "autostart"
@@ -24,6 +24,7 @@ class Setting:
     default : its value if it is not given; of the parameter's type.
     description : what it does, in a sentence or two.
     low, high : the range of a number, both ends included; None for others.
+    least : smallest number but 0, where 0 stands for none, and others can be too small to work.
     choices : the values of a text.
     live : it may be set in any state of the node, and takes effect from the next instant on;
         others are read when the node is configured.
@@ -35,6 +36,29 @@ class Setting:
     high: float | None = None
     choices: tuple[str, ...] = ()
     live: bool = True
+    least: float = 0.0
+
+    @property
+    def range(self) -> str:
+        """Return the range in words; empty if there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        none = "0, or " if self.least else ""
+        return f"{none}{self.least or self.low:g} to {self.high:g}"
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse a number out of range.
+
+        Raises
+        ------
+        InputError
+            It is; names the parameter.
+        """
+        if self.low is None or self.high is None:
+            return
+        # Written so that NaN is refused.
+        if not self.low <= value <= self.high or 0 != value < self.least:
+            raise InputError(f"parameter {name!r} is {value}; expected {self.range}")
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -92,13 +116,15 @@ SETTINGS: Mapping[str, Setting] = {
         0.0, 10.0,
     ),
     "diagnostics_period": Setting(
-        1.0, "Time between two diagnostics, on the node's clock [s]. 0: none.", 0.0, 60.0
+        1.0,
+        "Time between two diagnostics, on the node's clock [s]: 0.05 or more, or 0 for none.",
+        0.0, 60.0, least=0.05,
     ),
     "rate": Setting(
         0.0,
-        "Matrices per second, each of the newest joint state at that instant. 0: one for each "
-        "joint state, as soon as it comes.",
-        0.0, 10000.0, live=False,
+        "Matrices per second, each of the newest joint state at that instant: 0.001 or more. 0: "
+        "one for each joint state, as soon as it comes.",
+        0.0, 10000.0, live=False, least=0.001,
     ),
     "realtime.priority": Setting(
         0,

@@ -83,6 +83,8 @@ def declare(node: Node) -> dict[str, Any]:
     ------
     rclpy.exceptions.ParameterException
         If an override has the wrong type or is out of range.
+    InputError
+        If one is too small to work.
     """
     given = overrides_of(node)
     given.update({name: _declarable(parameter) for name, parameter in given.items()})
@@ -257,6 +259,8 @@ def _declare(node: Node, name: str, setting: Setting) -> None:
         descriptor.floating_point_range = [
             FloatingPointRange(from_value=setting.low, to_value=setting.high)
         ]
+        # A descriptor cannot say of a range that it has a gap.
+        descriptor.additional_constraints = setting.range if setting.least else ""
     elif setting.low is not None:
         descriptor.integer_range = [IntegerRange(from_value=setting.low, to_value=setting.high)]
     numbers = name in _NUMBERS or name.rpartition(".")[2] in _NUMBERS
@@ -267,6 +271,7 @@ def _declare(node: Node, name: str, setting: Setting) -> None:
     declared = node.declare_parameter(name, _ARRAYS.get(name, default), descriptor)
     if numbers and not _is_numbers(declared):
         raise InvalidParameterTypeException(declared, Parameter.Type.DOUBLE_ARRAY)
+    setting.check(name, declared.value)
 
 
 def _is_numbers(parameter: Parameter) -> bool:
