@@ -22,7 +22,8 @@ from ros_support import Child, new_domain  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.main import _run, main, make_executor  # noqa: E402
+from delassus_ros.node.main import main  # noqa: E402
+from delassus_ros.node.spinning import make_executor, spin  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -51,9 +52,8 @@ def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(
     node = DelassusNode(context=graph.context)
     node.create_timer(0.01, fail)
     executor = type(graph.executor)(context=graph.context)
-    monkeypatch.setattr("delassus_ros.node.main.make_executor", lambda node: executor)
-    monkeypatch.setattr("delassus_ros.node.main.ok", lambda: True)
-    _run(node, stop)
+    monkeypatch.setattr("delassus_ros.node.spinning.make_executor", lambda node: executor)
+    spin([node], lambda: stop.requested)
     assert len(faults) == 3
     graph.wait_for_log("ZeroDivisionError: a fault")
     assert sum("a fault of this program, which goes on" in line for line in graph.log) == 1
@@ -203,10 +203,6 @@ def test_an_old_rclpy_is_named(capsys, monkeypatch) -> None:
 
 def test_without_an_events_executor_another_one_is_taken(graph, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "rclpy.experimental.events_executor", None)
-    monkeypatch.setattr(
-        "delassus_ros.node.main.SingleThreadedExecutor",
-        lambda: SingleThreadedExecutor(context=graph.context),
-    )
     executor = make_executor(graph.peer)
     assert type(executor) is SingleThreadedExecutor
     executor.shutdown()

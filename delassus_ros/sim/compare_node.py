@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
-import rclpy
 from delassus_msgs.msg import DelassusMatrix
 from delassus_msgs_py import MatrixReader, MessageError
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
-from rclpy.exceptions import NameValidationException, ParameterException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import try_shutdown
 from std_msgs.msg import Float64
 
-from delassus_ros.node.main import make_executor
+from delassus_ros.node.program import run_program
+from delassus_ros.node.spinning import executing
 from delassus_ros.sim.agreement import TOLERANCE
 from delassus_ros.sim.pairs import Answer, Pairs
 from delassus_ros.sim.samples import sample_of
-from delassus_ros.stopping import StopRequest
 
 _PERIOD = 1.0  # s between reports
 _DEPTH = 2000  # messages: two seconds in which the node may be busy or not scheduled
@@ -147,29 +144,14 @@ class CompareNode(Node):
 
 def main(args: list[str] | None = None) -> int:
     """Compare until told to stop; return 0 if matrices came and agreed, else 1."""
-    arguments = sys.argv if args is None else args
-    if not {"-h", "--help"}.isdisjoint(arguments):
-        print(_HELP, end="")
-        return 0
-    try:
-        with StopRequest() as stop:
-            rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-            node = CompareNode()
-            executor = make_executor(node)
-            try:
-                executor.add_node(node)
-                while not stop.requested:
-                    executor.spin_once(timeout_sec=0.1)
-                faults = node.faults()
-            finally:
-                # In this order: an events executor that is destroyed with a node in it aborts.
-                executor.shutdown()
-                node.destroy_node()
-    except (ParameterException, NameValidationException) as error:
-        print(f"delassus_compare: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    finally:
-        try_shutdown()
+    return run_program("delassus_compare", CompareNode, _run, args, _HELP)
+
+
+def _run(node: CompareNode, stopping: Callable[[], bool]) -> int:
+    with executing([node]) as executor:
+        while not stopping():
+            executor.spin_once(timeout_sec=0.1)
+    faults = node.faults()
     print(node.pairs.words())
     for fault in faults:
         print(f"fault: {fault}", file=sys.stderr)

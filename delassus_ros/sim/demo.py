@@ -144,10 +144,7 @@ def run(commands: Sequence[Command], seconds: float, first_limit: float = _FIRST
 def _run(commands: Sequence[Command], clock: _Clock) -> int:
     # Here, as they need ROS, which the command has looked for by now; and slow, so after the
     # signals were taken care of.
-    import rclpy
-    from rclpy.signals import SignalHandlerOptions
-    from rclpy.utilities import try_shutdown
-
+    from delassus_ros.node.program import ros
     from delassus_ros.sim.monitor_node import MonitorNode, watch
 
     environment = demo_environment(os.environ)
@@ -155,15 +152,12 @@ def _run(commands: Sequence[Command], clock: _Clock) -> int:
     names = ", ".join(command.name for command in commands)
     print(f"starting {names} in ROS domain {environment['ROS_DOMAIN_ID']}", flush=True)
     with Children(commands, environment) as children:
-        try:
-            rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        with ros([]):
             node = MonitorNode(_TOPICS)
             agreement = node.agreement
             watch(node, lambda: clock.proceed(agreement, children))
             elapsed = clock.elapsed
             faults = ([clock.fault] if clock.fault else []) + node.faults()
-        finally:
-            try_shutdown()
         killed = children.stop()
         if clock.fault:
             print(children.report(), file=sys.stderr)

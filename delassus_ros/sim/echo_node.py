@@ -8,17 +8,16 @@ from __future__ import annotations
 import array
 import gc
 import sys
+from collections.abc import Callable
 
-import rclpy
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.utilities import ok, try_shutdown
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.main import make_executor
+from delassus_ros.node.program import run_program
 from delassus_ros.node.queue import take
+from delassus_ros.node.spinning import executing
 from delassus_ros.sim.humanoid import CONTACTS
 
 JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -66,20 +65,14 @@ class EchoNode(Node):
 
 def main() -> int:
     """Run until told to stop."""
-    rclpy.init(args=[])
-    node = EchoNode()
-    executor = make_executor(node)
-    try:
-        executor.add_node(node)
+    return run_program("echo", EchoNode, _run, [])
+
+
+def _run(node: EchoNode, stopping: Callable[[], bool]) -> int:
+    with executing([node]) as executor:
         gc.freeze()
-        while ok():
+        while not stopping():
             executor.spin_once(timeout_sec=0.25)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return 0
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        try_shutdown()
     return 0
 
 

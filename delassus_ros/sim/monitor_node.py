@@ -8,20 +8,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import rclpy
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import MatrixReader, MessageError, active_names
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
-from rclpy.utilities import try_shutdown
 
+from delassus_ros.node.program import run_program
 from delassus_ros.sim.agreement import Agreement
 from delassus_ros.sim.needs import missing
 from delassus_ros.sim.samples import nanoseconds, sample_of
 from delassus_ros.sim.view import View, describe_agreement, milliseconds
-from delassus_ros.stopping import StopRequest
 
 _POLL = 0.002  # s between looks at the queues
 _DEPTH = 2000  # messages: two seconds in which the monitor may be busy or not scheduled
@@ -182,14 +179,12 @@ def main(args: list[str] | None = None) -> int:
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
-    try:
-        with StopRequest() as stop:
-            rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-            node = MonitorNode()
-            watch(node, lambda: not stop.requested)
-        faults = node.faults()
-    finally:
-        try_shutdown()
+    return run_program("delassus_monitor", MonitorNode, _run, args)
+
+
+def _run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
+    watch(node, lambda: not stopping())
+    faults = node.faults()
     print(node.summary())
     for fault in faults:
         print(f"fault: {fault}", file=sys.stderr)

@@ -9,25 +9,21 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import rclpy
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from delassus_msgs_py import SerializedMessage
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
-from rclpy.exceptions import InvalidParameterValueException, ParameterException
+from rclpy.exceptions import InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.errors import DelassusError
+from delassus_ros.node.program import run_program
 from delassus_ros.sim import ROBOTS, demo_urdf
 from delassus_ros.sim.needs import missing
-from delassus_ros.stopping import StopRequest
 
 _CONTACTS_PERIOD = 100_000_000  # ns; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
@@ -246,18 +242,13 @@ def main(args: list[str] | None = None) -> int:
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
-    try:
-        with StopRequest() as stop:
-            rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-            node = SimulatorNode()
-            # What exists by now stays; the collector need not look at it again in the loop.
-            gc.freeze()
-            node.run(lambda: not stop.requested)
-    except (DelassusError, ParameterException) as error:
-        print(f"simulator: {error}", file=sys.stderr)
-        return 1
-    finally:
-        try_shutdown()
+    return run_program("delassus_simulator", SimulatorNode, _run, args)
+
+
+def _run(node: SimulatorNode, stopping: Callable[[], bool]) -> int:
+    # What exists by now stays; the collector need not look at it again in the loop.
+    gc.freeze()
+    node.run(lambda: not stopping())
     return 0
 
 

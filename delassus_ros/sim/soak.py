@@ -251,11 +251,8 @@ def _measure(
 ) -> Result:
     # Here, as they need ROS, which the command has looked for by now; and slow, so after the
     # signals were taken care of.
-    import rclpy
-    from rclpy.signals import SignalHandlerOptions
-    from rclpy.utilities import try_shutdown
-
-    from delassus_ros.node.main import make_executor
+    from delassus_ros.node.program import ros
+    from delassus_ros.node.spinning import executing
     from delassus_ros.sim.soak_node import SoakNode
 
     environment = demo_environment(os.environ)
@@ -270,12 +267,9 @@ def _measure(
         f"{os.cpu_count()} processors, load average {busy}",
         flush=True,
     )
-    with Children(processes, environment) as children:
-        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-        try:
-            node = SoakNode(capacity, rows)
-            executor = make_executor(node)
-            executor.add_node(node)
+    with Children(processes, environment) as children, ros([]):
+        node = SoakNode(capacity, rows)
+        with executing([node]) as executor:
             one = _Run(
                 children,
                 control,
@@ -284,16 +278,10 @@ def _measure(
                 proceed,
                 Swapper(node, swap),
             )
-            try:
-                one.connect()
-                gc.freeze()
-                begin = _cycles(one, seconds, proceed)
-                counts = one.finish()
-            finally:
-                # In this order: an events executor that is destroyed with a node aborts.
-                executor.shutdown()
-        finally:
-            try_shutdown()
+            one.connect()
+            gc.freeze()
+            begin = _cycles(one, seconds, proceed)
+            counts = one.finish()
     if control.late:
         print(f"the publisher moved its schedule {control.late} times: the machine was too busy")
     return one.result(rate, begin, counts)

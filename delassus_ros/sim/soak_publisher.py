@@ -8,22 +8,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import rclpy
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts
 from delassus_msgs_py import SerializedMessage
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.model import Robot
+from delassus_ros.node.program import run_program
 from delassus_ros.sim.humanoid import CONTACTS, Motion, humanoid_urdf
 from delassus_ros.sim.soak_control import Command, Control, Target
-from delassus_ros.stopping import StopRequest
 
 TOPICS = {Target.NODE: "joint_states", Target.ECHO: "echo/joint_states"}
 """Where the joint states for each target go."""
@@ -124,15 +121,15 @@ class SoakPublisher(Node):
 def main() -> int:
     """Run until told to stop; the arguments are the file and the rate."""
     path, rate = sys.argv[1:3]
-    try:
-        with StopRequest() as stop:
-            rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-            node = SoakPublisher(Control(Path(path)), float(rate))
-            # What exists by now stays; the collector need not look at it again in the loop.
-            gc.freeze()
-            node.run(lambda: not stop.requested)
-    finally:
-        try_shutdown()
+    return run_program(
+        "soak_publisher", lambda: SoakPublisher(Control(Path(path)), float(rate)), _run, []
+    )
+
+
+def _run(node: SoakPublisher, stopping: Callable[[], bool]) -> int:
+    # What exists by now stays; the collector need not look at it again in the loop.
+    gc.freeze()
+    node.run(lambda: not stopping())
     return 0
 
 

@@ -1,0 +1,77 @@
+"""How every program here starts and ends: arguments, what refuses to start, signals, status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+import rclpy
+from rclpy.exceptions import NameValidationException, ParameterException
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import try_shutdown
+
+from delassus_ros.errors import DelassusError
+from delassus_ros.stopping import StopRequest
+
+_REFUSALS = (
+    DelassusError,
+    ParameterException,
+    NameValidationException,
+    # An argument that ROS cannot read, or a middleware that refuses, as it has not the keys that
+    # ROS_SECURITY_* asks for, say.
+    rclpy_implementation.RCLError,
+    rclpy_implementation.RCUtilsError,
+    rclpy_implementation.RMWError,
+    rclpy_implementation.UnknownROSArgsError,
+)
+
+N = TypeVar("N", bound=Node)
+
+
+def run_program(
+    name: str,
+    make: Callable[[], N],
+    run: Callable[[N, Callable[[], bool]], int],
+    arguments: Sequence[str] | None = None,
+    usage: str = "",
+) -> int:
+    """Make a node and run it until SIGINT, SIGTERM or SIGHUP; return the exit status.
+
+    Where ROS or the node refuses to start, one line on standard error says why, and the status
+    is 1. What goes wrong later is raised.
+
+    Parameters
+    ----------
+    name : of the program.
+    make : returns the node; called once ROS is there.
+    run : called with the node and with what returns whether to stop; returns the exit status.
+    arguments : of the command line, the program's name first; this process's if None.
+    usage : printed where the arguments ask for help; if empty, none do.
+    """
+    given = sys.argv if arguments is None else list(arguments)
+    if usage and not {"-h", "--help"}.isdisjoint(given):
+        print(usage, end="")
+        return 0
+    with StopRequest() as stop, ExitStack() as end:
+        try:
+            end.enter_context(ros(given))
+            node = make()
+        except _REFUSALS as error:
+            print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
+            return 1
+        return run(node, lambda: stop.requested)
+
+
+@contextmanager
+def ros(arguments: Sequence[str]) -> Iterator[None]:
+    """Have ROS, which leaves signals alone, while the block runs."""
+    # What rclpy does on a signal would pull the context away from under the executor.
+    rclpy.init(args=list(arguments), signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield
+    finally:
+        try_shutdown()
