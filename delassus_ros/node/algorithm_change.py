@@ -13,6 +13,7 @@ from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver
 from delassus_ros.node.making import Maker
 from delassus_ros.node.reasons import Reason
+from delassus_ros.node.throttle import Throttle
 from delassus_ros.solver import DelassusSolver
 
 
@@ -44,6 +45,7 @@ class AlgorithmChange:
         changed: Callable[[DelassusSolver], object],
     ) -> None:
         self._node = node
+        self._fail = Throttle(lambda text: node.get_logger().error(text))
         self._prepare = prepare
         self._changed = changed
         self._maker = Maker(node, between, self._done, self._failed)
@@ -87,9 +89,10 @@ class AlgorithmChange:
         failed = self._pipeline.algorithm
         if self._fallback is not None and failed != self._fallback.algorithm:
             self._pipeline.set_solver(self._fallback, Reason.FALLBACK_ALGORITHM)
-            self._node.get_logger().error(
+            self._fail(
+                "stand in",
                 f"{failed!r} failed: {self._fallback.algorithm!r} stands in for it until the "
-                "parameter 'algorithm' is set again or the node is activated"
+                "parameter 'algorithm' is set again or the node is activated",
             )
 
     def give_up(self) -> None:
@@ -119,9 +122,10 @@ class AlgorithmChange:
     def _failed(self, error: Exception) -> None:
         """Say what went wrong, and set the parameter to the algorithm that is configured."""
         wanted, configured = self._wanted, self._solver.algorithm
-        self._node.get_logger().error(
+        self._fail(
+            "change",
             f"cannot change the algorithm to {wanted!r}, {self._pipeline.algorithm!r} goes on: "
-            f"{error}"
+            f"{error}",
         )
         # It may have been set to another one meanwhile, which comes with another robot.
         if self._node.get_parameter("algorithm").value == wanted != configured:

@@ -6,6 +6,8 @@ from typing import Any
 
 from rclpy.lifecycle import LifecycleNode
 
+from delassus_ros.node.throttle import Throttle
+
 
 def refuse_impossible_changes(node: LifecycleNode) -> None:
     """Answer requests for transitions that the present state lacks; say which ones it has.
@@ -14,6 +16,7 @@ def refuse_impossible_changes(node: LifecycleNode) -> None:
     """
     service = node._service_change_state
     change = service.callback
+    warn = Throttle(lambda text: node.get_logger().warning(text))
 
     def answer(request: Any, response: Any) -> Any:
         machine = node._state_machine
@@ -23,9 +26,10 @@ def refuse_impossible_changes(node: LifecycleNode) -> None:
         known = wanted.label in possible.values() if wanted.label else wanted.id in possible
         if known:
             return change(request, response)
-        node.get_logger().warning(
+        warn(
+            "transition",
             f"refused the transition {wanted.label or wanted.id!r}: "
-            f"in the state {machine.current_state[1]!r} there are: {', '.join(possible.values())}"
+            f"in the state {machine.current_state[1]!r} there are: {', '.join(possible.values())}",
         )
         response.success = False
         return response

@@ -84,6 +84,7 @@ class DelassusNode(LifecycleNode):
         self._accepted: dict[str, str] = {}  # parameters by which it is computed
         self._starter: Any = None
         self._warn = Throttle(lambda text: self.get_logger().warning(text))
+        self._fail = Throttle(lambda text: self.get_logger().error(text))
         self._log_bridge = LogBridge(self.get_logger())
         self._log_bridge.install()
         try:
@@ -138,7 +139,12 @@ class DelassusNode(LifecycleNode):
         try:
             self._configuration = self._configure()
         except DelassusError as error:
-            self.get_logger().error(f"cannot configure: {error}")
+            text = f"cannot configure: {error}"
+            if self._autostart:
+                # By itself it tries with each description that comes.
+                self._fail("configure", text)
+            else:
+                self.get_logger().error(text)
             return TransitionCallbackReturn.FAILURE
         self._autostart = False
         return super().on_configure(state)
@@ -300,9 +306,10 @@ class DelassusNode(LifecycleNode):
 
     def _keep(self, reason: str) -> None:
         """Say why another description cannot be used, and set back what came with it."""
-        configuration, logger = self._configured(), self.get_logger()
+        configuration = self._configured()
         robot = configuration.computation.problem.robot.name
-        logger.error(f"cannot change the robot description, {robot} goes on: {reason}")
+        text = f"cannot change the robot description, {robot} goes on: {reason}"
+        self._fail("description", text)
         changes = [
             Parameter(name, value=value)
             for name, value in self._accepted.items()
@@ -313,7 +320,8 @@ class DelassusNode(LifecycleNode):
             result = self.set_parameters_atomically(changes)
             if not result.successful:
                 names = " and ".join(repr(change.name) for change in changes)
-                logger.error(f"{names} cannot be set back to what is in use: {result.reason}")
+                text = f"{names} cannot be set back to what is in use: {result.reason}"
+                self._fail("set back", text)
         if not configuration.description.building:
             self._follow_algorithm(configuration, was_set=False)
 
