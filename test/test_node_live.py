@@ -34,7 +34,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node import realtime  # noqa: E402
+from delassus_ros.node import garbage as collection  # noqa: E402
 from delassus_ros.node.parameter_table import SETTINGS  # noqa: E402
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
@@ -304,7 +304,7 @@ def test_garbage_is_collected_without_joint_states(graph, start) -> None:
 
 
 def test_garbage_that_outlived_many_collections_is_collected(graph, start, monkeypatch) -> None:
-    monkeypatch.setattr(realtime, "_FULL", 0.5)
+    monkeypatch.setattr(collection, "_FULL", 0.5)
     start()
 
     class Node:

@@ -13,8 +13,9 @@ import weakref
 
 import pytest
 
-from delassus_ros.node import realtime
-from delassus_ros.node.realtime import GarbageKeeper, RealtimeMode, RealtimeSettings
+from delassus_ros.node import garbage, memory_lock, scheduling
+from delassus_ros.node.garbage import GarbageKeeper
+from delassus_ros.node.realtime import RealtimeMode, RealtimeSettings
 
 linux = pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="needs Linux")
 pytestmark = linux
@@ -22,7 +23,8 @@ pytestmark = linux
 
 def in_child(code: str) -> str:
     """Return what the code prints in a process of its own, whose priority is nobody else's."""
-    text = "import os, gc\nfrom delassus_ros.node import realtime\n" + textwrap.dedent(code)
+    start = "import os, gc\nfrom delassus_ros.node import memory_lock, realtime, scheduling\n"
+    text = start + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
     )
@@ -38,29 +40,29 @@ def refuse(number: int):
 
 
 def may_use_fifo() -> bool:
-    code = "print(realtime.set_priority(5).done)"
+    code = "print(scheduling.set_priority(5).done)"
     return in_child(code) == "True"
 
 
 def test_priority_is_refused_with_what_would_help(monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_setscheduler", refuse(errno.EPERM))
-    outcome = realtime.set_priority(80)
+    outcome = scheduling.set_priority(80)
     assert not outcome.done
     assert "no real-time priority 80 (SCHED_FIFO): not permitted" in outcome.text
     assert "rtprio" in outcome.text
 
 
 def test_priority_out_of_range() -> None:
-    outcome = realtime.set_priority(100)
+    outcome = scheduling.set_priority(100)
     assert not outcome.done
     assert "Invalid argument; expected 1 to 99, or 0" in outcome.text
 
 
 def test_system_without_fifo(monkeypatch) -> None:
     monkeypatch.delattr(os, "sched_setscheduler")
-    assert "this system has no SCHED_FIFO" in realtime.set_priority(1).text
+    assert "this system has no SCHED_FIFO" in scheduling.set_priority(1).text
     monkeypatch.delattr(os, "sched_setaffinity")
-    assert "cannot do that" in realtime.set_processors([0]).text
+    assert "cannot do that" in scheduling.set_processors([0]).text
 
 
 def test_priority_is_set_and_not_inherited() -> None:
@@ -69,7 +71,7 @@ def test_priority_is_set_and_not_inherited() -> None:
     output = in_child(
         """
         import subprocess, sys
-        outcome = realtime.set_priority(7)
+        outcome = scheduling.set_priority(7)
         print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO,
               os.sched_getparam(0).sched_priority, outcome.text, sep="|")
         ask = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
@@ -91,13 +93,13 @@ def test_all_threads_follow_and_later_ones_do_not() -> None:
         stop = threading.Event()
         first = threading.Thread(target=stop.wait)
         first.start()
-        realtime.set_priority(7)
+        scheduling.set_priority(7)
         second = threading.Thread(target=stop.wait)
         second.start()
         def of(thread):
             return os.sched_getscheduler(thread.native_id) & ~os.SCHED_RESET_ON_FORK
         print(of(first) == os.SCHED_FIFO, of(second) == os.SCHED_OTHER)
-        realtime.set_priority(0)
+        scheduling.set_priority(0)
         print(of(first) == os.SCHED_OTHER)
         stop.set()
         """
@@ -113,11 +115,11 @@ def test_a_thread_that_has_ended_is_no_failure(monkeypatch) -> None:
         if thread:
             raise ProcessLookupError
 
-    realtime._each_thread(change)
+    scheduling._each_thread(change)
     assert seen[0] == 0
-    monkeypatch.setattr(realtime.Path, "iterdir", refuse(errno.EACCES))
+    monkeypatch.setattr(scheduling.Path, "iterdir", refuse(errno.EACCES))
     seen.clear()
-    realtime._each_thread(change)
+    scheduling._each_thread(change)
     assert seen == [0]
 
 
@@ -164,7 +166,7 @@ def test_an_unprivileged_user_comes_back_to_normal_scheduling() -> None:
     print(policies() == {(os.SCHED_FIFO, 3)})
     drop()
     print([outcome.done for outcome in mode.leave()], policies() == {(os.SCHED_OTHER, 0)})
-    print(bool(os.sched_getscheduler(0) & RESET), realtime.thread_priority())
+    print(bool(os.sched_getscheduler(0) & RESET), scheduling.thread_priority())
     stop.set()
     """
     )
@@ -208,8 +210,8 @@ def test_the_flag_for_children_stays_where_it_cannot_be_cleared(monkeypatch) -> 
             raise PermissionError(errno.EPERM, "not permitted")
 
     monkeypatch.setattr(os, "sched_setscheduler", note)
-    monkeypatch.setattr(realtime.Path, "iterdir", lambda _: [])
-    outcome = realtime.set_priority(0)
+    monkeypatch.setattr(scheduling.Path, "iterdir", lambda _: [])
+    outcome = scheduling.set_priority(0)
     assert outcome.done and outcome.text.startswith("normal scheduling")
     assert asked == [(0, os.SCHED_OTHER), (0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK)]
 
@@ -219,9 +221,9 @@ def test_processors_are_kept_to_and_released() -> None:
     output = in_child(
         f"""
         before = os.sched_getaffinity(0)
-        outcome = realtime.set_processors([{first}])
+        outcome = scheduling.set_processors([{first}])
         print(outcome.done, os.sched_getaffinity(0) == {{{first}}}, outcome.text, sep="|")
-        print(realtime.set_processors([]).done, os.sched_getaffinity(0) >= before, sep="|")
+        print(scheduling.set_processors([]).done, os.sched_getaffinity(0) >= before, sep="|")
         """
     )
     assert output.splitlines() == [
@@ -249,7 +251,7 @@ def test_mode_returns_to_the_processors_it_came_from() -> None:
 
 def test_unknown_processor_is_named() -> None:
     before = os.sched_getaffinity(0)
-    outcome = realtime.set_processors([0, 100_000])
+    outcome = scheduling.set_processors([0, 100_000])
     assert not outcome.done
     assert "there is no processor 100000; processors: 0 to" in outcome.text
     assert os.sched_getaffinity(0) == before
@@ -267,7 +269,7 @@ def test_processors_that_are_switched_off_do_not_hide_those_behind(monkeypatch) 
             allowed.intersection_update(cpus)
 
     monkeypatch.setattr(os, "sched_setaffinity", change)
-    outcome = realtime.set_processors([6])
+    outcome = scheduling.set_processors([6])
     assert (outcome.done, outcome.text) == (True, "runs on processors 6")
 
 
@@ -276,20 +278,20 @@ def test_going_back_to_processors_is_not_refused_for_their_number(monkeypatch) -
     given = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 400_000})
     monkeypatch.setattr(os, "sched_setaffinity", lambda thread, cpus: given.append(set(cpus)))
-    mode = realtime.RealtimeMode()
-    mode.enter(realtime.RealtimeSettings(processors=(0, 400_000), hold_garbage=False))
+    mode = RealtimeMode()
+    mode.enter(RealtimeSettings(processors=(0, 400_000), hold_garbage=False))
     given.clear()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert [outcome.done for outcome in mode.leave()] == [True]
     assert {0, 400_000} in given
     monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
-    outcome = realtime.restore_processors([1])
+    outcome = scheduling.restore_processors([1])
     assert (outcome.done, outcome.text) == (False, "not back on processors 1: Invalid argument")
 
 
 def test_processors_refused_by_the_system(monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
-    outcome = realtime.set_processors([0])
+    outcome = scheduling.set_processors([0])
     assert not outcome.done
     assert "not kept to processors 0: Invalid argument" in outcome.text
 
@@ -304,7 +306,7 @@ def test_processors_taken_away_by_a_cgroup(monkeypatch) -> None:
 
     monkeypatch.setattr(os, "sched_setaffinity", note)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2})
-    outcome = realtime.set_processors([2, 3])
+    outcome = scheduling.set_processors([2, 3])
     assert not outcome.done
     assert "of these only 0, 2 are allowed here" in outcome.text
     assert calls == [{2, 3}, {0, 2}]
@@ -315,13 +317,13 @@ def test_memory_is_locked_where_that_is_permitted() -> None:
         """
         import resource
         if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] != resource.RLIM_INFINITY \\
-                and not realtime._has_capability(14):
-            print("refused", realtime.lock_memory().text)
+                and not memory_lock._has_capability(14):
+            print("refused", memory_lock.lock_memory().text)
         else:
             locked = lambda: [l for l in open("/proc/self/status") if l.startswith("VmLck")][0]
-            first = realtime.lock_memory()
+            first = memory_lock.lock_memory()
             print("locked", first.done, int(locked().split()[1]) > 1000)
-            print(realtime.unlock_memory().done, int(locked().split()[1]))
+            print(memory_lock.unlock_memory().done, int(locked().split()[1]))
         """
     )
     assert output.startswith("refused memory not locked: this user may lock") or (
@@ -330,26 +332,26 @@ def test_memory_is_locked_where_that_is_permitted() -> None:
 
 
 def test_memory_limit_is_refused_before_it_hurts(monkeypatch) -> None:
-    monkeypatch.setattr(realtime, "_has_capability", lambda _: False)
+    monkeypatch.setattr(memory_lock, "_has_capability", lambda _: False)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8192 * 1024, 8192 * 1024))
     called = []
-    monkeypatch.setattr(realtime, "_call_libc", lambda *a: called.append(a))
-    outcome = realtime.lock_memory()
+    monkeypatch.setattr(memory_lock, "_call_libc", lambda *a: called.append(a))
+    outcome = memory_lock.lock_memory()
     assert not outcome.done
     assert "may lock 8192 kB" in outcome.text and "memlock unlimited" in outcome.text
     assert not called
 
 
 def test_failure_of_the_c_library_in_words(monkeypatch) -> None:
-    monkeypatch.setattr(realtime, "_has_capability", lambda _: True)
-    monkeypatch.setattr(realtime, "_call_libc", lambda *_: "Cannot allocate memory")
-    assert realtime.lock_memory().text == "memory not locked: Cannot allocate memory"
-    assert realtime.unlock_memory().text == "memory not unlocked: Cannot allocate memory"
+    monkeypatch.setattr(memory_lock, "_has_capability", lambda _: True)
+    monkeypatch.setattr(memory_lock, "_call_libc", lambda *_: "Cannot allocate memory")
+    assert memory_lock.lock_memory().text == "memory not locked: Cannot allocate memory"
+    assert memory_lock.unlock_memory().text == "memory not unlocked: Cannot allocate memory"
 
 
 def test_calls_of_the_c_library() -> None:
-    assert realtime._call_libc("nosuchfunction") == "this system has no nosuchfunction()"
-    assert realtime._call_libc("close", -1) == "Bad file descriptor"
+    assert memory_lock._call_libc("nosuchfunction") == "this system has no nosuchfunction()"
+    assert memory_lock._call_libc("close", -1) == "Bad file descriptor"
 
 
 class Cycle:
@@ -384,8 +386,8 @@ def test_what_outlives_a_young_collection_is_found_later() -> None:
         survivor = Cycle()
         lost = weakref.ref(survivor)
         keep = []
-        for _ in range(realtime._MIDDLE + 2):
-            keep += [[] for _ in range(realtime._YOUNG + 10)]
+        for _ in range(garbage._MIDDLE + 2):
+            keep += [[] for _ in range(garbage._YOUNG + 10)]
             assert keeper.idle()
             survivor = None
         assert survivor is None and lost() is None
@@ -407,7 +409,7 @@ def test_what_outlives_many_collections_is_found_once_a_minute() -> None:
         gc.collect(1)
         survivors.clear()
         for _ in range(200):
-            keep = [[] for _ in range(realtime._YOUNG + 10)]
+            keep = [[] for _ in range(garbage._YOUNG + 10)]
             keeper.idle()
             del keep
         assert all(each() is not None for each in lost)
@@ -516,29 +518,29 @@ def test_a_thread_that_is_waited_for_follows_just_below() -> None:
     output = in_child(
         """
         import subprocess, sys, threading
-        realtime.set_priority(7)
-        present = realtime.thread_priority()
+        scheduling.set_priority(7)
+        present = scheduling.thread_priority()
         seen = []
         def run():
-            seen.append(realtime.thread_priority())
-            with realtime.following(present):
-                seen.append(realtime.thread_priority())
+            seen.append(scheduling.thread_priority())
+            with scheduling.following(present):
+                seen.append(scheduling.thread_priority())
                 code = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
                 seen.append(subprocess.run([sys.executable, "-c", code], stdout=-1).stdout.strip())
                 ready.set()
                 raised.wait(20)
-                seen.append(realtime.thread_priority())
+                seen.append(scheduling.thread_priority())
         thread = threading.Thread(target=run)
         ready, raised = threading.Event(), threading.Event()
         thread.start()
         ready.wait(20)
-        realtime.set_priority(9)
+        scheduling.set_priority(9)
         raised.set()
         thread.join()
-        print(present, seen, realtime._followers)
+        print(present, seen, scheduling._followers)
         """
     )
     assert output == "7 [0, 6, b'True', 8] set()"
-    before = realtime.thread_priority()
-    with realtime.following(0):
-        assert realtime.thread_priority() == before
+    before = scheduling.thread_priority()
+    with scheduling.following(0):
+        assert scheduling.thread_priority() == before

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.realtime import following, thread_priority
+from delassus_ros.node.scheduling import following, thread_priority
 
 _SWITCH = 1e-4  # s after which a thread that makes something lets others go on
 
