@@ -264,11 +264,15 @@ def work_for_ever(_problem: Problem) -> None:
         pass
 
 
-def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatch) -> None:
-    """Whoever is killed can end nothing; nor is its death that of the thread that began."""
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatch, forked) -> None:
+    """Whoever is killed can end nothing; nor is its death that of the thread that began.
+
+    What it has forked has all its files, and lives on.
+    """
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
     code = (
-        "import threading, time\n"
+        "import os, threading, time\n"
         "from small import problem\n"
         "from test_worker import BackgroundBuild, work_for_ever\n"
         "builds = []\n"
@@ -277,20 +281,28 @@ def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatc
         "thread = threading.Thread(target=begin)\n"
         "thread.start()\n"
         "thread.join()\n"
+        f"other = os.fork() if {forked} else None\n"
+        "print(other or '', flush=True) if other != 0 else None\n"
         "time.sleep(600)\n"
     )
     note = tmp_path / "note"
     pids: list[int] = []
-    with subprocess.Popen([sys.executable, "-c", code], **child.surroundings()) as parent:
+    others: list[int] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, **child.surroundings()
+    ) as parent:
         try:
+            others += map(int, parent.stdout.readline().split())
+            assert len(others) == forked
             wait_until(note.exists, "the build works")
             pids = [int(pid) for pid in note.read_text().split()]
             assert not any(ended(pid) for pid in pids), "the thread that began it has ended"
             parent.kill()
             wait_until(lambda: all(ended(pid) for pid in pids), "both have ended")
+            assert not any(ended(pid) for pid in others)
         finally:
             parent.kill()
-            for pid in pids:
+            for pid in (*pids, *others):
                 if not ended(pid):
                     os.kill(pid, signal.SIGKILL)
 

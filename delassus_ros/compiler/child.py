@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import IO, TypedDict
 
 import delassus_ros
+
+_LOOK = 1000
+"""Time between two looks at who the parent is [ms]."""
 
 
 class Surroundings(TypedDict):
@@ -40,7 +44,7 @@ class Child(subprocess.Popen[bytes]):
     def __init__(
         self, module: str, stdin: int | IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
     ) -> None:
-        # Neither end is inherited by other children, which would keep the pipe open.
+        # Neither end is inherited by other programs, which would keep the pipe open.
         watched, held = os.pipe()
         self._held = os.fdopen(held, "wb", buffering=0)
         try:
@@ -63,12 +67,16 @@ class Child(subprocess.Popen[bytes]):
 
 def end_with_parent() -> None:
     """Have this process, which is a :class:`Child`, end as soon as the one that started it has."""
-    pipe = int(sys.argv[1])
+    pipe, parent = int(sys.argv[1]), os.getppid()
     os.set_inheritable(pipe, False)
+    other_end = select.poll()
+    other_end.register(pipe, select.POLLIN)
 
     def watch() -> None:
-        # Nobody writes: it returns when the last holder of the other end is gone.
-        os.read(pipe, 1)
+        # Nobody writes: there is something to poll when nobody has the other end any more. What
+        # the parent has forked may have it for longer; then there is another parent.
+        while not other_end.poll(_LOOK) and os.getppid() == parent:
+            pass
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="watch the parent", daemon=True).start()
