@@ -9,18 +9,15 @@ from collections.abc import Mapping, Sequence
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import InputError
 from delassus_ros.node.joint_names import listed
 from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.unknown_names import UnknownNames
 
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 _STATUS = {
     getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
 }
-_MOST_SUGGESTIONS = 64
-"""Unknown names that a similar one is looked for, ever: it takes a millisecond, and whoever
-publishes contacts may send others with each message."""
-_LONGEST = 100  # characters of an unknown name that are said
 
 
 class ContactInput:
@@ -44,7 +41,7 @@ class ContactInput:
 
     def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
         self._known = dict.fromkeys(contacts.names)
-        self._words: dict[str, str] = {}
+        self._strangers = UnknownNames("contact", self._known)
         self.set_timeout(timeout)
         self.forget()
 
@@ -142,12 +139,8 @@ class ContactInput:
 
     def _unknown(self, strangers: Sequence[str]) -> str:
         """Return what there is to say about names outside the layout, of at least one."""
-        first, *others = (name[:_LONGEST] for name in strangers)
-        text = self._words.get(first)
-        if text is None and len(self._words) < _MOST_SUGGESTIONS:
-            text = self._words[first] = unknown("contact", first, self._known)
-        if text is None:
-            text = f"unknown contact {first!r}"
+        first, *others = strangers
+        text = self._strangers.words(first)
         if others:
             text += f"; unknown, too: {listed('', others)}"
         if self.degraded:

@@ -10,6 +10,8 @@ from delassus_ros.compiler.kernel import Array
 from delassus_ros.node.reasons import Complaint, Reason
 
 _SHOWN = 5
+LONGEST = 100
+"""Characters of a name from a message that are said."""
 
 
 class JointNames:
@@ -95,6 +97,6 @@ def size_mismatch(names: Sequence[str], positions: int) -> tuple[Reason, str]:
 def listed(what: str, names: Sequence[str]) -> str:
     """Return e.g. ``joints 'a', 'b' and 7 more``."""
     plural = "s" if what and len(names) > 1 else ""
-    shown = ", ".join(repr(name) for name in names[:_SHOWN]) or "none"
+    shown = ", ".join(repr(name[:LONGEST]) for name in names[:_SHOWN]) or "none"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{what}{plural} {shown}{more}".strip()

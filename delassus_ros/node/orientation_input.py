@@ -9,10 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from delassus_ros.compiler.kernel import Array
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import InputError
 from delassus_ros.model import Robot
 from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.unknown_names import UnknownNames
 
 CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_JUMPED_BACK | Reason.STAMP_IN_FUTURE
 """Reasons for which an orientation is used with care; for all others it is not used."""
@@ -55,6 +56,7 @@ class OrientationInput:
             raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
         self._mountings = mountings(robot)
         self._frames = robot.frames
+        self._strangers = UnknownNames("frame", self._mountings)
         self._frame = frame
         self._world = world
         self.timeout = timeout
@@ -210,14 +212,13 @@ class OrientationInput:
         )
 
     def _no_mounting(self, frame: str) -> str:
-        known = self._mountings
         if frame in self._frames:
             return (
                 f"frame {frame!r} can move on the root link, so that its orientation is not the "
-                f"base's; frames fixed on it: {', '.join(known)}"
+                f"base's; frames fixed on it: {', '.join(self._mountings)}"
             )
         return (
-            unknown("frame", frame, known)
+            self._strangers.words(frame)
             + " (orientation.frame names it, if the messages do not)"
         )
 

@@ -1,0 +1,46 @@
+"""Words about names that do not exist, however many come and however often."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from delassus_ros.node.joint_names import listed  # noqa: E402
+from delassus_ros.node.unknown_names import UnknownNames  # noqa: E402
+
+
+@pytest.fixture(name="searches")
+def make_searches(monkeypatch) -> list[str]:
+    """Return the names that a similar one is looked for."""
+    found: list[str] = []
+    search = difflib.get_close_matches
+
+    def counted(name, *arguments, **options):
+        found.append(name)
+        return search(name, *arguments, **options)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    return found
+
+
+def test_a_similar_name_is_looked_for_once(searches) -> None:
+    names = UnknownNames("frame", ["imu", "base"])
+    for _ in range(100):
+        assert names.words("inu") == "unknown frame 'inu'; did you mean 'imu'? frames: imu, base"
+    assert searches == ["inu"]
+
+
+def test_others_each_time_end_the_searches(searches) -> None:
+    names = UnknownNames("frame", ["imu", "base"])
+    for k in range(1000):
+        assert names.words(f"imu{k}").startswith(f"unknown frame 'imu{k}'")
+    assert len(searches) == 64
+
+
+def test_long_names_are_cut() -> None:
+    names = UnknownNames("frame", ["imu"])
+    assert len(names.words(10_000 * "x")) < 200
+    assert len(listed("joint", [10_000 * "x"] * 10)) < 700
