@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NoReturn
@@ -16,6 +16,7 @@ from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zer
 from delassus_ros.compiler.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError
+from delassus_ros.input_arrays import InputArrays
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
 
@@ -103,11 +104,6 @@ class BoundSolver:
 
     Attributes
     ----------
-    inputs : arrays by port name (``q``, …) to be filled before :meth:`solve`.
-    contact_positions, contact_orientations : by name of each moving contact, its part of the
-        inputs: (3,) position in its frame [m] and (4,) unit quaternion x, y, z, w that takes its
-        axes to its frame's; at first the contact's own placement. They have to be finite for
-        contacts that are not active, too.
     kernel : what computes.
     """
 
@@ -116,13 +112,11 @@ class BoundSolver:
         self._contact_set = problem.contacts
         bound = kernel.bind()
         self._computation = _Computation(problem, bound, algorithm)
-        self.inputs: Mapping[str, Array] = bound.inputs
+        self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in problem.placements.items():
-            self.inputs[name][...] = values
-        self.contact_positions = _by_contact(problem.moving, self.inputs.get("contact_positions"))
-        self.contact_orientations = _by_contact(
-            problem.turning, self.inputs.get("contact_orientations")
-        )
+            self._inputs[name] = values
+        self._positions = self._by_contact("contact_positions", problem.moving)
+        self._orientations = self._by_contact("contact_orientations", problem.turning)
         solve = self._computation.built_in()
         if solve is not None:
             # What the method below does, in machine code: Python finds it before the method.
@@ -140,6 +134,36 @@ class BoundSolver:
             "a BoundSolver cannot be copied or pickled; copy or pickle its DelassusSolver and "
             "bind that"
         )
+
+    def _by_contact(self, port: str, names: Sequence[str]) -> InputArrays:
+        """Return each contact's row of an input."""
+        rows = self._inputs.get(port, ())
+        return InputArrays(port, "contact", dict(zip(names, rows, strict=True)))
+
+    @property
+    def inputs(self) -> InputArrays:
+        """Arrays by port name (``q``, …) to be filled before :meth:`solve`.
+
+        ``inputs["q"] = values`` copies as ``inputs["q"][...] = values`` does.
+        """
+        return self._inputs
+
+    @property
+    def contact_positions(self) -> InputArrays:
+        """By name of each moving contact, its part of the inputs: (3,) in its frame [m].
+
+        At first the contact's own placement; filled like :attr:`inputs`. It has to be finite for
+        contacts that are not active, too.
+        """
+        return self._positions
+
+    @property
+    def contact_orientations(self) -> InputArrays:
+        """The same for contacts with ``moving="pose"``: (4,) unit quaternion x, y, z, w.
+
+        It takes the contact's axes to its frame's.
+        """
+        return self._orientations
 
     @property
     def solution(self) -> Solution:
@@ -238,11 +262,6 @@ class _Computation:
 
 # What help() says of a bound solver's built-in function.
 _Computation.solve.__doc__ = BoundSolver.solve.__doc__
-
-
-def _by_contact(names: Sequence[str], block: Array | None) -> Mapping[str, Array]:
-    """Return each contact's row of an input."""
-    return {} if block is None else dict(zip(names, block, strict=True))
 
 
 class _Slices:

@@ -194,9 +194,40 @@ def test_a_bound_solver_outlives_its_solver() -> None:
     assert np.array_equal(bound.solve().matrix, expected)
 
 
-def test_inputs_of_a_bound_solver_cannot_be_swapped(solver) -> None:
-    with pytest.raises(TypeError):
-        solver.bind().inputs["q"] = Q
+def test_what_is_assigned_to_an_input_is_copied_into_the_kernel_s_array(solver) -> None:
+    bound = solver.bind()
+    array, mine = bound.inputs["q"], Q.copy()
+    bound.inputs["q"] = mine
+    mine[:] = 9.0
+    assert bound.inputs["q"] is array
+    assert np.array_equal(bound.solve().matrix, solver.solve(Q).matrix)
+    bound.inputs["q"] += 0.1
+    assert np.array_equal(bound.solve().matrix, solver.solve(Q + 0.1).matrix)
+    bound.inputs["q"] = [0.3, np.nan, 0.7]
+    assert bound.solve().status is Status.NOT_FINITE
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("q", [0.1], r"inputs\['q'\] has shape \(1,\), expected \(3,\)"),
+        ("q", 0.1, r"inputs\['q'\] has shape \(\), expected \(3,\)"),
+        ("q", "abc", r"inputs\['q'\] is 'abc'; expected numbers of shape \(3,\)"),
+        ("Q", Q, r"inputs: unknown input 'Q'; inputs: q"),
+    ],
+)
+def test_what_is_no_input_cannot_be_assigned(solver, name, values, words) -> None:
+    bound = solver.bind()
+    bound.inputs["q"][:] = Q
+    with pytest.raises(InputError, match=words):
+        bound.inputs[name] = values
+    assert list(bound.inputs) == ["q"] and bound.inputs["q"].tolist() == Q.tolist()
+
+
+@pytest.mark.parametrize("name", ["inputs", "contact_positions", "contact_orientations"])
+def test_arrays_of_a_bound_solver_cannot_be_swapped(solver, name) -> None:
+    with pytest.raises(AttributeError, match=name):
+        setattr(solver.bind(), name, {"q": Q})
 
 
 class Counted(np.ndarray):

@@ -140,6 +140,26 @@ def test_a_bound_solver_has_each_contact_s_part_of_the_inputs(solver) -> None:
     assert np.array_equal(other.contact_positions["rolls"], PLACE.translation)
 
 
+def test_what_is_assigned_to_a_contact_reaches_the_kernel(solver) -> None:
+    bound = solver.bind()
+    bound.inputs["q"] = Q
+    for place in ((0.1, 0.2, 0.3), np.array([-0.2, 0.0, 0.4])):
+        bound.contact_positions["rolls"] = place
+        bound.contact_orientations["turns"] = TURN
+        expected = solver.solve(Q, contact_positions={"rolls": place},
+                                contact_orientations={"turns": TURN})  # fmt: skip
+        assert np.array_equal(bound.solve().matrix, expected.matrix)
+        assert np.array_equal(bound.inputs["contact_positions"][0], place)
+    for values, name, words in (
+        (bound.contact_positions, "rolls", "contact_positions['rolls'] has shape (4,), expected"),
+        (bound.contact_positions, "role", "contact_positions: unknown contact 'role'; did you"),
+        (bound.contact_orientations, "rolls", "unknown contact 'rolls'; contacts: turns"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            values[name] = TURN
+    assert np.array_equal(bound.solve().matrix, expected.matrix)
+
+
 def test_a_bound_solver_reports_placements_that_are_no_numbers(solver) -> None:
     bound = solver.bind()
     bound.inputs["q"][:] = Q

@@ -55,7 +55,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
-    examples = [block for block in blocks("python") if "DelassusSolver(" in block]
+    examples = [block for block in blocks("python") if ".solve(" in block]
     (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
     (tmp_path / "leg.urdf").write_text((ROOT / "docs" / "geared_leg.urdf").read_text())
     monkeypatch.chdir(tmp_path)
@@ -66,6 +66,9 @@ def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
     assert names["many"].matrix.shape == (4096, 12, 12)
     assert np.isfinite(names["many"].matrix).all()
     assert "operations" in capsys.readouterr().out
+    place = {"LF": (0.004, 0.0, -0.018)}
+    rolled = names["rolling"].solve(names["q"], contact_positions=place).matrix
+    assert np.array_equal(names["bound"].solve(names["q"]).matrix, rolled)
     assert names["G"].shape == (3, 3)
     assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
 
