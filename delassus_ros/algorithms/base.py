@@ -72,9 +72,9 @@ class TracedAlgorithm(Algorithm):
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute at least G of `problem` at `x`, whatever kind of scalars x holds.
 
-        Other outputs are computed as in :mod:`delassus_ros.algorithms.outputs` unless they are
-        returned here. Loops and branches may depend on the problem only, never on a scalar's
-        value.
+        G has to be symmetric to the last bit: compute one triangle and mirror it. Other outputs
+        are computed as in :mod:`delassus_ros.algorithms.outputs` unless they are returned here.
+        Loops and branches may depend on the problem only, never on a scalar's value.
         """
 
 
@@ -87,6 +87,8 @@ class NumericAlgorithm(Algorithm):
     @abstractmethod
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
         """Return a function that reads input arrays and writes output arrays in place.
+
+        G has to be symmetric to the last bit.
 
         What is raised here reaches the caller as an AlgorithmError; what that function raises
         becomes the status FAILED.
