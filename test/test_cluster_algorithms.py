@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cluster_robots import Builder, kkt, random_problem
 
-from delassus_ros import Contact, DelassusSolver, Problem, algorithms
+from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
 from delassus_ros.algorithms import reference, rotors
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.cluster_tree import closed_tree
@@ -21,7 +21,7 @@ from delassus_ros.algorithms.tree import Tree, Turn
 from delassus_ros.compiler.graph import PARAMETER
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.trace import trace
-from delassus_ros.errors import AlgorithmError
+from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD
 from delassus_ros.testing import random_problem as random_open_problem
 
@@ -218,6 +218,46 @@ def test_the_approximation_is_exact_without_rotors() -> None:
     inputs = sample_inputs(problem.inputs, problem, 0)
     values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
     assert approximation_error(problem, values) == 0.0
+
+
+def test_what_is_no_configuration_has_no_approximation_error() -> None:
+    build = Builder(7)
+    frame = f"f{build.gear(build.gear(WORLD))}"
+    problem = Problem(build.robot(), [Contact("tip", frame, "surface")])
+    q = sample_inputs(problem.inputs, problem, 1)["q"]
+    expected = rf"input 'q' has shape \(1,\), expected \({problem.robot.nq},\); joints: "
+    for inputs, words in (
+        ({"q": [0.0]}, expected),
+        ({}, r"input 'q' is missing; it has shape \("),
+        ({"q": q, "Q": q}, "input 'Q' is not used by this problem; inputs: q"),
+        ({"q": [*q[:-1], np.nan]}, rf"q\[{len(q) - 1}\] \(joint '.*'\) is nan, expected a finite"),
+        ({"q": "straight"}, "input 'q' must be numbers of shape"),
+        (q.tolist(), r"inputs are \[.*; expected values by name: write \{'q': q\}"),
+    ):
+        with pytest.raises(InputError, match=words):
+            approximation_error(problem, inputs)
+    with pytest.raises(ProblemError, match=r"problem is .*; expected a Problem: write Problem\("):
+        approximation_error(problem.robot, {"q": q})
+
+
+def test_the_approximation_error_takes_moving_contacts_as_a_solve_does() -> None:
+    build = Builder(7)
+    frame = f"f{build.gear(build.gear(WORLD))}"
+    place = Transform(np.eye(3), np.array([0.1, 0.2, 0.3]))
+    robot, q = build.robot(), np.linspace(-1.0, 1.0, 4)
+    moving, own, placed = (
+        Problem(robot, [contact])
+        for contact in (
+            Contact("tip", frame, "surface", moving="position"),
+            Contact("tip", frame, "surface"),
+            Contact("tip", frame, "surface", place),
+        )
+    )
+    there = {"q": q, "contact_positions": {"tip": place.translation}}
+    for one, other in (({"q": q}, own), (there, placed)):
+        found = approximation_error(moving, one)
+        assert found == pytest.approx(approximation_error(other, {"q": q}), rel=1e-9)
+        assert found > 0.0
 
 
 def test_the_approximation_has_its_own_inertia_and_counts() -> None:

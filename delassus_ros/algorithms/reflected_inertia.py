@@ -9,7 +9,8 @@ that one rotor may turn with two joints. :func:`approximation_error` says how mu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,9 @@ from delassus_ros.algorithms.reflected import reflect
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree
-from delassus_ros.errors import RobotError
+from delassus_ros.arguments import instance, shown
+from delassus_ros.errors import InputError, ProblemError, RobotError
+from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
 
 
@@ -59,16 +62,37 @@ class ReflectedInertia(ClusterAlgorithm):
         return results
 
 
-def approximation_error(problem: Problem, inputs: Mapping[str, Sequence[float]]) -> float:
-    """Return ‖G_approximate − G‖ / ‖G‖ (Frobenius) at the inputs, by port name.
+def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
+    """Return ‖G_approximate − G‖ / ‖G‖ (Frobenius) at the inputs.
+
+    Parameters
+    ----------
+    inputs : by port name what :meth:`DelassusSolver.solve` takes, such as ``{"q": q}``; q has to
+        close the loops.
 
     Raises
     ------
+    ProblemError
+        If `problem` is no Problem.
+    InputError
+        If the inputs are no mapping, one is missing or superfluous, or one is not as
+        :meth:`DelassusSolver.solve` takes it.
     RobotError
         If the approximation is not defined for the robot.
     NumericalError
         If M is not positive definite there.
     """
-    G = np.array(CPvOsimr().evaluate(problem, inputs)["G"], dtype=float)
-    approximate = np.array(ReflectedInertia().evaluate(problem, inputs)["G"], dtype=float)
+    x = _values(problem, inputs)
+    G = np.array(CPvOsimr().evaluate(problem, x)["G"], dtype=float)
+    approximate = np.array(ReflectedInertia().evaluate(problem, x)["G"], dtype=float)
     return float(np.linalg.norm(approximate - G) / np.linalg.norm(G))
+
+
+def _values(problem: Problem, inputs: Mapping[str, Any]) -> Inputs:
+    """Return the inputs as flat lists, checked."""
+    instance("problem", problem, Problem, "Problem(robot, contacts)", ProblemError)
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"inputs are {shown(inputs)}; expected values by name: write {{'q': q}}")
+    given = dict.fromkeys((port.name for port in problem.inputs), None) | dict(inputs)
+    checked = InputCheck(problem).single(given)
+    return {name: array.ravel().tolist() for name, array in checked.items()}
