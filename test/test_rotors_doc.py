@@ -14,6 +14,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
 from benchmarks import rotor_errors  # noqa: E402
+from delassus_ros import Closure, Contact, DelassusSolver, Problem  # noqa: E402
+from delassus_ros.algorithms.reflected_inertia import (  # noqa: E402
+    approximation_error,
+    usual_error,
+)
+from delassus_ros.algorithms.rotor_report import rotor_report  # noqa: E402
+from delassus_ros.errors import InputError, ProblemError  # noqa: E402
 
 PAGE = (ROOT / "docs" / "rotors.md").read_text(encoding="utf-8")
 
@@ -68,9 +75,48 @@ def test_the_report_is_what_the_command_prints(capsys, monkeypatch):
         assert line == "..." or line in printed, line
 
 
-def test_the_example_runs(monkeypatch):
+@pytest.mark.parametrize("transmission", rotor_errors.TRANSMISSIONS)
+def test_the_usual_error_is_that_of_the_table_belts_included(transmission):
+    """The table's is by the dense definition, of robots whose rotors are locked."""
+    expected = rotor_errors.matrix_errors(transmission)["g²J"]
+    robot = rotor_errors.models(transmission).exact
+    closure = Closure(robot)
+    for kind in ("nothing", "pose"):
+        problem = Problem(robot, [Contact("sole", "sole", moving=kind)])
+        for knee, error in list(zip(rotor_errors.SQUAT, expected, strict=True))[::10]:
+            joints = zip(rotor_errors.JOINTS, (0.0, -knee / 2, knee, -knee / 2), strict=True)
+            q = closure.solve(dict(joints)).q
+            assert usual_error(problem, {"q": q}) == pytest.approx(error, rel=1e-10)
+            assert approximation_error(problem, {"q": q}) > 1.03 * error
+
+
+def test_the_usual_error_agrees_with_the_report_s_and_refuses_what_is_no_configuration():
+    robot = rotor_errors.models("gear").exact
+    report = rotor_report(robot)
+    contacts = [Contact("sole", "sole")]
+    q = np.linspace(-1.0, 1.0, robot.nq)
+    kept = [robot.joint_names.index(name) for name in report.robot.joint_names]
+    exact, usual = (
+        DelassusSolver(Problem(each, contacts), "dense", cache=False).solve(q[kept]).matrix
+        for each in (report.robot, report.usual)
+    )
+    error = np.linalg.norm(usual - exact) / np.linalg.norm(exact)
+    problem = Problem(robot, contacts)
+    assert usual_error(problem, {"q": q}) == pytest.approx(error, rel=1e-10)
+    assert usual_error(Problem(report.robot, contacts), {"q": q[kept]}) < 1e-14
+    with pytest.raises(InputError, match=r"input 'q' has shape \(1,\), expected \(8,\)"):
+        usual_error(problem, {"q": [0.0]})
+    with pytest.raises(ProblemError, match="expected a Problem"):
+        usual_error(robot, {"q": q})
+
+
+def test_the_examples_run(monkeypatch):
     monkeypatch.chdir(ROOT)
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    first, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, object] = {}
-    exec(example, names)
+    exec(first, names)
     assert set(names["report"].armatures) == {"hip_pitch", "hip_roll", "knee", "ankle"}
+    exec(second, names)
+    calls = re.findall(r"^(\w+_error\(.*\)) +# (.*) %$", second, re.MULTILINE)
+    assert [f"{100 * eval(call, names):.1f}" for call, _ in calls] == ["2.1", "4.8"]
+    assert [percent for _, percent in calls] == ["2.1", "4.8"]

@@ -4,7 +4,8 @@ The approximate method that M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursi
 Dynamics Algorithms for Systems with Kinematic Loops", compare with: dependent joints and their
 bodies are left out, and independent joint j gets the armature Σ g_j² J of those that it turns.
 What is lost is that rotors have a mass, that they also turn with the bodies that carry them, and
-that one rotor may turn with two joints. :func:`approximation_error` says how much that is.
+that one rotor may turn with two joints. :func:`approximation_error` says how much that is, and
+:func:`usual_error` how much it is where the mass is kept, as in most robot descriptions.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from delassus_ros.algorithms.outputs import response
 from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
 from delassus_ros.algorithms.reflected import reflect
 from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.rotors import lock
+from delassus_ros.algorithms.scalars import Matrix
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree
 from delassus_ros.arguments import instance, shown
@@ -65,6 +68,8 @@ class ReflectedInertia(ClusterAlgorithm):
 def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     """Return ‖G_approximate − G‖ / ‖G‖ (Frobenius) at the inputs.
 
+    G_approximate is that of the algorithm of this module: without the rotors' mass, too.
+
     Parameters
     ----------
     inputs : by port name what :meth:`DelassusSolver.solve` takes, such as ``{"q": q}``; q has to
@@ -83,9 +88,35 @@ def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
         If M is not positive definite there.
     """
     x = _values(problem, inputs)
+    return _difference(problem, x, ReflectedInertia().evaluate(problem, x)["G"])
+
+
+def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
+    """Return ‖G_usual − G‖ / ‖G‖ (Frobenius) at the inputs, with g²J and rotors locked.
+
+    G_usual is that of the robot whose motors are lumps of mass on the bodies that carry them,
+    while each joint has the armature Σ g²J of the rotors that it turns, by gear or by belt. What
+    else is coupled or closed stays so.
+
+    Parameters
+    ----------
+    inputs : as for :func:`approximation_error`.
+
+    Raises
+    ------
+    ProblemError, InputError, NumericalError
+        As :func:`approximation_error`.
+    """
+    x = _values(problem, inputs)
+    tree = closed_tree(problem, lock)
+    with tree.in_place():
+        G = delassus(tree, contact_rows(problem, x), x, Decision(paper_nodes(tree)))
+    return _difference(problem, x, G)
+
+
+def _difference(problem: Problem, x: Inputs, approximate: Matrix) -> float:
     G = np.array(CPvOsimr().evaluate(problem, x)["G"], dtype=float)
-    approximate = np.array(ReflectedInertia().evaluate(problem, x)["G"], dtype=float)
-    return float(np.linalg.norm(approximate - G) / np.linalg.norm(G))
+    return float(np.linalg.norm(np.array(approximate, dtype=float) - G) / np.linalg.norm(G))
 
 
 def _values(problem: Problem, inputs: Mapping[str, Any]) -> Inputs:
