@@ -9,9 +9,11 @@ import pytest
 import robots
 
 from benchmarks import mechanisms, operation_counts
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
+from delassus_ros.algorithms import auto
 from delassus_ros.compiler.graph import Graph
-from delassus_ros.compiler.trace import Trace, trace
+from delassus_ros.compiler.trace import OperationCounter, Trace, trace
+from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 from delassus_ros.testing import ALL, random_problem
 
 PUBLISHED = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
@@ -110,6 +112,74 @@ def test_auto_is_never_above_on_random_trees(seed: int) -> None:
     problem = random_problem(seed, ALL)
     auto = count(problem, "auto")
     assert auto <= min(count(problem, name) for name in PUBLISHED)
+
+
+def hand(fingers: int) -> Problem:
+    """Return a wrist with fingers whose joints are parallel but for the first, 6D at each tip."""
+    x, y = np.eye(3)[:2]
+    joints, bodies = [], []
+
+    def add(parent: int, axis: np.ndarray, offset: tuple[float, float, float]) -> int:
+        place = Transform(np.eye(3), np.array(offset))
+        joints.append(Joint(f"j{len(joints)}", JointKind.REVOLUTE, parent, place, axis=axis))
+        inertia = Inertia.from_com(0.1, (0.001, 0.002, 0.02), np.diag([4e-5, 5e-5, 2e-5]))
+        bodies.append(Body(f"b{len(bodies)}", inertia))
+        return len(joints) - 1
+
+    palm = add(add(WORLD, y, (0.0, 0.0, 0.2)), x, (0.0, 0.0, 0.03))
+    tips = []
+    for k in range(fingers):
+        tip = add(palm, y, (0.02 * k, 0.0, 0.09))
+        for length in (0.0, 0.045, 0.025):
+            tip = add(tip, x, (0.0, 0.0, length))
+        tips.append(Frame(f"tip{k}", tip, Transform(np.eye(3), np.array([0.0, 0.0, 0.02]))))
+    robot = Robot("hand", joints, bodies, tips)
+    return Problem(robot, [Contact(tip.name, tip.name, "surface") for tip in tips])
+
+
+def shadow_hand() -> Problem:
+    robot = Robot.from_urdf(robots.shared("shadow_hand_right"), "fixed")
+    tips = [f"rh_{finger}tip" for finger in ("ff", "mf", "rf", "lf", "th")]
+    return Problem(robot, [Contact(tip, tip, "surface") for tip in tips])
+
+
+@pytest.mark.parametrize("make", [shadow_hand, lambda: hand(4)], ids=["shadow", "own"])
+def test_auto_knows_that_the_joint_space_is_cheap_for_hands(make) -> None:
+    """Many short fingers, joint axes parallel: an estimate must not leave LTL out."""
+    problem = make()
+    counts = {name: count(problem, name) for name in PUBLISHED}
+    assert min(counts, key=counts.get) == "ltl"
+    assert count(problem, "auto") <= counts["ltl"]
+
+
+def legged(name: str) -> Problem:
+    if name == "atlas":
+        robot = Robot.from_urdf(robots.shared("atlas_v5"))
+        return Problem(robot, [Contact(f, f, "surface") for f in ("l_foot", "r_foot")])
+    if name == "talos":
+        robot = Robot.from_urdf(robots.talos())
+        soles = ("left_sole_link", "right_sole_link")
+        return Problem(robot, [Contact(f, f, "surface") for f in soles])
+    robot = Robot.from_urdf(robots.quadruped() if name == "quadruped" else robots.anymal())
+    feet = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+    return Problem(robot, [Contact(f, f, "point") for f in feet])
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("quadruped", 2), ("anymal", 2), ("talos", 4), ("atlas", 3)]
+)
+def test_auto_counts_few_candidates_for_legged_robots(name: str, most: int, monkeypatch) -> None:
+    """Each takes a good part of the time to a first kernel."""
+    problem, counted = legged(name), []
+
+    class Counter(OperationCounter):
+        def __call__(self, function) -> int:
+            counted.append(function)
+            return super().__call__(function)
+
+    monkeypatch.setattr(auto, "OperationCounter", Counter)
+    auto.decide.__wrapped__(problem, generic=False)
+    assert 1 <= len(counted) <= most
 
 
 def test_robots_stay_as_cheap_as_they_are() -> None:
