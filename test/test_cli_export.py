@@ -97,6 +97,67 @@ def test_export_of_a_moving_contact_has_its_position_as_an_input(capsys, tmp_pat
     assert "static const double quadruped_contact_positions[3] = {0.0, 0.0, -0.02};" in header
 
 
+CONSUMER = """
+#include <stdio.h>
+#include "quadruped.h"
+
+static void print(const char *what, const double *values, int count) {
+  printf("%s", what);
+  for (int i = 0; i < count; ++i) printf(" %.17g", values[i]);
+  printf("\\n");
+}
+
+int main(void) {
+  double in[QUADRUPED_IN_SIZE], out[QUADRUPED_OUT_SIZE], work[QUADRUPED_WORK_SIZE + 1];
+  for (int i = 0; i < QUADRUPED_IN_Q_SIZE; ++i) in[QUADRUPED_IN_Q + i] = 0.1 * i;
+  if (quadruped_kernel(in, out, work) != QUADRUPED_OK) return 1;
+  for (int i = 0; i < QUADRUPED_VELOCITIES; ++i) printf("%s ", quadruped_velocities[i]);
+  printf("\\n");
+  print("G", out + QUADRUPED_OUT_G, QUADRUPED_OUT_G_SIZE);
+  print("J", out + QUADRUPED_OUT_J, QUADRUPED_OUT_J_SIZE);
+  print("MinvJT", out + QUADRUPED_OUT_MINVJT, QUADRUPED_OUT_MINVJT_SIZE);
+  return 0;
+}
+"""
+
+
+def test_export_of_the_other_outputs(capsys, tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    out = output(capsys, *exported(tmp_path, "--outputs", "J,MinvJT"))
+    assert re.search(r"^outputs +G, J, MinvJT$", out, re.MULTILINE)
+    (tmp_path / "main.c").write_text(CONSUMER)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
+    subprocess.run(
+        [compiler, *flags, "main.c", "quadruped.o", "-lm", "-o", "main"], cwd=tmp_path, check=True
+    )
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    names, *lines = done.stdout.splitlines()
+    found = {line.split()[0]: np.array(line.split()[1:], dtype=float) for line in lines}
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    problem = Problem(Robot.from_urdf(QUADRUPED), contacts, outputs=["J", "MinvJT"])
+    assert tuple(names.split()) == problem.velocities
+    expected = DelassusSolver(problem, "dense", cache=False).solve(0.1 * np.arange(12))
+    values = (expected.matrix, expected.J, expected.MinvJT)
+    for name, value in zip(("G", "J", "MinvJT"), values, strict=True):
+        difference = found[name].reshape(value.shape) - value
+        assert np.linalg.norm(difference) < 1e-10 * np.linalg.norm(value), name
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "sizes"),
+    [("J", "G, J", {"J": 216}), (" MinvJT ,G", "G, MinvJT", {"MINVJT": 216}), ("G", "G", {})],
+)
+def test_export_has_the_outputs_that_are_named(capsys, tmp_path, given, shown, sizes) -> None:
+    out = output(capsys, *exported(tmp_path, "--outputs", given))
+    assert re.search(rf"^outputs +{shown}$", out, re.MULTILINE)
+    header = (tmp_path / "quadruped.h").read_text()
+    found = dict(re.findall(r"QUADRUPED_OUT_(\w+)_SIZE = (\d+)", header))
+    assert found == {"G": "144"} | {name: str(size) for name, size in sizes.items()}
+    assert ("quadruped_velocities[18]" in header) == bool(sizes)
+
+
 ONE = "contacts: {names: [LF], LF: {frame: LF_FOOT"
 
 
@@ -191,6 +252,8 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
     for more, words in (
         (("--algorithm", "numeric"), "algorithm 'numeric' is a back end: there is no kernel to"),
         (("--algorithm", "rnea"), "unknown algorithm 'rnea'"),
+        (("--outputs", "J,Minv"), "unknown output 'Minv'; did you mean 'MinvJT'? outputs: G, J, "),
+        (("--outputs", ""), "unknown output ''; outputs: G, J, MinvJT"),
         (("--name", "2nd"), "'2nd' is not a C identifier"),
         (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
         (("--target", "avr"), "target 'avr': kernels are not known to work on avr; architectures"),

@@ -66,6 +66,9 @@ def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
     assert names["many"].matrix.shape == (4096, 12, 12)
     assert np.isfinite(names["many"].matrix).all()
     assert "operations" in capsys.readouterr().out
+    assert names["response"].J.shape == (12, len(names["problem"].velocities)) == (12, 18)
+    product = names["response"].J @ names["response"].MinvJT
+    assert np.allclose(product, names["response"].matrix, rtol=1e-10, atol=1e-12)
     place = {"LF": (0.004, 0.0, -0.018)}
     rolled = names["rolling"].solve(names["q"], contact_positions=place).matrix
     assert np.array_equal(names["bound"].solve(names["q"]).matrix, rolled)

@@ -198,7 +198,8 @@ def export_kernel(options: argparse.Namespace) -> str:
     settings = settings_of(options.config)
     loops = options.loops or settings.loops or None
     robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
-    problem = Problem(robot, settings.contacts, settings.axes)
+    outputs = [each.strip() for each in options.outputs.split(",")]
+    problem = Problem(robot, settings.contacts, settings.axes, outputs)
     algorithm = algorithms.get(options.algorithm or settings.algorithm)
     name = options.name or re.sub(r"\W", "_", Path(options.output).stem, flags=re.ASCII)
     exported = export(problem, algorithm, name, Target(options.target, options.cpu))
@@ -207,6 +208,7 @@ def export_kernel(options: argparse.Namespace) -> str:
     facts = [
         ("function", f"{name}_kernel"),
         ("algorithm", algorithm.name),
+        ("outputs", ", ".join(port.name for port in problem.outputs)),
         ("object file", f"{options.output}, {len(exported.object_file)} bytes"),
         ("header", options.header),
     ]

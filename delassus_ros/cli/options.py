@@ -124,6 +124,13 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         help="one of `delassus list` that is compiled (default: CONFIG's)",
     )
     parser.add_argument(
+        "--outputs",
+        default="G",
+        metavar="NAME,…",
+        help="what the kernel computes besides G: J, the contact Jacobian, or MinvJT, M⁻¹ Jᵀ, or "
+        "J,MinvJT (default: G alone)",
+    )
+    parser.add_argument(
         "--target",
         default="",
         metavar="TRIPLE",

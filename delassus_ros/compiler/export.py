@@ -123,6 +123,7 @@ def export(
 def _header(problem: Problem, algorithm: str, name: str, target: Target, work_size: int) -> str:
     upper = name.upper()
     contacts, robot = problem.contacts, problem.robot
+    velocities_size, velocities = _velocities(problem, name)
     joints = [
         joint.name
         for joint in robot.joints
@@ -150,6 +151,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         *_ports(upper, "OUT", problem.outputs),
         f"  {upper}_WORK_SIZE = {work_size}, /* doubles of scratch */",
         f"  {upper}_ROWS = {contacts.rows}, /* of G with all contacts */",
+        *velocities_size,
         f"  {upper}_CONTACTS = {len(contacts)}",
         "};",
         "",
@@ -165,6 +167,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         + ", ".join(str(offset) for offset in contacts.row_offsets)
         + "};",
         *_placements(problem, name),
+        *velocities,
         "",
         "/* Compute all outputs. Re-entrant; reads in[], writes out[], row-major; work may be",
         "   null if WORK_SIZE is 0. */",
@@ -194,6 +197,17 @@ def _ports(upper: str, side: str, ports: tuple[Port, ...]) -> list[str]:
         lines.append(f"  {label}_SIZE = {port.size},")
         start += port.size
     return [*lines, f"  {upper}_{side}_SIZE = {start},"]
+
+
+def _velocities(problem: Problem, name: str) -> tuple[list[str], list[str]]:
+    """Return the enumerator and the names of what J is multiplied by; none with G alone."""
+    if len(problem.outputs) == 1:
+        return [], []
+    size = f"  {name.upper()}_VELOCITIES = {len(problem.velocities)}, "
+    return [size + "/* columns of J, rows of MinvJT */"], [
+        "/* The joint of each column of J, or row of MinvJT. */",
+        _strings(f"{name}_velocities", problem.velocities),
+    ]
 
 
 def _placements(problem: Problem, name: str) -> list[str]:
