@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import robots
+import small_loops
 from linkages import (
     REFERENCE,
     along_x,
@@ -20,12 +21,21 @@ from linkages import (
     same_turn,
     tied,
 )
+from small_loops import at, hinge
 
 from delassus_ros import Robot, Transform
 from delassus_ros.algorithms.constraints import residual
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.errors import RobotError
-from delassus_ros.model import LoopKind
+from delassus_ros.model import (
+    WORLD,
+    Coupling,
+    FunctionConstraint,
+    Joint,
+    JointKind,
+    Loop,
+    LoopKind,
+)
 
 KINDS = [LoopKind.POINT, LoopKind.HINGE, LoopKind.WELD]
 
@@ -201,3 +211,42 @@ def test_redundant_rows_do_not_hide_the_branch():
         result = closure.solve({"j0": angle})
         assert result.status is ClosureStatus.OK and result.residual <= 1e-12
         assert same_turn(result.q, closed_bennett(angle))
+
+
+@pytest.mark.parametrize("geared", [(), ("a",), ("a", "b", "c")])
+@pytest.mark.parametrize("kind", [LoopKind.HINGE, LoopKind.POINT])
+def test_redundant_loops_are_on_the_branch_of_their_own_reference(kind, geared):
+    """A platform on three parallel cranks: any joint determines all others."""
+    joints = [hinge("a", WORLD), hinge("platform", 0, 0.5), hinge("b", WORLD, 1.0)]
+    joints += [Joint("c", JointKind.REVOLUTE, WORLD, at(2.0, 0.3))]
+    joints += [hinge(f"motor {name}", WORLD) for name in geared]
+    gears = [Coupling(name, ((f"motor {name}", -1.0), (name, 6.0))) for name in geared]
+    ends = ("b", 2, at(1.0)), ("c", 3, at(2.0, 0.3))
+    loops = [Loop(f"pin {name}", kind, 1, crank, pin, at(0.5)) for name, crank, pin in ends]
+    robot = small_loops.assembled(joints, couplings=gears, loops=loops)
+    positions = {"a": 0.8, "platform": -0.8, "b": 0.8, "c": 0.8}
+    positions |= {f"motor {name}": 4.8 for name in geared}
+    closure = Closure(robot, positions)
+    assert np.allclose(closure.reference, list(positions.values()), atol=1e-12)
+    assert closure.solve(closure.reference).status is ClosureStatus.OK
+    for name in robot.joint_names:
+        for moved in (0.0, 1e-6, 1e-2, 0.3):
+            result = closure.solve({name: positions[name] + moved})
+            assert result.status is ClosureStatus.OK, (name, moved, result.about)
+            turned = moved / 6.0 if name.startswith("motor") else abs(moved)
+            assert abs(abs(result.q[0] - 0.8) - turned) <= 1e-7
+
+
+def tripled(x):
+    return [3.0 * x[0]]
+
+
+def test_whole_turns_of_joints_in_functions_count():
+    joints = [hinge("driver", WORLD), replace(hinge("follower", 0), lower=-3.0, upper=3.0)]
+    cam = FunctionConstraint("cam", ("driver",), tripled, 1, dependent=("follower",))
+    closure = Closure(small_loops.assembled(joints).with_constraints(functions=[cam]))
+    assert closure.solve({"driver": 0.9}).status is ClosureStatus.OK
+    assert closure.solve({"driver": 1.2}).status is ClosureStatus.OUTSIDE_LIMITS
+    off = closure.solve({"driver": 0.5, "follower": 1.5 + 2.0 * np.pi})
+    assert off.status is ClosureStatus.CONTRADICTION
+    assert "joint 'follower' is measured 6.28 from where" in off.about

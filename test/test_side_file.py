@@ -62,6 +62,23 @@ def test_what_is_wrong_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
             read_side_file(text)
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("010", 10.0), ("1e-2", 0.01), ("-.5", -0.5), ("2.", 2.0), ("+3", 3.0), ("1.5e+2", 150.0)],
+)
+def test_numbers_are_decimal(written: str, meant: float) -> None:
+    """Not octal, and text in no number, as in YAML 1.1."""
+    text = f"couplings:\n- {{name: gear, joints: {{a: -1, b: {written}}}}}\n"
+    (coupling,) = read_side_file(text).couplings
+    assert dict(coupling.ratios)["b"] == meant
+
+
+@pytest.mark.parametrize("written", ["1:30", "1_0", "'1_0'", "0x10", "0o10", "0b1", "' 1'", "yes"])
+def test_other_numbers_are_refused(written: str) -> None:
+    with pytest.raises(RobotError, match="must be a number, got"):
+        read_side_file(f"couplings:\n- {{name: gear, joints: {{a: -1, b: {written}}}}}\n")
+
+
 def test_every_part_may_be_missing() -> None:
     read = read_side_file({})
     assert read == SideFile() or vars(read) == vars(SideFile())

@@ -186,26 +186,22 @@ def continuation(
     ----------
     before : :attr:`Continuation.rows` of the configuration before.
     """
-    unit = size(robot, cluster)
     rows = rows_that_count(robot, cluster, unknown)
     columns = [cluster.joints.index(joint) for joint in unknown]
-    K, pattern = _rows(robot, cluster, q, unit)[1], _pattern(robot, cluster, unit)
-    now, now_pattern = ([[matrix[r][c] for c in columns] for r in rows] for matrix in (K, pattern))
+    K = _rows(robot, cluster, q, size(robot, cluster))[1]
+    now = [[K[r][c] for c in columns] for r in rows]
     u = len(columns)
     then = [list(before[u * r : u * (r + 1)]) for r in range(len(rows))]
-    then_pattern: Matrix = [[VARYING] * u for _ in rows]
+    # Of one pattern: the order of pivots, and with it the sign of a determinant, follows from it.
+    pattern: Matrix = [[VARYING] * u for _ in columns]
     none: Matrix = [[] for _ in columns]
 
-    def determinant(a: Matrix, b: Matrix, a_pattern: Matrix, b_pattern: Matrix) -> Scalar:
-        product = matmul(transpose(a), b)
-        of_patterns = matmul(transpose(a_pattern), b_pattern)
-        what = described(cluster)
-        return solve(product, none, of_patterns, none, what, guarded=False).determinant
+    def determinant(a: Matrix, b: Matrix) -> Scalar:
+        product, what = matmul(transpose(a), b), described(cluster)
+        return solve(product, none, pattern, none, what, guarded=False).determinant
 
     return Continuation(
-        determinant(then, now, then_pattern, now_pattern),
-        determinant(now, now, now_pattern, now_pattern),
-        [value for row in now for value in row],
+        determinant(then, now), determinant(now, now), [value for row in now for value in row]
     )
 
 

@@ -39,8 +39,9 @@ class Plan:
     slots : entry of q of each measured number.
     given : which of these numbers hold; the others are compared with the result.
     reach : per given number, how far it goes at once [rad or m].
-    turning : (nq,) whether an entry's joint turns without an end, in no coupling.
-    revolving : (nq,) whether whole turns make no difference to it: revolute, in no coupling.
+    turning : (nq,) whether an entry's joint turns without an end, in no coupling or function.
+    revolving : (nq,) whether whole turns make no difference to it: revolute, in no coupling
+        or function.
     lower, upper : (nq,) limits.
     clusters : per cluster with constraints, its entries of q and what constrains it.
     reference : (nq,) closed.

@@ -269,8 +269,10 @@ class Closure:
         held = {entry for joint in given for entry in entries(joint)}
         owner = {entry: i for i in range(len(robot.joints)) for entry in entries(i)}
         data = [robot.joints[owner[entry]] for entry in range(robot.nq)]
-        linear = {name for each in robot.couplings for name, _ in each.ratios}
-        revolving = [j.kind is JointKind.REVOLUTE and j.name not in linear for j in data]
+        # A whole turn of one of these is another configuration.
+        tied = {name for each in robot.couplings for name, _ in each.ratios}
+        tied.update(name for each in robot.functions for name in (*each.joints, *each.dependent))
+        revolving = [j.kind is JointKind.REVOLUTE and j.name not in tied for j in data]
         endless = [j.lower == -np.inf and j.upper == np.inf for j in data]
         chosen = [k for k, slot in enumerate(slots) if slot in held]
         far = reaches(robot, given, self._reference)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,22 @@ MAX_DEPTH = 10
 """Deepest nesting accepted; such files need 4."""
 
 
+_INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("int", "float"))
+_INTEGERS = re.compile(r"[-+]?[0-9]+$")
+REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.inf$|\.nan$")
+"""How numbers are written."""
+
+
 class _StrictLoader(yaml.SafeLoader):
-    """Refuses keys that appear twice, of which YAML would keep the last."""
+    """Reads numbers as YAML 1.2 does, and refuses keys that appear twice.
+
+    YAML 1.1 makes 8 of 010 and 90 of 1:30, and text of 1e-5; of keys it would keep the last.
+    """
+
+    yaml_implicit_resolvers = {
+        first: [each for each in found if each[0] not in (_INT, _FLOAT)]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
@@ -27,6 +42,11 @@ class _StrictLoader(yaml.SafeLoader):
                 raise RobotError(f"line {node.start_mark.line + 1}: key {key!r:.60} appears twice")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
+
+
+_StrictLoader.add_implicit_resolver(_INT, _INTEGERS, list("-+0123456789"))
+_StrictLoader.add_implicit_resolver(_FLOAT, REAL, list("-+.0123456789"))
+_StrictLoader.add_constructor(_INT, lambda loader, node: int(loader.construct_scalar(node)))
 
 
 def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:

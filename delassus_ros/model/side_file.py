@@ -29,7 +29,7 @@ from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.closures import LinkLoop
 from delassus_ros.model.constraints import Coupling, LoopKind
 from delassus_ros.model.elements import axis_of, numbers
-from delassus_ros.model.safe_yaml import is_text, load_yaml
+from delassus_ros.model.safe_yaml import REAL, is_text, load_yaml
 from delassus_ros.model.spatial import Transform
 
 LOOP_TYPES = {
@@ -240,8 +240,9 @@ def _name(value: Any, what: str) -> str:
 
 
 def _number(value: Any, what: str) -> float:
-    # YAML 1.1 reads 1e-5, without a dot, as text.
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    # Other readers of YAML take 1e-5, without a dot, for text.
+    written = isinstance(value, str) and REAL.match(value)
+    if isinstance(value, bool) or not (written or isinstance(value, (int, float))):
         raise RobotError(f"{what} must be a number, got {_shown(value)}")
     try:
         number = float(value)
