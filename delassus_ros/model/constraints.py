@@ -231,6 +231,9 @@ class FunctionConstraint:
                 "function; make them constants of its module"
             )
         try:
+            if self.function.__code__.co_filename == "<string>":
+                # From Python 3.13 on that may be the text of `python -c`.
+                raise OSError("it was made from a text")
             source = inspect.getsource(self.function)
         except (OSError, TypeError) as error:
             raise RobotError(
