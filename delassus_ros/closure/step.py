@@ -41,6 +41,8 @@ class ClosureStep(NewtonStep):
     Attributes
     ----------
     clusters : those with constraints.
+    unknown, coupled : entries of q that are moved, and those of them that are in no loop and no
+        function: they follow from the others by linear equations.
     row_names : per row of the residual, the constraint it belongs to, as in messages.
     row_counts : rows of each cluster.
     """
@@ -54,6 +56,12 @@ class ClosureStep(NewtonStep):
             for cluster in self.clusters
         ]
         self.unknown = tuple(robot.q_offsets[j] for joints in self._moved for j in joints)
+        self.coupled = tuple(
+            robot.q_offsets[joint]
+            for cluster, joints in zip(self.clusters, self._moved, strict=True)
+            for joint in joints
+            if joint not in curved_joints(robot, cluster)
+        )
         self.row_names = [n for each in self.clusters for n in constraints.row_names(each)]
         self.row_counts = [len(constraints.row_names(each)) for each in self.clusters]
         # Per cluster, how many entries of redundant rows are kept.
