@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from linkages import BOX, REFERENCE, assembled, four_bar, same_turn
 
 from delassus_ros import Robot
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
-from delassus_ros.model import WORLD, Body, Coupling, Joint, JointKind
+from delassus_ros.model import WORLD, Body, Coupling, FunctionConstraint, Joint, JointKind
 
 
 class Counted:
@@ -80,3 +82,159 @@ def test_a_coupling_beside_a_loop_recovers_as_well():
             assert status is ClosureStatus.OK
             assert same_turn(bound.q[:3], [0.9, *assembled(0.9)])
             assert bound.q[4] == pytest.approx(3.0 * x + 0.9, abs=1e-14)
+
+
+def motor(name: str = "motor") -> Joint:
+    return Joint(name, JointKind.REVOLUTE, WORLD)
+
+
+def geared(ratio: float) -> tuple[Robot, dict[str, float]]:
+    """Return a crank and rocker with a motor geared to its crank, and a reference."""
+    gear = Coupling("gear", (("motor", -1.0), ("crank", ratio)), 0.2)
+    return four_bar(couplings=(gear,), extra=(motor(),)), {**REFERENCE, "motor": 0.8 * ratio + 0.2}
+
+
+@pytest.mark.parametrize("ratio", [1.0, -9.0, 50.0, 0.3])
+@pytest.mark.parametrize("measured", ["motor", "crank"])
+def test_a_geared_crank_may_be_any_number_of_turns_on(ratio, measured, monkeypatch):
+    robot, reference = geared(ratio)
+    bound = Closure(robot, reference).bind([measured])
+    counted = Counted(bound, monkeypatch)
+    once = set()
+    for turns in (0, 1, 5, 7, 10, 100, 10_000, -1, -6, -1234):
+        crank = 1.7 + 2.0 * np.pi * turns
+        bound.measured[0] = crank if measured == "crank" else ratio * crank + 0.2
+        bound.reset()
+        assert bound.solve() is ClosureStatus.OK and bound.residual <= 1e-9
+        assert same_turn(bound.q[1:3], assembled(1.7))
+        assert (
+            np.abs(bound.q[[0, 3]] - [crank, ratio * crank + 0.2]).max()
+            <= 1e-15 * abs(bound.q).max()
+        )
+        once.add(counted.take())
+    # 0.9 rad forth, or the rest of a turn back, whatever the number of turns.
+    assert max(once) < 150
+    # From wherever it was, too.
+    for crank in np.random.default_rng(1).uniform(-5000.0, 5000.0, 20):
+        bound.measured[0] = crank if measured == "crank" else ratio * crank + 0.2
+        assert bound.solve() is ClosureStatus.OK and counted.take() < 150
+        assert same_turn(bound.q[1:3], assembled(crank))
+
+
+def limited(robot: Robot) -> Robot:
+    """Return the robot with limits at its first joint that leave room for many turns."""
+    first = replace(robot.joints[0], lower=-1000.0, upper=1000.0)
+    joints = [first, *robot.joints[1:]]
+    return Robot("limited", joints, robot.bodies, [], (), robot.loops, ("crank",))
+
+
+def test_a_crank_with_wide_limits_may_be_any_number_of_turns_on():
+    for turns in (5, 7, 100, -80):
+        result = Closure(limited(four_bar()), REFERENCE).solve(
+            {"crank": 1.7 + 2.0 * np.pi * turns}
+        )
+        assert result.status is ClosureStatus.OK
+        assert same_turn(result.q[1:], assembled(1.7))
+
+
+def test_what_cannot_go_round_is_not_put_whole_turns_on(monkeypatch):
+    """A motor on the rocker, which swings: turns on, it is somewhere else than it says."""
+    gear = Coupling("gear", (("motor", -1.0), ("rocker", 9.0)))
+    robot = four_bar(independent=("rocker",), couplings=(gear,), extra=(motor(),))
+    start = 9.0 * REFERENCE["rocker"]
+    bound = Closure(robot, {**REFERENCE, "motor": start}).bind(["motor"])
+    counted = Counted(bound, monkeypatch)
+    bound.measured[0] = start + 0.5
+    assert bound.solve() is ClosureStatus.OK and counted.take() <= 10
+    for turns in (1, 7, 1e3, 1e12, -1e300):
+        bound.measured[0] = start + 9.0 * 2.0 * np.pi * turns
+        assert bound.solve() is ClosureStatus.UNREACHABLE
+        assert counted.take() == 1, "a way that is too long is not begun"
+        assert bound.about == (
+            f"coupling 'gear' and loop 'knee': joint 'motor': {bound.measured[0]:.6g} is farther "
+            "from the reference than one call goes"
+        )
+
+
+def two_linkages(factor: float) -> Robot:
+    """Return two four-bars whose cranks are geared: the second turns `factor` times as fast."""
+    robot = four_bar()
+    (knee,) = robot.loops
+    parents = (WORLD, 3, WORLD)
+    again = [
+        replace(joint, name=f"{joint.name}_2", parent=parent)
+        for joint, parent in zip(robot.joints, parents, strict=True)
+    ]
+    joints = [*robot.joints, *again]
+    other = replace(knee, name="elbow", predecessor=4, successor=5)
+    gear = Coupling("gear", (("crank_2", -1.0), ("crank", factor)), 0.8 * (1.0 - factor))
+    bodies = [Body(joint.name, BOX) for joint in joints]
+    return Robot("two", joints, bodies, [], [gear], [knee, other], ("crank",))
+
+
+@pytest.mark.parametrize(("factor", "reached"), [(1.5, True), (-2.0, True), (2.0**0.5, False)])
+def test_geared_cranks_come_round_together_or_never(factor, reached):
+    """At 2 : 3 every second turn of the first; at an irrational ratio in no number of turns."""
+    reference = {**REFERENCE, **{f"{name}_2": value for name, value in REFERENCE.items()}}
+    closure = Closure(two_linkages(factor), reference)
+    for crank in (0.9, 80.0, 6001.0, -777.0):
+        result = closure.solve({"crank": crank})
+        if crank == 0.9 or reached:
+            assert result.status is ClosureStatus.OK
+            second = 0.8 + factor * (crank - 0.8)
+            expected = [crank, *assembled(crank), second, *assembled(second)]
+            assert same_turn(result.q, expected)
+            assert np.abs(result.q - expected)[[0, 3]].max() <= 1e-10, "not but for whole turns"
+        else:
+            assert result.status is ClosureStatus.UNREACHABLE
+            assert "joint 'crank'" in result.about
+
+
+def test_each_motor_of_a_differential_may_be_turns_on():
+    gear = Coupling("sum", (("crank", -2.0), ("left", 1.0), ("right", 1.0)))
+    robot = four_bar(
+        independent=("left", "right"), couplings=(gear,), extra=(motor("left"), motor("right"))
+    )
+    closure = Closure(robot, {**REFERENCE, "left": 0.8, "right": 0.8})
+    for left, right in ((500.0, -3.0), (-40.0, 77.0), (1e4, 1e4), (300.0, -300.0)):
+        result = closure.solve({"left": left, "right": right})
+        assert result.status is ClosureStatus.OK
+        crank = 0.5 * (left + right)
+        assert result.q[0] == pytest.approx(crank, abs=1e-11)
+        assert same_turn(result.q[1:3], assembled(crank))
+
+
+def test_a_crank_in_a_function_never_comes_round():
+    """Nobody knows what a function does a turn on."""
+    climb = FunctionConstraint(
+        "cam", ("crank",), lambda x: [0.01 * x[0] * x[0] + x[0]], 1, dependent=("follower",)
+    )
+    robot = limited(four_bar(extra=(motor("follower"),))).with_constraints(functions=[climb])
+    closure = Closure(robot, {**REFERENCE, "follower": 0.8064})
+    result = closure.solve({"crank": 1.1})
+    assert result.status is ClosureStatus.OK
+    assert result.q[3] == pytest.approx(0.01 * 1.1**2 + 1.1)
+    assert closure.solve({"crank": 1.1 + 200.0 * np.pi}).status is ClosureStatus.UNREACHABLE
+
+
+def test_whatever_is_measured_a_call_is_at_most_1202_iterations(monkeypatch):
+    """And raises nothing, also where differences are more than a float holds."""
+    free = four_bar(independent=("rocker",), extra=(motor("free"),))
+    cases = [(*geared(9.0), ["motor"]), (free, REFERENCE, ["rocker", "free"])]
+    cases.append((two_linkages(2.0**0.5), {}, ["crank_2"]))
+    cases.append((mimic(1.0), {}, ["finger"]))
+    rng = np.random.default_rng(7)
+    most = 0
+    for robot, reference, names in cases:
+        bound = Closure(robot, reference).bind(names)
+        counted = Counted(bound, monkeypatch)
+        for _ in range(60):
+            size = 10.0 ** rng.choice([0.0, 1.0, 2.0, 5.0, 17.0, 300.0])
+            bound.measured[:] = rng.uniform(-1.7, 1.7, len(names)) * size
+            bound.solve()
+            most = max(most, counted.take())
+        for position in (1.7e308, -1.7e308, 1.7e308):
+            bound.measured[:] = position
+            bound.solve()
+            most = max(most, counted.take())
+    assert 20 < most <= 1202

@@ -21,7 +21,10 @@ _SHORTEST = 1e-6
 """Share of the reach below which a part of the way is not divided further."""
 _NEAR = 1e-4
 """Where only this share of the reach is left, the end itself is what cannot be reached."""
-_MOST_CALLS = 400
+MOST_CALLS = 400
+"""Newton iterations of one way, and its longest length in reaches."""
+_MOST_TURNS = 1e6
+"""Turns that are taken out of a way; of more, rounding would be 1e-9 rad and more."""
 _KEPT = 0.5
 """Share of a determinant that is left at the end of each part of the way."""
 
@@ -86,6 +89,21 @@ class Branch:
 
 
 @dataclass(frozen=True, eq=False)
+class WholeTurns:
+    """Turns of one given position after which what it moves is as it was.
+
+    Attributes
+    ----------
+    periods : (k,) per given position how far it goes in one [rad or m]; infinite where nothing
+        comes round.
+    shifts : (k, nq) how far q is then on.
+    """
+
+    periods: Array
+    shifts: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Way:
     """How to go to measured positions.
 
@@ -98,6 +116,7 @@ class Way:
     reach : how far each of them goes at once [rad or m].
     turns : which of them may make whole turns without an end.
     branch : whether what Newton found is on the branch.
+    whole : whole turns of the others, which need not be gone; None while they are looked for.
     """
 
     newton: BoundNewton
@@ -107,9 +126,13 @@ class Way:
     reach: Array
     turns: Array
     branch: Branch
+    whole: WholeTurns | None = None
 
     def go(self, start: Array, measured: Array, around: bool = False) -> ClosureStatus:
         """Go from a closed configuration to `measured`; `q` is then where that led.
+
+        That is at most 400 Newton iterations, and none where the way, without whole turns, is
+        longer than 400 reaches.
 
         Parameters
         ----------
@@ -122,19 +145,31 @@ class Way:
         -------
         OK, SINGULAR or UNREACHABLE.
         """
+        return self.walk(*self._ends(start, measured, around))
+
+    def too_far(self, start: Array, measured: Array) -> int | None:
+        """Return which given position is too far from a closed configuration, if one is."""
+        good, wanted = self._ends(start, measured, False)
+        lengths = self._lengths(good, wanted)
+        return None if lengths.max(initial=0.0) <= MOST_CALLS else int(np.argmax(lengths))
+
+    def walk(self, start: Array, wanted: Array) -> ClosureStatus:
+        """Go straight from a closed configuration to wanted positions; as :meth:`go`.
+
+        Parameters
+        ----------
+        start : (nq,) closed, on the branch.
+        wanted : (k,) the given positions.
+        """
         newton, good = self.newton, start.copy()
         entries, sources = list(self.entries), list(self.sources)
-        wanted = measured[sources]
-        # A joint that turns on and on is measured within one turn.
-        good[entries] += tau * np.round((wanted - good[entries]) / tau) * self.turns
-        if around:
-            k = int(np.argmax(np.abs(wanted - good[entries]) * self.turns))
-            good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]])
         first = good[entries]
-        length = float(np.max(np.abs(wanted - first) / self.reach, initial=1e-300))
+        length = float(self._lengths(start, wanted).max(initial=1e-300))
+        if not length <= MOST_CALLS:
+            return ClosureStatus.UNREACHABLE
         done, part = 0.0, 1.0 / ceil(length)
         longest = part
-        for _ in range(_MOST_CALLS):
+        for _ in range(MOST_CALLS):
             until = min(1.0, done + part)
             at = wanted if until == 1.0 else first + until * (wanted - first)
             newton.measured[sources] = at
@@ -153,3 +188,24 @@ class Way:
                     return ClosureStatus.SINGULAR
                 break
         return ClosureStatus.UNREACHABLE
+
+    def _ends(self, start: Array, measured: Array, around: bool) -> tuple[Array, Array]:
+        """Return where the way begins, whole turns on from `start`, and the positions wanted."""
+        good, entries = start.copy(), list(self.entries)
+        wanted = measured[list(self.sources)]
+        # Where there is more than a float holds, there is no way.
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A joint that turns on and on is measured within one turn.
+            good[entries] += tau * np.round((wanted - good[entries]) / tau) * self.turns
+            if around:
+                k = int(np.argmax(np.abs(wanted - good[entries]) * self.turns))
+                good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]])
+            if self.whole is not None:
+                turns = np.trunc((wanted - good[entries]) / self.whole.periods)
+                good += np.where(np.abs(turns) <= _MOST_TURNS, turns, 0.0) @ self.whole.shifts
+        return good, wanted
+
+    def _lengths(self, start: Array, wanted: Array) -> Array:
+        """Return per given position how many reaches it is from `start` to `wanted`."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(wanted - start[list(self.entries)]) / self.reach)

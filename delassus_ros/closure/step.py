@@ -72,6 +72,11 @@ class ClosureStep(NewtonStep):
         self.nq = robot.nq + sum(self._kept)
         self.results = len(self.row_names) + 2 * len(self.clusters) + sum(self._kept)
 
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self._robot
+
     def evaluate(self, q: Sequence[Scalar]) -> Vector:
         """Return steps, the longest of those in loops, and the results.
 
