@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linkages import BOX, REFERENCE, assembled, four_bar, same_turn
+from linkages import BOX, REFERENCE, along_x, assembled, four_bar, same_turn
 
 from delassus_ros import Robot
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
@@ -238,3 +238,23 @@ def test_whatever_is_measured_a_call_is_at_most_1202_iterations(monkeypatch):
             bound.solve()
             most = max(most, counted.take())
     assert 20 < most <= 1202
+
+
+def test_a_wheel_beside_a_loop_does_not_keep_its_crank_from_going_the_other_way(monkeypatch):
+    """A longer crank, which does not get past π: from 2.4 to -2.4 it has to go through 0."""
+    robot = four_bar(extra=(motor("wheel"),))
+    joints = list(robot.joints)
+    joints[1] = replace(joints[1], placement=along_x(0.65))
+    robot = Robot("long", joints, robot.bodies, [], (), robot.loops, ("crank",))
+    bound = Closure(robot, {"crank": 2.4, "coupler": -1.0}).bind(["crank", "wheel"])
+    counted = Counted(bound, monkeypatch)
+    for crank in np.linspace(-2.6, 2.6, 14):
+        runs = set()
+        for wheel in (0.0, 3.1, -2e5):
+            bound.reset()
+            bound.measured[:] = crank, wheel
+            assert bound.solve() is ClosureStatus.OK
+            runs.add(counted.take())
+        assert len(runs) == 1
+    bound.measured[:] = 3.0, 1.5
+    assert bound.solve() is ClosureStatus.UNREACHABLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import tau
@@ -133,7 +134,8 @@ class BoundClosure:
             entries,
             plan.given,
             plan.reach,
-            plan.turning[entries],
+            # Only where a way has a length: what is in no loop has no other direction.
+            plan.turning[entries] * (plan.reach < sys.float_info.max),
             self._branch,
         )
         room = (plan.upper - plan.lower)[entries]

@@ -114,7 +114,7 @@ class Way:
     entries : entries of q of the positions that hold.
     sources : their entries of ``newton.measured``.
     reach : how far each of them goes at once [rad or m].
-    turns : which of them may make whole turns without an end.
+    turns : which of them are in loops and may make whole turns without an end.
     branch : whether what Newton found is on the branch.
     whole : whole turns of the others, which need not be gone; None while they are looked for.
     """
@@ -199,7 +199,7 @@ class Way:
             good[entries] += tau * np.round((wanted - good[entries]) / tau) * self.turns
             if around:
                 k = int(np.argmax(np.abs(wanted - good[entries]) * self.turns))
-                good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]])
+                good[entries[k]] += tau * np.sign(wanted[k] - good[entries[k]]) * self.turns[k]
             if self.whole is not None:
                 turns = np.trunc((wanted - good[entries]) / self.whole.periods)
                 good += np.where(np.abs(turns) <= _MOST_TURNS, turns, 0.0) @ self.whole.shifts
