@@ -241,6 +241,18 @@ def test_a_bad_call_does_not_spoil_the_next(closure):
     assert bound.solve() is ClosureStatus.OK and same_turn(bound.q[1:], assembled(2.5))
 
 
+def test_measured_positions_may_be_assigned():
+    bound = Closure(four_bar(), REFERENCE).bind(["crank", "rocker"])
+    array = bound.measured
+    bound.measured = [0.7, assembled(0.7)[1]]
+    assert bound.measured is array
+    assert bound.solve() is ClosureStatus.OK and bound.q[0] == 0.7
+    for wrong in (0.3, [0.3], [[0.3, 0.2]], "0.3", [0.3, None]):
+        with pytest.raises(InputError, match="measured (has shape|is)"):
+            bound.measured = wrong
+    assert array[0] == 0.7
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_bound_closures_are_not_copied(copied):
     bound = Closure(four_bar()).bind(["crank"])

@@ -9,7 +9,9 @@ from math import tau
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from delassus_ros.arguments import numbers
 from delassus_ros.closure.path import Branch, Way
 from delassus_ros.closure.status import ClosureStatus
 from delassus_ros.closure.step import ClosureStep
@@ -92,7 +94,6 @@ class BoundClosure:
     Attributes
     ----------
     names : the measured joints; one with several entries in q is named as often.
-    measured : their positions, to be filled before :meth:`solve` [rad, m].
     q : (nq,) what :meth:`solve` found; NaN unless its status is valid.
     residual : largest constraint row at q; NaN unless the status is valid.
     about : the loop or joint that the status is about, with numbers; empty for OK.
@@ -111,7 +112,7 @@ class BoundClosure:
             _ITERATIONS,
         )
         self.names = tuple(plan.names[slot] for slot in plan.slots)
-        self.measured = np.zeros(len(plan.slots))
+        self._measured = np.zeros(len(plan.slots))
         self.q = np.full(len(plan.reference), np.nan)
         self.residual = np.nan
         self.about = ""
@@ -144,6 +145,25 @@ class BoundClosure:
         self._limits = _Limits(plan, step.unknown)
         self._others = _Others(plan)
 
+    @property
+    def measured(self) -> Array:
+        """Positions of :attr:`names`, to be filled before :meth:`solve` [rad, m].
+
+        Assigning copies numbers into the array, and raises InputError for what is none or has
+        another shape; those that are not finite show in the status.
+        """
+        return self._measured
+
+    @measured.setter
+    def measured(self, values: ArrayLike) -> None:
+        given = numbers("measured", values, f"{len(self.names)} positions, one for each name")
+        if given.shape != self._measured.shape:
+            raise InputError(
+                f"measured has shape {given.shape}, expected {self._measured.shape}: one position "
+                f"for each of {', '.join(self.names)}"
+            )
+        self._measured[...] = given
+
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: its arrays lie where its machine code looks.
 
@@ -160,7 +180,7 @@ class BoundClosure:
         """Find q for :attr:`measured`; never raises."""
         newton = self._newton
         self.about = ""
-        np.copyto(newton.measured, self.measured)
+        np.copyto(newton.measured, self._measured)
         np.copyto(self._found, self._last)
         if newton.run() or not self._branch.goes_on():
             status = self._go()
@@ -176,19 +196,19 @@ class BoundClosure:
 
     def _go(self) -> ClosureStatus:
         """Go there in parts: from the last result, else from the reference, else around."""
-        if not np.isfinite(self.measured).all():
-            k = int(np.flatnonzero(~np.isfinite(self.measured))[0])
-            self.about = f"joint {self.names[k]!r}: {self.measured[k]}"
+        if not np.isfinite(self._measured).all():
+            k = int(np.flatnonzero(~np.isfinite(self._measured))[0])
+            self.about = f"joint {self.names[k]!r}: {self._measured[k]}"
             return ClosureStatus.NOT_FINITE
         way, reference = self._way, self._plan.reference
-        found = [way.go(self._last, self.measured)]
+        found = [way.go(self._last, self._measured)]
         for around in (False, True)[: 1 + bool(way.turns.any())]:
             if found[-1] is not ClosureStatus.OK:
                 self._branch.resume(self._branch.reference)
-                found.append(way.go(reference, self.measured, around))
+                found.append(way.go(reference, self._measured, around))
         if found[-1] is ClosureStatus.OK:
             return ClosureStatus.OK
-        far = way.too_far(reference, self.measured)
+        far = way.too_far(reference, self._measured)
         self.about = self._worst() if far is None else self._too_far(far)
         singular = ClosureStatus.SINGULAR in found
         failure = ClosureStatus.SINGULAR if singular else ClosureStatus.UNREACHABLE
@@ -199,7 +219,7 @@ class BoundClosure:
         plan, source = self._plan, self._plan.given[k]
         entry = plan.slots[source]
         return (
-            f"{plan.tie(entry)}: joint {plan.names[entry]!r}: {self.measured[source]:.6g} is "
+            f"{plan.tie(entry)}: joint {plan.names[entry]!r}: {self._measured[source]:.6g} is "
             f"farther from the reference than one call goes"
         )
 
@@ -219,7 +239,7 @@ class BoundClosure:
         """
         plan = self._plan
         q = plan.reference.copy()
-        q[list(plan.slots)] = self.measured
+        q[list(plan.slots)] = self._measured
         sizes = np.abs(self._step.residuals(q))
         way = np.full(q.shape, np.inf) if found is None else np.abs(plan.between(q, found))
         first = 0
@@ -249,9 +269,9 @@ class BoundClosure:
         self._branch.accept()
         np.copyto(self._state, self._branch.state)
         status = ClosureStatus.OK
-        self.about = self._others.complaint(self.measured, found)
+        self.about = self._others.complaint(self._measured, found)
         if self.about:
-            if not np.isfinite(self.measured).all():
+            if not np.isfinite(self._measured).all():
                 return self._refused(ClosureStatus.NOT_FINITE)
             status = self._mirrored(found) or ClosureStatus.CONTRADICTION
             if not status.is_valid:
