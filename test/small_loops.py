@@ -48,6 +48,38 @@ def four_bar(
     return assembled(joints, loops=[loop], independent=independent)
 
 
+def actuator(
+    lead: float = 0.0, gear: float = 0.0, independent: tuple[str, ...] = ("boom",)
+) -> Robot:
+    """Return a boom on a rod that slides out of a barrel, closed by a pin at the boom's end.
+
+    The rod's screw has a motor that turns by `lead` [rad/m], the boom a rotor behind a gear;
+    0 for none. At q = 0 the rod is in, and the loop is open.
+    """
+    joints = [
+        hinge("boom", WORLD),
+        Joint("barrel", JointKind.REVOLUTE, WORLD, at(y=-1.0), Z),
+        Joint("rod", JointKind.PRISMATIC, 1, at(), np.array([1.0, 0.0, 0.0])),
+    ]
+    couplings = []
+    if lead:
+        joints.append(Joint("motor", JointKind.REVOLUTE, 1, at(), np.array([1.0, 0.0, 0.0])))
+        couplings.append(Coupling("screw", (("motor", -1.0), ("rod", lead))))
+    if gear:
+        joints.append(hinge("rotor", WORLD))
+        couplings.append(Coupling("gear", (("rotor", -1.0), ("boom", gear))))
+    pin = Loop("pin", LoopKind.HINGE, 2, 0, at(), at(1.0), Z)
+    return assembled(joints, couplings=couplings, loops=[pin], independent=independent)
+
+
+def closed_actuator(boom: float, lead: float = 0.0, gear: float = 0.0) -> dict[str, float]:
+    """Return the positions of an actuator's joints by trigonometry, the rod out."""
+    x, y = np.cos(boom), np.sin(boom) + 1.0
+    rod = float(np.hypot(x, y))
+    q = {"boom": boom, "barrel": float(np.arctan2(y, x)), "rod": rod}
+    return q | ({"motor": lead * rod} if lead else {}) | ({"rotor": gear * boom} if gear else {})
+
+
 def geared_chain(count: int, floating: bool = True) -> Robot:
     """Return a chain of links with a rotor each, ratio 6: link 2i + 1, rotor 2i + 2."""
     joints = [Joint("root", JointKind.ROOT, WORLD)] if floating else []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from rigid_body import body_poses, mass_matrix
-from small_loops import four_bar
+from small_loops import actuator, closed_actuator, four_bar
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
-from delassus_ros.model.clusters import groups_of
+from delassus_ros.model.clusters import clusters_of, groups_of
 from delassus_ros.model.loop_closure import LoopClosure, closed_jacobians
 from delassus_ros.model.spatial import rotation_from_rpy
 from delassus_ros.testing.random_trees import random_axis, random_robot, random_transform
@@ -92,6 +92,52 @@ def test_closes_stretched_four_bars_at_more_than_one_configuration() -> None:
     assert len(found) == 5
     ranks = [int(np.linalg.matrix_rank(jacobian, tol=1e-6)) for _, jacobian in found]
     assert ranks[0] == 1 and max(ranks) == 2  # the first is q = 0
+
+
+@pytest.mark.parametrize(
+    ("lead", "gear"), [(500.0, 50.0), (500.0, -50.0), (100.0, -50.0), (1e3, 100.0), (1e5, 1e4)]
+)
+def test_motors_and_rotors_turn_as_far_as_their_loop_asks(lead: float, gear: float) -> None:
+    robot = actuator(lead, gear)
+    assert [each.independent for each in clusters_of(robot)] == [(0,)]
+    closure, joints = closure_of(robot)
+    found = closed_jacobians(closure)
+    assert len(found) == 5
+    for q, _ in found:
+        boom, barrel, rod, motor, rotor = q / closure.in_units(np.ones(len(joints)))
+        expected = closed_actuator(boom)
+        # The barrel may as well point the other way, with the rod drawn through it.
+        assert abs(rod) == pytest.approx(expected["rod"], rel=1e-9)
+        assert np.exp(1j * barrel) * rod == pytest.approx(
+            np.exp(1j * expected["barrel"]) * expected["rod"], rel=1e-9
+        )
+        assert (motor, rotor) == pytest.approx((lead * rod, gear * boom), rel=1e-12)
+
+
+def test_motors_and_rotors_do_not_change_how_their_loop_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same way in as many iterations, whatever the ratios and wherever the motors start."""
+    looked_at: list[int] = []
+    plain = LoopClosure._loop_rows
+
+    def counted(self, loop, poses):
+        looked_at.append(1)
+        return plain(self, loop, poses)
+
+    monkeypatch.setattr(LoopClosure, "_loop_rows", counted)
+    start = np.array([0.2, -0.1, 0.3])
+    results, counts = [], []
+    for lead, gear in ((0.0, 0.0), (6.0, 2.0), (500.0, 50.0), (1e3, -100.0), (1e6, 1e5)):
+        closure, joints = closure_of(actuator(lead, gear))
+        for motors in (0.0, -40.0, 1e3):
+            looked_at.clear()
+            closed = closure.close(np.append(start, [motors] * (len(joints) - 3)))
+            assert closed is not None
+            results.append(closed[:3])
+            counts.append(len(looked_at))
+    assert np.abs(np.array(results) - results[0]).max() < 1e-9
+    assert set(counts) == {counts[0]} and counts[0] < 20
 
 
 def test_says_what_does_not_close() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from small_loops import assembled, four_bar, geared_chain, hinge
 
-from delassus_ros.model import WORLD, Coupling, FunctionConstraint
+from delassus_ros.model import WORLD, Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.clusters import groups_of
 from delassus_ros.model.members import Members
 
@@ -36,6 +36,23 @@ def test_described_names_every_constraint() -> None:
     assert members.described() == "coupling 'g' and loop 'bar' and constraint 'cam'"
     assert members.names([2, 0]) == "'rocker', 'crank'"
     assert members.names([]) == "none"
+
+
+def test_linear_joints_are_in_no_loop_and_no_input_of_a_function() -> None:
+    """What both ends of a loop hang on does not move them against each other."""
+    names = ("base", "crank", "rod", "rocker", "rotor", "cam", "follower")
+    parents = (WORLD, 0, 1, 0, 0, 0, 0)
+    joints = [hinge(name, parent, 0.5) for name, parent in zip(names, parents, strict=True)]
+    robot = assembled(
+        joints,
+        couplings=[Coupling("g", (("rotor", 9.0), ("crank", 1.0), ("base", 1.0), ("cam", 1.0)))],
+        loops=[Loop("bar", LoopKind.HINGE, 2, 3)],
+        functions=[FunctionConstraint("cam", ("cam",), cam, 1, ("follower",))],
+    )
+    (members,) = groups_of(robot)
+    assert members.on_the_way(robot.loops[0]) == (1, 2, 3)
+    linear = dict(zip(names, members.is_linear.tolist(), strict=True))
+    assert [name for name in names if linear[name]] == ["base", "rotor", "follower"]
 
 
 def test_an_ordinary_joint_is_not_tied() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.constraints import Loop, LoopKind
+from delassus_ros.model.constraints import LoopKind
 from delassus_ros.model.loop_closure import LoopClosure, closed_jacobians
 from delassus_ros.model.members import Members
 from delassus_ros.model.spatial import Array
@@ -75,11 +75,11 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
         candidates = closed_jacobians(closure)
         if not candidates:
             raise RobotError(_not_closed(members, closure))
-        ranks = [_rank(jacobian) for _, jacobian in candidates]
     else:
-        # The same everywhere; and what turns a fine screw counts as much as what it moves.
         candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
-        ranks = [_rank(_even(jacobian)) for _, jacobian in candidates]
+    # What turns a fine screw counts as much as what it moves.
+    linear = members.is_linear
+    ranks = [_rank(np.where(linear, _even(jacobian), jacobian)) for _, jacobian in candidates]
     rank = max(ranks)
     if rank == len(members.joints):
         raise RobotError(
@@ -123,7 +123,7 @@ def _not_closed(members: Members, closure: LoopClosure) -> str:
             continue
         if len(members.loops) + len(members.couplings) + len(members.functions) > 1:
             others = ", not even without the others"
-        (name, gap), joints, suspects = alone.worst(), _on_the_way(members, loop), by_itself
+        (name, gap), joints, suspects = alone.worst(), members.on_the_way(loop), by_itself
         break
     points = tuple(replace(loop, kind=LoopKind.POINT) for loop in suspects.loops)
     hint = ""
@@ -138,18 +138,6 @@ def _not_closed(members: Members, closure: LoopClosure) -> str:
         f"configuration found of joints {members.names(joints)}; check its frames, its type and "
         f"the joints{hint}"
     )
-
-
-def _on_the_way(members: Members, loop: Loop) -> tuple[int, ...]:
-    """Return the joints of a cluster that move the ends of a loop against each other."""
-    ways = []
-    for body in (loop.predecessor, loop.successor):
-        way = set()
-        while body in members.joints:
-            way.add(body)
-            body = members.robot.joints[body].parent
-        ways.append(way)
-    return tuple(sorted(ways[0] ^ ways[1]))
 
 
 def _singular_values(jacobian: Array) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.members import Members
 from delassus_ros.model.robot import WORLD, JointKind
@@ -23,7 +24,7 @@ _ITERATIONS = 100
 _PATIENCE = 20
 """Iterations in which the gap must shrink by a thousandth; else it is a smallest one."""
 _LONGEST_STEP = 0.5
-"""Longest step of one iteration [rad, or the cluster's size]."""
+"""Longest step of one iteration [rad, or the cluster's size], of joints that are not linear."""
 _SCALES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
 """Starts are this far [rad] from the reference; near ones come first, for they are on the branch
 that is meant."""
@@ -54,6 +55,7 @@ class LoopClosure:
         slides = [self._robot.joints[j].kind is JointKind.PRISMATIC for j in self._joints]
         self._units = np.where(slides, self._size, 1.0)
         self._linear = members.coupling_rows() * np.append(self._units, 1.0)
+        self._is_linear = members.is_linear
         self._best = (np.inf, "", np.inf)
 
     def reference(self) -> Array:
@@ -94,25 +96,13 @@ class LoopClosure:
     def close(self, q: Array) -> Array | None:
         """Return a closed configuration near `q`, by Levenberg-Marquardt, or None.
 
-        A function that is not defined on the way ends it, too.
+        Linear joints, see :attr:`Members.is_linear`, follow the others, however far. A function
+        that is not defined on the way ends it, too.
         """
         try:
-            return self._closed(self._coupled(q))
+            return self._closed(q)
         except (ArithmeticError, ValueError):
             return None
-
-    def _coupled(self, q: Array) -> Array:
-        """Return `q` with the joints that are in no loop moved to satisfy the couplings.
-
-        Else a motor with a high gear ratio, at a small angle, would hold its loop near zero.
-        """
-        jacobian = self._rows(q)[1][len(self._linear) :]
-        loose = np.abs(jacobian).max(axis=0, initial=0.0) == 0.0
-        factors, constants = self._linear[:, :-1], self._linear[:, -1]
-        moved = np.array(q)
-        given = -constants - factors[:, ~loose] @ q[~loose]
-        moved[loose] = np.linalg.lstsq(factors[:, loose], given, rcond=None)[0]
-        return moved
 
     def _closed(self, q: Array) -> Array | None:
         sizes: list[float] = []
@@ -123,13 +113,10 @@ class LoopClosure:
             stuck = len(sizes) > _PATIENCE and size > 0.999 * sizes[-1 - _PATIENCE]
             if size < _EXACT or stuck:
                 break
-            # Damping by the squared gap keeps convergence quadratic at redundant rows.
-            damped = jacobian.T @ jacobian + min(size * size, 1.0) * np.eye(len(q))
-            step = -np.linalg.lstsq(damped, jacobian.T @ gap, rcond=1e-14)[0]
-            length = float(np.linalg.norm(step))
-            if length < _EXACT:
+            step = closing_step(gap, jacobian, self._is_linear, _LONGEST_STEP)
+            q = q + step
+            if np.linalg.norm(step[~self._is_linear]) < _EXACT:
                 break
-            q = q + step * min(1.0, _LONGEST_STEP / length)
         self._note(q)
         return q if np.abs(self.gap(q)).max() <= CLOSED else None
 
@@ -189,9 +176,14 @@ class LoopClosure:
         return gap
 
     def _function_slopes(self, constraint: FunctionConstraint, q: Array) -> Array:
-        """Return central differences: good to 1e-9, where ranks are told to 1e-5."""
+        """Return central differences: good to 1e-9, where ranks are told to 1e-5.
+
+        Of dependent joints the slopes are exact, so that a step of any length is.
+        """
         slopes = np.zeros((constraint.rows, len(q)))
-        for name in (*constraint.joints, *constraint.dependent):
+        for row, name in enumerate(constraint.dependent):
+            slopes[row, self._members.columns[name]] = self._units[self._members.columns[name]]
+        for name in constraint.joints:
             column = self._members.columns[name]
             step = np.zeros(len(q))
             step[column] = _DIFFERENCE

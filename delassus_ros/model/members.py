@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.robot import Robot
@@ -31,6 +32,32 @@ class Members:
     def columns(self) -> dict[str, int]:
         """Column of each joint, by name, in the matrices of the cluster."""
         return {self.robot.joints[joint].name: i for i, joint in enumerate(self.joints)}
+
+    @property
+    def is_linear(self) -> NDArray[np.bool_]:
+        """Per joint, whether it is in no loop and no function's input: a rotor that is geared.
+
+        The derivative of the constraints by its position is the same in every configuration.
+        """
+        curved = {joint for loop in self.loops for joint in self.on_the_way(loop)}
+        inputs = {name for function in self.functions for name in function.joints}
+        return np.array(
+            [
+                joint not in curved and self.robot.joints[joint].name not in inputs
+                for joint in self.joints
+            ]
+        )
+
+    def on_the_way(self, loop: Loop) -> tuple[int, ...]:
+        """Return the joints, increasing, that move the ends of a loop against each other."""
+        ways = []
+        for body in (loop.predecessor, loop.successor):
+            way = set()
+            while body in self.joints:
+                way.add(body)
+                body = self.robot.joints[body].parent
+            ways.append(way)
+        return tuple(sorted(ways[0] ^ ways[1]))
 
     def names(self, joints: Iterable[int]) -> str:
         """Return the names of joints, quoted, for messages."""
