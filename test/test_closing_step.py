@@ -21,3 +21,10 @@ def test_a_step_is_exact_where_joints_are_linear_and_short_where_not() -> None:
     only = closing_step(gap, jacobian, np.array([True, True, True]), 0.5)
     assert jacobian @ only == pytest.approx(-gap)
     assert np.abs(closing_step(gap, jacobian, np.zeros(3, dtype=bool), 0.5)).max() <= 0.5
+
+
+def test_the_longest_step_is_of_all_joints_together_or_of_each() -> None:
+    jacobian, gap, none = np.eye(4), np.full(4, 3.0), np.zeros(4, dtype=bool)
+    assert np.linalg.norm(closing_step(gap, jacobian, none, 0.5)) == pytest.approx(0.5)
+    each = closing_step(gap, jacobian, none, 0.5, each=True)
+    assert each == pytest.approx(np.full(4, -0.5))

@@ -8,6 +8,7 @@ import numpy as np
 
 from delassus_ros.algorithms import constraints
 from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
+from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.loop_closure import LoopClosure
 from delassus_ros.model.members import Members
@@ -22,7 +23,7 @@ _ITERATIONS = 100
 _SCALES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0)
 """Starts are this far from the stated positions [rad or m]."""
 _LONGEST = 0.3
-"""Longest step towards the reference [rad or m]."""
+"""Longest step of a joint that is not linear towards the reference [rad or m]."""
 _INDEPENDENT = 1e-3
 """A measured joint determines something of its own if its part of its own is at least this."""
 
@@ -30,8 +31,8 @@ _INDEPENDENT = 1e-3
 def reference_configuration(robot: Robot, stated: Mapping[str, float], tolerance: float) -> Array:
     """Return a closed q (nq,) from stated joint positions [rad, m]; the others start at 0.
 
-    Dependent joints are moved to close the loops; where that does not do, so are independent
-    ones that are not stated.
+    Dependent joints are moved to close the loops, those that are only coupled however far they
+    have to go; where that does not do, so are independent ones that are not stated.
 
     Parameters
     ----------
@@ -140,13 +141,16 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
     """Close the cluster by joints of q, given by their number in it; return the gap that is left.
 
     Levenberg-Marquardt; first on gaps that also see large rotations, then on the rows
-    themselves.
+    themselves. Linear joints, see :attr:`Members.is_linear`, follow the others, however far.
     """
     offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
     entries = offsets[list(moved)]
     members = Members(robot, cluster.joints, cluster.couplings, cluster.loops, cluster.functions)
     gaps = LoopClosure(members)
     units = 1.0 / gaps.in_units(np.ones(len(offsets)))
+    linear = members.is_linear[list(moved)]
+    # Functions, too, may be of rotors that have to turn far.
+    longest = _LONGEST if cluster.loops else np.inf
     for exact in (False, True):
         for _ in range(_ITERATIONS):
             if exact:
@@ -154,17 +158,11 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
             else:
                 scaled = gaps.in_units(q[offsets])
                 rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / units
-            size = float(np.linalg.norm(rows))
-            if size < _CLOSED:
+            if float(np.linalg.norm(rows)) < _CLOSED:
                 break
-            J = K[:, list(moved)]
-            damped = J.T @ J + min(size * size, 1.0) * np.eye(len(entries))
-            step = -np.linalg.lstsq(damped, J.T @ rows, rcond=1e-15)[0]
-            # Couplings are linear; a rotor may have to turn far at once.
-            longest = _LONGEST if cluster.loops else np.inf
-            length = float(np.abs(step).max())
-            q[entries] += step * min(1.0, longest / max(length, _STILL))
-            if length < _STILL:
+            step = closing_step(rows, K[:, list(moved)], linear, longest, each=True)
+            q[entries] += step
+            if np.abs(step[~linear]).max(initial=0.0) < _STILL:
                 break
     return float(np.abs(rows_of(robot, cluster, q)[0]).max())
 

@@ -11,7 +11,13 @@ _ZERO = 1e-10
 """Singular values, relative to the largest, of linear columns that depend on each other."""
 
 
-def closing_step(gap: Array, jacobian: Array, linear: NDArray[np.bool_], longest: float) -> Array:
+def closing_step(
+    gap: Array,
+    jacobian: Array,
+    linear: NDArray[np.bool_],
+    longest: float,
+    each: bool = False,
+) -> Array:
     """Return a step that makes the gap of constraints smaller.
 
     Linear joints take up whatever they can of the gap, however far they have to go for it: a
@@ -24,6 +30,7 @@ def closing_step(gap: Array, jacobian: Array, linear: NDArray[np.bool_], longest
     jacobian : (rows, joints) their derivative.
     linear : (joints,) True for joints whose columns are the same in every configuration.
     longest : longest step of the other joints together, in the units of their columns.
+    each : it is the longest step of each of them instead.
 
     Returns
     -------
@@ -41,7 +48,7 @@ def closing_step(gap: Array, jacobian: Array, linear: NDArray[np.bool_], longest
     damping = min(float(left @ left), 1.0) * np.eye(curved.shape[1])
     normal = curved_left.T @ curved_left + damping
     moved = -np.linalg.lstsq(normal, curved_left.T @ left, rcond=1e-15)[0]
-    length = float(np.linalg.norm(moved))
+    length = float(np.abs(moved).max(initial=0.0) if each else np.linalg.norm(moved))
     if length > longest:
         moved *= longest / length
     step = np.zeros(len(linear))
