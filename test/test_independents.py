@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from small_loops import Z, assembled, at, four_bar, geared_chain, hinge
+from small_loops import Z, actuator, assembled, at, four_bar, geared_chain, hinge
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
@@ -34,6 +34,10 @@ def coupled(*couplings: Coupling, stated: tuple[str, ...] = ()) -> Robot:
     """Return three joints on the world, coupled."""
     joints = [hinge(name, WORLD) for name in "abc"]
     return assembled(joints, couplings=couplings, independent=stated)
+
+
+def screwed(q: list[float]) -> list[float]:
+    return [500.0 * q[0]]
 
 
 def doubled(q: list[float]) -> list[float]:
@@ -272,6 +276,14 @@ def test_joints_that_a_function_gives_are_dependent() -> None:
     joints = [hinge(name, WORLD) for name in "abc"]
     function = FunctionConstraint("cam", ("b",), doubled, 2, ("a", "c"))
     assert independent(assembled(joints, functions=[function])) == ["b"]
+
+
+def test_a_function_may_turn_a_motor_far() -> None:
+    """A screw as a function: the boom alone is free, as with a coupling."""
+    robot = actuator(independent=())
+    function = FunctionConstraint("screw", ("rod",), screwed, 1, ("motor",))
+    geared = assembled([*robot.joints, hinge("motor", 1)], loops=robot.loops, functions=[function])
+    assert len(independent(geared)) == 1
 
 
 def test_an_implicit_function_leaves_its_rank() -> None:
