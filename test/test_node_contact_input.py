@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 
+import counted
 import pytest
 
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -97,16 +97,7 @@ def test_several_unknown_contacts_those_that_touch_first(contacts) -> None:
 
 @pytest.fixture(name="searches")
 def make_searches(monkeypatch) -> list[str]:
-    """Return the names that a similar one is looked for."""
-    found: list[str] = []
-    search = difflib.get_close_matches
-
-    def counted(name, *arguments, **options):
-        found.append(name)
-        return search(name, *arguments, **options)
-
-    monkeypatch.setattr(difflib, "get_close_matches", counted)
-    return found
+    return counted.searches(monkeypatch)
 
 
 @pytest.mark.parametrize("status", [ACTIVE, INACTIVE])

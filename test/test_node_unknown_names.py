@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
+import counted
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -14,16 +13,7 @@ from delassus_ros.node.unknown_names import UnknownNames  # noqa: E402
 
 @pytest.fixture(name="searches")
 def make_searches(monkeypatch) -> list[str]:
-    """Return the names that a similar one is looked for."""
-    found: list[str] = []
-    search = difflib.get_close_matches
-
-    def counted(name, *arguments, **options):
-        found.append(name)
-        return search(name, *arguments, **options)
-
-    monkeypatch.setattr(difflib, "get_close_matches", counted)
-    return found
+    return counted.searches(monkeypatch)
 
 
 def test_a_similar_name_is_looked_for_once(searches) -> None:
