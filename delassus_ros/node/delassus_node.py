@@ -309,7 +309,9 @@ class DelassusNode(LifecycleNode):
         configuration = self._configured()
         robot = configuration.computation.problem.robot.name
         text = f"cannot change the robot description, {robot} goes on: {reason}"
-        self._fail("description", text)
+        # Apart, as one set back by the parameter's fault may leave a bad one by topic.
+        source = "parameter" if self.get_parameter(_DESCRIPTION).value else "topic"
+        self._fail(f"description by {source}", text)
         changes = [
             Parameter(name, value=value)
             for name, value in self._accepted.items()
