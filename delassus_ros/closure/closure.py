@@ -271,7 +271,7 @@ class Closure:
         data = [robot.joints[owner[entry]] for entry in range(robot.nq)]
         # A whole turn of one of these is another configuration.
         tied = {name for each in robot.couplings for name, _ in each.ratios}
-        tied.update(name for each in robot.functions for name in (*each.joints, *each.dependent))
+        tied.update(name for each in robot.functions for name in each.tied)
         revolving = [j.kind is JointKind.REVOLUTE and j.name not in tied for j in data]
         endless = [j.lower == -np.inf and j.upper == np.inf for j in data]
         chosen = [k for k, slot in enumerate(slots) if slot in held]

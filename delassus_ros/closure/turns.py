@@ -70,9 +70,7 @@ class _Around:
 
     def __init__(self, robot: Robot, cluster: Cluster) -> None:
         self._robot, self._cluster = robot, cluster
-        functions = {
-            name for each in cluster.functions for name in (*each.joints, *each.dependent)
-        }
+        functions = {name for each in cluster.functions for name in each.tied}
         curved = curved_joints(robot, cluster)
         # Revolute joints of loops may be whole turns on, others have to be where they were.
         self._turning = [

@@ -114,8 +114,7 @@ def groups_of(robot: Robot) -> tuple[Members, ...]:
     for loop in robot.loops:
         tied.append((loop, _looped(parents, loop)))
     for function in robot.functions:
-        names = (*function.joints, *function.dependent)
-        tied.append((function, _coupled(parents, [indices[name] for name in names])))
+        tied.append((function, _coupled(parents, [indices[name] for name in function.tied])))
     groups = _Groups(len(parents))
     for constraint, joints in tied:
         _check_single(robot, constraint, joints)

@@ -31,10 +31,7 @@ def check_constraints(
         (f"coupling {coupling.name!r}", [name for name, _ in coupling.ratios])
         for coupling in couplings
     ]
-    named += [
-        (f"constraint {function.name!r}", [*function.joints, *function.dependent])
-        for function in functions
-    ]
+    named += [(f"constraint {function.name!r}", list(function.tied)) for function in functions]
     known = set(single)
     for what, names in named:
         for name in names:

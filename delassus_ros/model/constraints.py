@@ -209,9 +209,9 @@ class FunctionConstraint:
         for each in ("joints", "dependent"):
             listed = names(f"{what}: {each}", getattr(self, each), RobotError)
             object.__setattr__(self, each, listed)
-        both = [*self.joints, *self.dependent]
-        if not self.joints or len(set(both)) < len(both):
-            raise RobotError(f"{what} is between joints {both}; expected different ones")
+        tied = list(self.tied)
+        if not self.joints or len(set(tied)) < len(tied):
+            raise RobotError(f"{what} is between joints {tied}; expected different ones")
         for each in ("rows", "version"):
             size = whole(f"{what}: {each}", getattr(self, each), "a whole number", RobotError)
             object.__setattr__(self, each, size)
@@ -245,6 +245,11 @@ class FunctionConstraint:
         used = _content(what, self.function.__code__, self.function.__globals__)
         content = "\0".join((source, defaults, used)).encode()
         object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """All joints that it ties: those whose positions it takes, then the dependent ones."""
+        return (*self.joints, *self.dependent)
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes: names, version and a digest of the function."""
