@@ -1,4 +1,4 @@
-"""Long programs: half of the code comes from a child process, and nothing else changes."""
+"""A child process compiles part of the code, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from child_processes import ended
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.algorithms import get
-from delassus_ros.compiler import child, emit, helper, jit
+from delassus_ros.compiler import child, code_generator, emit, helper, jit
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.helper import Helper, helper_for
 from delassus_ros.compiler.parts import Lengths
@@ -39,8 +40,8 @@ def quadruped() -> Problem:
 
 
 @pytest.fixture
-def short_counts_as_long(monkeypatch) -> None:
-    monkeypatch.setattr(helper, "_LONG", 0)
+def nothing_is_short(monkeypatch) -> None:
+    monkeypatch.setattr(helper, "_SHORT", 0)
     monkeypatch.setattr(helper, "processors", lambda: 2)
     for name in ("SINGLE", "BATCH"):
         monkeypatch.setattr(emit, name, Lengths(longest=100, length=100))
@@ -52,7 +53,7 @@ def results(kernel, problem) -> list[bytes]:
 
 @pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
 def test_code_of_two_processes_computes_the_same(
-    quadruped, short_counts_as_long, build, monkeypatch
+    quadruped, nothing_is_short, build, monkeypatch
 ) -> None:
     of_two = build(quadruped, ALGORITHM, use_cache=False)
     assert len(jit._objects(of_two.code)) == 2
@@ -62,21 +63,59 @@ def test_code_of_two_processes_computes_the_same(
     assert results(of_two, quadruped) == results(of_one, quadruped)
 
 
-def test_code_of_two_processes_is_stored_and_loaded(quadruped, short_counts_as_long) -> None:
+def test_code_of_two_processes_is_stored_and_loaded(quadruped, nothing_is_short) -> None:
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
     loaded = kernel_from(quadruped, ALGORITHM.name, serialized(kernel, quadruped, ALGORITHM.name))
     assert loaded.code == kernel.code
     assert results(loaded, quadruped) == results(kernel, quadruped)
 
 
-def test_a_program_of_one_part_needs_no_help(quadruped, short_counts_as_long, monkeypatch) -> None:
-    monkeypatch.setattr(emit, "SINGLE", Lengths(longest=10_000, length=10_000))
-    assert len(jit._objects(kernel_for(quadruped, ALGORITHM, use_cache=False).code)) == 1
+@pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
+def test_of_a_program_of_one_part_what_is_around_it_comes_from_elsewhere(
+    quadruped, nothing_is_short, monkeypatch, build
+) -> None:
+    for name in ("SINGLE", "BATCH"):
+        monkeypatch.setattr(emit, name, Lengths(longest=10_000, length=10_000))
+    kernel = build(quadruped, ALGORITHM, use_cache=False)
+    # A batch kernel is one function with the program.
+    assert len(jit._objects(kernel.code)) == (2 if build is kernel_for else 1)
+    monkeypatch.setattr(helper, "processors", lambda: 1)
+    assert results(kernel, quadruped) == results(
+        build(quadruped, ALGORITHM, use_cache=False), quadruped
+    )
+
+
+def test_the_child_imports_nothing_but_llvm() -> None:
+    """What the package imports takes several times longer than to start without."""
+    code = (
+        "import runpy, sys\n"
+        f"runpy.run_path({code_generator.__file__!r}, run_name='__main__')\n"
+        "heavy = [m for m in sys.modules if m.split('.')[0] in ('delassus_ros', 'numpy')]\n"
+        "print(heavy, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=EMPTY.encode(), capture_output=True, check=True,
+        **child.surroundings(),
+    )  # fmt: skip
+    assert done.stderr.decode().strip() == "[]"
+    assert jit.LoadedCode(done.stdout).address("empty")
+
+
+def test_modules_beside_the_childs_program_do_not_stand_in_for_those_of_python(tmp_path) -> None:
+    program = tmp_path / "code_generator.py"
+    program.write_bytes(Path(code_generator.__file__).read_bytes())
+    for name in ("select", "functools", "llvmlite"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('another one')\n")
+    done = subprocess.run(
+        [sys.executable, str(program)], input=EMPTY.encode(), stdout=subprocess.PIPE, check=True,
+        **child.surroundings(),
+    )  # fmt: skip
+    assert jit.LoadedCode(done.stdout).address("empty")
 
 
 @pytest.mark.parametrize("program", [None, "", "/opt/robot/controller"])
 def test_a_program_that_embeds_python_is_not_started_again(
-    quadruped, short_counts_as_long, monkeypatch, program
+    quadruped, nothing_is_short, monkeypatch, program
 ) -> None:
     monkeypatch.setattr(sys, "executable", program)
     with helper_for(trace(quadruped, ALGORITHM)) as none:
@@ -84,16 +123,16 @@ def test_a_program_that_embeds_python_is_not_started_again(
 
 
 def test_a_child_that_cannot_be_started_is_not_needed(
-    quadruped, short_counts_as_long, monkeypatch, caplog
+    quadruped, nothing_is_short, monkeypatch, caplog
 ) -> None:
-    monkeypatch.setattr(child, "command", lambda module: ["/nowhere/python3"])
+    monkeypatch.setattr(helper, "_command", lambda: ["/nowhere/python3"])
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
     assert len(jit._objects(kernel.code)) == 1
-    assert "no child process to compile half of a long program: [Errno 2]" in caplog.text
+    assert "no child process to compile part of the code: [Errno 2]" in caplog.text
 
 
 def test_no_room_for_the_files_of_a_child(
-    quadruped, short_counts_as_long, monkeypatch, caplog
+    quadruped, nothing_is_short, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     with helper_for(trace(quadruped, ALGORITHM)) as none:
@@ -138,10 +177,12 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.005)
 
 
-def test_only_a_long_trace_gets_a_child(quadruped) -> None:
-    traced = trace(quadruped, ALGORITHM)
-    assert traced.operations.total < helper._LONG
-    with helper_for(traced) as none:
+def test_a_short_trace_gets_no_child(monkeypatch) -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    short = trace(Problem(robot, [Contact("LF", "LF_FOOT")]), ALGORITHM)
+    assert short.operations.total <= helper._SHORT
+    monkeypatch.setattr(helper, "processors", lambda: 2)
+    with helper_for(short) as none:
         assert none is None
 
 
@@ -156,9 +197,9 @@ def test_only_a_long_trace_gets_a_child(quadruped) -> None:
     ],
 )
 def test_what_a_child_fails_to_compile_is_compiled_here(
-    quadruped, short_counts_as_long, monkeypatch, caplog, code, words
+    quadruped, nothing_is_short, monkeypatch, caplog, code, words
 ) -> None:
-    monkeypatch.setattr(child, "command", lambda module: [sys.executable, "-c", code])
+    monkeypatch.setattr(helper, "_command", lambda: [sys.executable, "-c", code])
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
     assert len(jit._objects(kernel.code)) == 2
     (record,) = [record for record in caplog.records if record.name == helper.__name__]
@@ -172,7 +213,7 @@ def test_what_llvm_refuses_is_an_error() -> None:
             found.objects()
 
 
-def test_the_child_is_ended_whatever_happens(quadruped, short_counts_as_long) -> None:
+def test_the_child_is_ended_whatever_happens(quadruped, nothing_is_short) -> None:
     with pytest.raises(KeyboardInterrupt):
         with helper_for(trace(quadruped, ALGORITHM)) as found:
             found.give(EMPTY)
@@ -194,7 +235,7 @@ def test_joined_objects_that_are_damaged_are_refused() -> None:
             jit.LoadedCode(code)
 
 
-def test_matrices_are_those_of_the_definition(quadruped, short_counts_as_long) -> None:
+def test_matrices_are_those_of_the_definition(quadruped, nothing_is_short) -> None:
     q = np.linspace(-1.0, 1.0, 12)
     dense = kernel_for(quadruped, get("dense"), use_cache=False).bind()
     ours = kernel_for(quadruped, ALGORITHM, use_cache=False).bind()

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from delassus_ros.compiler.code_generator import host_features
 from delassus_ros.compiler.emit import Elsewhere, functions
 from delassus_ros.compiler.ir import Writer, pointer, vector_type
-from delassus_ros.compiler.jit import host_features
 from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.writer import declarations

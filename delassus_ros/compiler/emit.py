@@ -9,7 +9,7 @@ as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -53,10 +53,16 @@ def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Modu
 
     Parameters
     ----------
-    elsewhere : gets part of a long program.
+    elsewhere : gets what is around the program, and part of a long one.
     """
-    texts, size = functions(program, KERNEL, elsewhere=elsewhere)
-    texts += [_slice(SLICE), _call(), python_call.functions(CALL)]
+    around = [_slice(SLICE), _call(), python_call.functions(CALL)]
+    if elsewhere is None:
+        texts, size = functions(program, KERNEL)
+        texts += around
+    else:
+        p = pointer()
+        around.append(f"declare i32 @{KERNEL}({p}, {p}, {p})")
+        texts, size = functions(program, KERNEL, 1, elsewhere, around)
     texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
 
@@ -72,6 +78,7 @@ def functions(
     name: str,
     configurations: int = 1,
     elsewhere: Elsewhere | None = None,
+    around: Sequence[str] = (),
 ) -> tuple[list[str], int]:
     """Return the functions of a program or table, and its work size.
 
@@ -80,7 +87,7 @@ def functions(
     name : of the function that computes all.
     configurations : see :class:`~delassus_ros.compiler.writer.KernelWriter`; the size is per
         configuration.
-    elsewhere : gets half of the parts, which are then only declared.
+    elsewhere : gets half of the parts, which are then only declared, and `around`.
     """
     if isinstance(program, Table):
         return table_functions(program, name, configurations), program.size
@@ -90,10 +97,10 @@ def functions(
     size = work_size(parts)
     declared: list[str] = []
     ordered = map(interleaved, parts) if single else iter(parts)
-    if elsewhere is not None and len(parts) > 1:
+    if elsewhere is not None and (around or len(parts) > 1):
         first = list(islice(ordered, len(parts) // 2))
         texts, declared = parts_apart(first, name, configurations)
-        elsewhere("\n".join([*texts, declarations(), ""]))
+        elsewhere("\n".join([*texts, *around, declarations(), ""]))
     texts = part_functions(list(ordered), name, configurations, len(declared))
     return [*declared, *texts], size
 

@@ -16,7 +16,8 @@ import delassus_ros
 from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.jit import check_triple, compile_for, host_features
+from delassus_ros.compiler.code_generator import host_features
+from delassus_ros.compiler.jit import check_triple, compile_for
 from delassus_ros.compiler.processors import check_processor
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.targets import oldest_features

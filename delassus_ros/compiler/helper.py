@@ -1,9 +1,9 @@
-"""A child process that compiles half of a long program.
+"""A child process that compiles part of a module.
 
-LLVM compiles one module at a time in a process, and of a long program that takes longer than all
-that comes before. So as soon as a trace is known to be long a child is started, which is ready
-by the time that the first half of the code is written. It runs
-:mod:`delassus_ros.compiler.helper_process`.
+LLVM compiles one module at a time in a process, and that takes as long as all that comes before.
+So unless a trace is short a child is started, which is ready by the time that the code is written.
+It runs :mod:`delassus_ros.compiler.code_generator`, and compiles half of a long program, and what
+stands around the program.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from delassus_ros.compiler import child
+from delassus_ros.compiler import child, code_generator
 from delassus_ros.compiler.jit import compile_ir, is_object
 from delassus_ros.compiler.team import processors
 from delassus_ros.compiler.trace import Trace
 
-_LONG = 8000
-"""Operations from which half of a program takes longer to compile than a child to start."""
+_SHORT = 2000
+"""Operations up to which a child would be waited for."""
 _log = logging.getLogger(__name__)
 
 
@@ -40,9 +41,9 @@ class Helper:
             # Files, not pipes: a pipe would make the child wait until this process reads.
             self._output = opened.enter_context(tempfile.TemporaryFile())
             self._errors = opened.enter_context(tempfile.TemporaryFile())
-            self._process = child.Child(
-                "delassus_ros.compiler.helper_process",
-                subprocess.PIPE, self._output, self._errors,
+            self._process = subprocess.Popen(
+                _command(), stdin=subprocess.PIPE, stdout=self._output, stderr=self._errors,
+                **child.surroundings(),
             )  # fmt: skip
             self._files = opened.pop_all()
 
@@ -82,7 +83,8 @@ class Helper:
 
     def close(self) -> None:
         """End the child, whatever it is doing."""
-        self._process.close()
+        self._process.kill()
+        self._process.wait()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -93,8 +95,8 @@ class Helper:
 def helper_for(trace: Trace) -> Iterator[Helper | None]:
     """Give a helper to whoever compiles a trace; None if it is short or there can be no other."""
     # Of routines there are few, however large the system.
-    long = not trace.graph.routines and trace.operations.total >= _LONG
-    helper = _started() if long and processors() > 1 and child.is_possible() else None
+    short = trace.graph.routines or trace.operations.total <= _SHORT
+    helper = None if short or processors() < 2 or not child.is_possible() else _started()
     try:
         yield helper
     finally:
@@ -106,5 +108,9 @@ def _started() -> Helper | None:
     try:
         return Helper()
     except OSError as error:
-        _log.warning("no child process to compile half of a long program: %s", error)
+        _log.warning("no child process to compile part of the code: %s", error)
         return None
+
+
+def _command() -> list[str]:
+    return [sys.executable, code_generator.__file__]

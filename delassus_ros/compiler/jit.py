@@ -3,51 +3,24 @@
 from __future__ import annotations
 
 import threading
-from functools import lru_cache
 
 from delassus_ros.compiler import cache
+from delassus_ros.compiler.code_generator import (
+    LLVM_VERSION,
+    host_features,
+    host_machine,
+    initialize,
+    llvm,
+    llvmlite,
+    object_file,
+)
 from delassus_ros.compiler.targets import check_architecture, full_triple
 from delassus_ros.errors import CompilerError, InputError
-
-OLDEST_LLVMLITE = (0, 41)
-
-try:
-    import llvmlite
-    import llvmlite.binding as llvm
-except ImportError as error:
-    raise ImportError(
-        "delassus_ros needs llvmlite to compile kernels: pip install 'llvmlite>=0.41' "
-        "(Debian and Ubuntu: sudo apt install python3-llvmlite)"
-    ) from error
-
-if tuple(int(part) for part in llvmlite.__version__.split(".")[:2]) < OLDEST_LLVMLITE:
-    raise ImportError(
-        f"delassus_ros needs llvmlite 0.41 or newer, found {llvmlite.__version__}: "
-        "pip install --upgrade 'llvmlite>=0.41'"
-    )
-
-LLVM_VERSION: tuple[int, ...] = tuple(llvm.llvm_version_info)
 
 _OBJECT_FILE = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
 """First bytes of object files: ELF, and Mach-O of 64 bits."""
 
 _lock = threading.Lock()
-
-
-@lru_cache(maxsize=1)
-def _initialize() -> None:
-    """Initialise LLVM once; needed up to llvmlite 0.44, refused as obsolete afterwards."""
-    if LLVM_VERSION[0] < 20:
-        llvm.initialize()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-
-
-@lru_cache(maxsize=1)
-def host_features() -> str:
-    """Return this processor's feature string; full-width vectors are allowed."""
-    features = llvm.get_host_cpu_features().flatten()
-    return str(features).replace("+prefer-256-bit", "-prefer-256-bit")
 
 
 def host_identity() -> str:
@@ -59,31 +32,15 @@ def host_identity() -> str:
     )
 
 
-def _target_machine() -> llvm.TargetMachine:
-    _initialize()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=host_features(),
-        opt=2,
-        reloc="pic",
-        codemodel="small",
-        jit=True,
-    )
-
-
 def compile_ir(ir: str) -> bytes:
     """Return the object file of an IR module for this processor.
-
-    The trace is already free of common sub-expressions and constants, so LLVM's middle end
-    is skipped; its code generator selects, schedules and allocates.
 
     Raises
     ------
     CompilerError
         If LLVM refuses the module.
     """
-    return _emit(ir, _target_machine())
+    return _emit(ir, host_machine())
 
 
 def check_triple(triple: str) -> None:
@@ -118,7 +75,7 @@ def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
 
 
 def _target(triple: str) -> llvm.Target:
-    _initialize()
+    initialize()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
@@ -130,9 +87,7 @@ def _target(triple: str) -> llvm.Target:
 def _emit(ir: str, machine: llvm.TargetMachine) -> bytes:
     with _lock:
         try:
-            module = llvm.parse_assembly(ir)
-            module.verify()
-            return bytes(machine.emit_object(module))
+            return object_file(ir, machine)
         except RuntimeError as error:
             raise CompilerError(f"LLVM refused the generated code: {error}") from error
 
@@ -172,12 +127,12 @@ class LoadedCode:
     """
 
     def __init__(self, code: bytes) -> None:
-        _initialize()
+        initialize()
         with _lock:
             try:
                 # The engine wants a module of its own, which stays empty.
                 self._engine = llvm.create_mcjit_compiler(
-                    llvm.parse_assembly(""), _target_machine()
+                    llvm.parse_assembly(""), host_machine()
                 )
                 for each in _objects(code):
                     object_file = llvm.ObjectFileRef.from_data(each)
