@@ -66,15 +66,11 @@ class Lanes:
         self._early = set(trace.early_angles)
         self._memo: dict[tuple[int, ...], int] = {}
         self._open: list[int] = []
-        self._shape, self._level = _shapes(trace)
+        self._shape = _shapes(trace)
 
     def alike(self, nodes: Sequence[int]) -> bool:
         """Return True if the expressions of the nodes have one shape."""
-        first = nodes[0]
-        return all(
-            self._shape[n] == self._shape[first] and self._level[n] == self._level[first]
-            for n in nodes
-        )
+        return len({self._shape[n] for n in nodes}) == 1
 
     def shape(self, node: int) -> int:
         """Return a number that is equal for expressions of one shape."""
@@ -151,39 +147,39 @@ class Lanes:
 
     def _orient(self, kinds: list[str], arguments: list[list[int]]) -> None:
         """Swap operands of commutative nodes so that corresponding ones stand together."""
-        fixed = [k for k, kind in enumerate(kinds) if kind == SUB]
-        wanted = [self._shape[n] for n in arguments[fixed[0] if fixed else 0]]
+        shape = self._shape
+        first, second = arguments[kinds.index(SUB) if SUB in kinds else 0]
+        swapped = shape[second], shape[first]
         for kind, pair in zip(kinds, arguments, strict=True):
-            if kind != SUB and [self._shape[n] for n in pair] == wanted[::-1]:
+            if kind != SUB and (shape[pair[0]], shape[pair[1]]) == swapped:
                 pair.reverse()
 
 
-def _shapes(trace: Trace) -> tuple[list[int], list[int]]:
-    """Return per node a number for the shape of its expression, and its depth; 0 if not live.
+def _shapes(trace: Trace) -> list[int]:
+    """Return per node a number for the shape of its expression; 0 if it is not live.
 
     Constants are alike whatever their value, a sign changes nothing, and sums and
-    differences are alike: lanes can differ in them. Nodes of one depth do not depend on each
-    other, so packs of one depth each cannot form a cycle.
+    differences are alike: lanes can differ in them. Nodes of one shape are of one depth and do
+    not depend on each other, so packs of one shape each cannot form a cycle.
     """
     nodes, operands = trace.graph.nodes, trace.graph.operands
-    shape, level = [0] * len(nodes), [0] * len(nodes)
+    shape = [0] * len(nodes)
     numbers: dict[object, int] = {}
     for i in trace.live:
         kind, below = nodes[i][0], operands[i]
         if kind == NEG:
-            shape[i], level[i] = shape[below[0]], level[below[0]]
+            shape[i] = shape[below[0]]
             continue
         key: object
         if len(below) == 2:
             a, b = shape[below[0]], shape[below[1]]
-            commutes = kind != DIV
-            key = (ADD if kind == SUB else kind, *((b, a) if commutes and b < a else (a, b)))
-            level[i] = 1 + max(level[below[0]], level[below[1]])
+            if b < a and kind != DIV:
+                a, b = b, a
+            key = (ADD if kind == SUB else kind, a, b)
         else:
-            key = (kind, *(shape[n] for n in below))
-            level[i] = 1 + max((level[n] for n in below), default=-1)
+            key = (kind, *[shape[n] for n in below])
         shape[i] = numbers.setdefault(key, len(numbers))
-    return shape, level
+    return shape
 
 
 def find_lanes(

@@ -54,6 +54,8 @@ class Wide:
 
 COLLECT = "collect"
 """The kind of a wide value whose members are computed one by one."""
+_COPIES = {EXTRACT, SHUFFLE, SPLAT}
+"""Kinds of instructions whose lanes are lanes of their operand."""
 
 
 def at(values: Sequence[int], lane: int) -> int:
@@ -64,7 +66,7 @@ def at(values: Sequence[int], lane: int) -> int:
 class Rebuilder:
     """Puts what remains and what became wide in an order in which operands come first.
 
-    Values are keyed by (False, instruction) and (True, wide).
+    Values are keyed by the instruction for what remains and by ~wide, which is negative, for wides.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Rebuilder:
         self._source = program
         self._wides, self._home = wides, home
         self._program = Program()
-        self._position: dict[tuple[bool, int], int] = {}
+        self._position: dict[int, int] = {}
         self._made: dict[Instruction, int] = {}
 
     def run(self) -> Program:
@@ -83,13 +85,13 @@ class Rebuilder:
         kept = [*old.outputs, *old.guards, *old.regular, *old.checked]
         for i, instruction in enumerate(self._old):
             if i in self._home:
-                self._require((True, self._home[i][0]))
-            elif instruction.kind not in (EXTRACT, SHUFFLE, SPLAT, CONSTANT):
-                self._require((False, i))
+                self._require(~self._home[i][0])
+            elif instruction.kind not in _COPIES and instruction.kind != CONSTANT:
+                self._require(i)
         for i in kept:
-            self._require((False, i))
+            self._require(i)
         new.outputs, new.guards, new.regular, new.checked = (
-            [self._position[False, i] for i in positions]
+            [self._position[i] for i in positions]
             for positions in (old.outputs, old.guards, old.regular, old.checked)
         )
         return new
@@ -101,40 +103,39 @@ class Rebuilder:
             self._program.instructions.append(instruction)
         return position
 
-    def _require(self, root: tuple[bool, int]) -> None:
+    def _require(self, root: int) -> None:
         """Emit a value after everything it needs; iterative, since programs are deep."""
+        position = self._position
         stack = [root]
         while stack:
             value = stack[-1]
-            if value in self._position:
+            if value in position:
                 stack.pop()
                 continue
-            missing = [need for need in self._needs(value) if need not in self._position]
+            missing = [need for need in self._needs(value) if need not in position]
             if missing:
                 stack += reversed(missing)
                 continue
             stack.pop()
-            wide, index = value
-            self._position[value] = self._combined(index) if wide else self._single(index)
+            position[value] = self._combined(~value) if value < 0 else self._single(value)
 
-    def _needs(self, value: tuple[bool, int]) -> list[tuple[bool, int]]:
-        wide, index = value
-        if wide:
-            found = self._wides[index]
-            if found.kind != COLLECT:
-                return [(True, source) for source in found.sources]
+    def _needs(self, value: int) -> Sequence[int]:
+        if value < 0:
+            wide = self._wides[~value]
+            if wide.kind != COLLECT:
+                return [~source for source in wide.sources]
             return [
-                self._owner(*self._origin(m, lane))
-                for m in found.members
+                self._owner(m, lane)
+                for m in wide.members
                 if m is not None
-                for lane in range(found.width)
+                for lane in range(wide.width)
             ]
-        if index in self._home:
-            return [(True, self._home[index][0])]
-        instruction = self._old[index]
-        if instruction.kind in (EXTRACT, SHUFFLE, SPLAT):
-            return [self._owner(*self._origin(index, lane)) for lane in range(instruction.width)]
-        return [(False, operand) for operand in instruction.operands]
+        if value in self._home:
+            return (~self._home[value][0],)
+        instruction = self._old[value]
+        if instruction.kind in _COPIES:
+            return [self._owner(value, lane) for lane in range(instruction.width)]
+        return instruction.operands
 
     def _origin(self, index: int, lane: int) -> tuple[int, int]:
         """Return the instruction, and its lane, that a lane is a copy of."""
@@ -142,29 +143,32 @@ class Rebuilder:
             instruction = self._old[index]
             if instruction.kind == SPLAT:
                 index, lane = instruction.operands[0], 0
-            elif instruction.kind in (EXTRACT, SHUFFLE):
+            elif instruction.kind in _COPIES:
                 index, lane = instruction.operands[0], at(instruction.lanes, lane)
             else:
                 return index, lane
 
-    def _owner(self, index: int, lane: int) -> tuple[bool, int]:
+    def _owner(self, index: int, lane: int) -> int:
+        """Return the value that a lane is a copy of a lane of."""
+        index, _ = self._origin(index, lane)
         home = self._home.get(index)
-        return (False, index) if home is None else (True, home[0])
+        return index if home is None else ~home[0]
 
     def _place(self, index: int, lane: int) -> tuple[int, int]:
         """Return the position in the new program, and the lane there, of a lane."""
         index, lane = self._origin(index, lane)
         home = self._home.get(index)
         if home is None:
-            return self._position[False, index], lane
-        return self._position[True, home[0]], self._wides[home[0]].lane(home[1], lane)
+            return self._position[index], lane
+        return self._position[~home[0]], self._wides[home[0]].lane(home[1], lane)
 
     def _single(self, index: int) -> int:
         instruction = self._old[index]
-        if index in self._home or instruction.kind in (EXTRACT, SHUFFLE, SPLAT):
+        if index in self._home or instruction.kind in _COPIES:
             return self._collected([self._place(index, lane) for lane in range(instruction.width)])
-        operands = tuple(self._position[False, operand] for operand in instruction.operands)
-        return self._emit(instruction._replace(operands=operands))
+        kind, width, operands, constant, lanes = instruction
+        moved = tuple([self._position[operand] for operand in operands])
+        return self._emit(Instruction(kind, width, moved, constant, lanes))
 
     def _combined(self, index: int) -> int:
         wide = self._wides[index]
@@ -175,7 +179,7 @@ class Rebuilder:
                     for lane in range(wide.width):
                         lanes[wide.lane(slot, lane)] = self._place(m, lane)
             return self._collected(lanes)
-        sources = tuple(self._position[True, source] for source in wide.sources)
+        sources = tuple([self._position[~source] for source in wide.sources])
         return self._emit(Instruction(wide.kind, wide.lanes, sources, lanes=wide.mask))
 
     def _collected(self, lanes: Sequence[Lane]) -> int:
