@@ -94,7 +94,8 @@ def test_the_child_imports_nothing_but_llvm() -> None:
         "print(heavy, file=sys.stderr)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], input=EMPTY.encode(), capture_output=True, check=True,
+        [sys.executable, "-c", code, str(os.getpid())], input=EMPTY.encode(),
+        capture_output=True, check=True,
         **child.surroundings(),
     )  # fmt: skip
     assert done.stderr.decode().strip() == "[]"
@@ -107,7 +108,8 @@ def test_modules_beside_the_childs_program_do_not_stand_in_for_those_of_python(t
     for name in ("select", "functools", "llvmlite"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('another one')\n")
     done = subprocess.run(
-        [sys.executable, str(program)], input=EMPTY.encode(), stdout=subprocess.PIPE, check=True,
+        [sys.executable, str(program), str(os.getpid())], input=EMPTY.encode(),
+        stdout=subprocess.PIPE, check=True,
         **child.surroundings(),
     )  # fmt: skip
     assert jit.LoadedCode(done.stdout).address("empty")

@@ -1,8 +1,9 @@
 """LLVM's code generator: from IR to an object file for this processor.
 
-A program, too: ``python code_generator.py`` reads IR on standard input and writes the object file
-on standard output, for :mod:`delassus_ros.compiler.helper`. Nothing else of this package is
-imported, nor numpy, so that it is ready in a fraction of the time.
+A program, too, for :mod:`delassus_ros.compiler.helper`: ``python code_generator.py PARENT`` reads
+IR on standard input and writes the object file on standard output, unless the process with that
+number ends before it has given all. Nothing else of this package is imported, nor numpy, so that
+it is ready in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _standard_input() -> str:
 
     What the parent has forked may keep the pipe open for longer than the parent lives.
     """
-    given, parent = sys.stdin.fileno(), os.getppid()
+    given, parent = sys.stdin.fileno(), int(sys.argv[1])
     parts: list[bytes] = []
     waiting = select.poll()
     waiting.register(given, select.POLLIN)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -113,4 +114,4 @@ def _started() -> Helper | None:
 
 
 def _command() -> list[str]:
-    return [sys.executable, code_generator.__file__]
+    return [sys.executable, code_generator.__file__, str(os.getpid())]

@@ -66,7 +66,7 @@ def at(values: Sequence[int], lane: int) -> int:
 class Rebuilder:
     """Puts what remains and what became wide in an order in which operands come first.
 
-    Values are keyed by the instruction for what remains and by ~wide, which is negative, for wides.
+    Values are keyed by the instruction for what remains and by ~wide, which is negative.
     """
 
     def __init__(
