@@ -24,7 +24,7 @@ from delassus_ros.algorithms.constraints import loop_jacobian
 from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import InputError, NumericalError, RobotError
-from delassus_ros.model import WORLD, JointKind, Transform
+from delassus_ros.model import WORLD, Frame, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.testing import random_problem as random_open_problem
 
@@ -243,6 +243,13 @@ def test_what_cannot_be_computed_is_said() -> None:
         dynamics.inverse([[0.0, 0.0]], [0.0], [0.0])
     with pytest.raises(NumericalError, match="not finite"):
         dynamics.forward([0.1, 0.0], [0.0], [np.nan])
+    still = Robot("still", [], [], [Frame("base", WORLD, Transform())])
+    with pytest.raises(RobotError, match="robot 'still' has no body that moves"):
+        Dynamics(still)
+    found = build.robot()
+    bare = Robot("bare", found.joints, found.bodies, [], found.couplings)
+    with pytest.raises(RobotError, match="robot 'bare' has no frame on a body that moves"):
+        Dynamics(bare)
     build.add(0, kind=JointKind.FLOATING)
     with pytest.raises(RobotError, match="'j2' is floating inside the tree"):
         ClusterMotion(build.robot())

@@ -85,14 +85,16 @@ def test_constant_factors_are_merged(graph, xy):
     assert same((-0.5 * x) * 2.0, -x)
 
 
-@pytest.mark.parametrize(("factor", "divisor"), [(1e-200, 1e-300), (1e200, 1e300)])
+@pytest.mark.parametrize(
+    ("factor", "divisor"), [(1e-200, 1e-300), (1e-160, 1e-200), (1e200, 1e300)]
+)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_constants_are_not_merged_out_of_range(factor, divisor, sign) -> None:
     def formula(q):
-        return [sign * factor * (factor * (q[0] / divisor))]
+        return [sign * factor * (1.1 * factor * (q[0] / divisor))]
 
     _, value = call(compiled(formula, 1), [0.7])
-    assert value[0] == pytest.approx(formula([0.7])[0], rel=1e-15)
+    assert value[0] == pytest.approx(formula([0.7])[0], rel=1e-15, abs=0.0)
 
 
 def test_truth_comparison_and_conversion_are_refused_with_a_way_out(xy):

@@ -90,21 +90,35 @@ def test_a_helper_that_changes_is_seen(layout: str, tmp_path: Path, monkeypatch)
     assert len(list(kernels.iterdir())) == 2
 
 
+@pytest.mark.parametrize("times", ["new times", "times kept"])
 @pytest.mark.parametrize("file", ["mine.py", "tools.py"])
-def test_what_was_edited_since_this_process_began_is_not_cached(
-    file: str, tmp_path: Path, monkeypatch, caplog
+def test_what_was_changed_since_this_process_began_is_not_cached(
+    file: str, times: str, tmp_path: Path, monkeypatch, caplog
 ) -> None:
     """The process may have read the file before: it would keep the old kernel as the new one."""
     write(tmp_path, "no package", 1.0)
-    for name in ("mine.py", "tools.py"):
-        os.utime(tmp_path / name, (1e9, 1e9))
+    monkeypatch.setattr(sources, "_BEGAN", _now(tmp_path))
     algorithm = imported(tmp_path, monkeypatch)
     assert build._key(tiny(), algorithm) is not None
+    _now(tmp_path)
     (tmp_path / file).write_text((tmp_path / file).read_text() + "#")
+    if times == "times kept":
+        # As cp -p, rsync and installers do.
+        os.utime(tmp_path / file, (1e9, 1e9))
     sources._beside.cache_clear()
     with caplog.at_level("INFO"):
         assert build._key(tiny(), algorithm) is None
     assert "algorithm 'mine' has changed since this process began" in caplog.text
+
+
+def _now(folder: Path) -> int:
+    """Return a time that is later than that of any file there, by the clock of files."""
+    latest = max(file.stat().st_ctime_ns for file in folder.iterdir())
+    clock = folder.parent / "clock"
+    while True:
+        clock.write_text("")
+        if clock.stat().st_ctime_ns > latest:
+            return clock.stat().st_ctime_ns
 
 
 def imported(folder: Path, monkeypatch, module: str = "mine") -> algorithms.Algorithm:

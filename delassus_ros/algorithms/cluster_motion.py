@@ -81,7 +81,7 @@ class ClusterMotion:
     Raises
     ------
     RobotError
-        If a joint inside the tree is floating; names it.
+        If a joint inside the tree is floating; names it. If no frame is on a body that moves.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -91,7 +91,12 @@ class ClusterMotion:
                     f"joint {joint.name!r} is floating inside the tree, where dynamics are not "
                     "defined; make it the robot's base"
                 )
-        moved = next(frame for frame in robot.frames.values() if frame.body != WORLD)
+        moved = next((frame for frame in robot.frames.values() if frame.body != WORLD), None)
+        if moved is None:
+            raise RobotError(
+                f"robot {robot.name!r} has no frame on a body that moves, which dynamics need: "
+                "give it one" if robot.bodies else f"robot {robot.name!r} has no body that moves"
+            )
         # A problem has a contact; which one makes no difference.
         tree, placed = built(Problem(spanning(robot).robot, [Contact("any", moved.name, "point")]))
         first = velocity_offsets(robot)

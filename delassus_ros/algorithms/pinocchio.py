@@ -48,8 +48,7 @@ def _joint_model(joint: Joint) -> tuple[object, Transform]:
 
 def _unit(quaternion: Array) -> Array:
     """Return a quaternion at norm 1, which Pinocchio expects; NaN where there is no direction."""
-    norm = math.sqrt(quaternion @ quaternion)
-    return quaternion / (norm or math.nan)
+    return quaternion / (math.hypot(*quaternion) or math.nan)
 
 
 class PinocchioModel:

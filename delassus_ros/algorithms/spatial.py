@@ -363,12 +363,18 @@ def _world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
 
 
 def rotation_of_quaternion(q: Vector) -> Matrix:
-    """Return the rotation matrix of a quaternion x, y, z, w of any norm but zero."""
+    """Return the rotation matrix of a quaternion x, y, z, w of any norm but zero.
+
+    It is NaN where the square of the norm is no number in range.
+    """
     x, y, z, w = q
-    scale = 2.0 / dot(q, q)
+    half = 0.5 * dot(q, q)
+    scale = 1.0 / half
+    # Not the number 1: infinity times zero, of a norm out of range, is NaN.
+    one = half * scale
     sx, sy, sz = scale * x, scale * y, scale * z
     return [
-        [1.0 - (sy * y + sz * z), sx * y - sz * w, sx * z + sy * w],
-        [sx * y + sz * w, 1.0 - (sx * x + sz * z), sy * z - sx * w],
-        [sx * z - sy * w, sy * z + sx * w, 1.0 - (sx * x + sy * y)],
+        [one - (sy * y + sz * z), sx * y - sz * w, sx * z + sy * w],
+        [sx * y + sz * w, one - (sx * x + sz * z), sy * z - sx * w],
+        [sx * z - sy * w, sy * z + sx * w, one - (sx * x + sy * y)],
     ]

@@ -100,7 +100,7 @@ class CompiledFunction:
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
         live, guards = graph.needed(outputs)
-        traced = Trace(graph, live, outputs, guards)
+        traced = Trace(graph, live, outputs, guards, position)
         program = scalar_program(traced, list(range(len(outputs))))
         texts, work = functions(program, KERNEL)
         code = compile_ir("\n".join([*texts, declarations(), ""]))

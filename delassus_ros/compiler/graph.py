@@ -10,6 +10,7 @@ not finite shows in the result only where the result depends on it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -283,8 +284,9 @@ def _scale(graph: Graph, factor: float, index: int) -> Symbol | float:
         return -Symbol(graph, index)
     if node[0] == MUL and graph.nodes[node[1]][0] == CONSTANT:
         merged = factor * graph.nodes[node[1]][1]
-        # Not where the product of the constants alone leaves the range of a double.
-        if 0.0 < abs(merged) < math.inf:
+        # Not where the product of the constants alone leaves the range of a double, or is below
+        # the normal numbers, where it has fewer digits.
+        if sys.float_info.min <= abs(merged) < math.inf:
             return _scale(graph, merged, node[2])
     own, opposite = graph.find(CONSTANT, factor), graph.find(CONSTANT, -factor)
     again = graph.repeats and own is not None and graph.find(MUL, own, index) is not None

@@ -58,7 +58,7 @@ def interleaved(part: Part) -> Part:
         Program(
             [moved(program.instructions[k]) for k in order],
             all_of(program.outputs), all_of(program.guards), all_of(program.regular),
-            all_of(program.checked),
+            all_of(program.checked), program.inputs,
         ),
         [(at[k], place) for k, place in part.stores],
         [(at[k], entry) for k, entry in part.outputs],

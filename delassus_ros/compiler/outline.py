@@ -70,7 +70,7 @@ class Table:
     constants : constants of all calls.
     first_result : place of the first result; those of all calls follow each other.
     size : places in the work area.
-    outputs, guards, regular, checked : as in a program, by places.
+    outputs, guards, regular, checked, inputs : as in a program, by places.
     """
 
     functions: list[Function] = field(default_factory=list)
@@ -83,6 +83,7 @@ class Table:
     guards: list[int] = field(default_factory=list)
     regular: list[int] = field(default_factory=list)
     checked: list[int] = field(default_factory=list)
+    inputs: int = 0
 
 
 def table_of(trace: Trace, checked: list[int], block: int) -> Table:
@@ -135,6 +136,7 @@ class _Builder:
             singular = guard.status is Status.SINGULAR_LOOP
             (table.regular if singular else table.guards).append(self._place[guard.index])
         table.checked = [table.outputs[position] for position in checked]
+        table.inputs = trace.inputs
         return table
 
     def _arrange(self) -> None:

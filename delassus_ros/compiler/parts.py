@@ -159,6 +159,7 @@ class _Cutter:
                 for name in ("guards", "regular", "checked"):
                     values = [at.of(part, k) for k in getattr(program, name)]
                     setattr(part.program, name, values)
+                part.program.inputs = program.inputs
             parts.append(part)
         return parts
 

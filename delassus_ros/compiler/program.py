@@ -60,6 +60,7 @@ class Program:
     guards : positions of values that must be positive for G to exist.
     regular : positions of values that must be positive for the loops not to be singular.
     checked : positions of values whose sum must be finite.
+    inputs : size of the input block, of which all must be finite; 0 for what gives no status.
     """
 
     instructions: list[Instruction] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Program:
     guards: list[int] = field(default_factory=list)
     regular: list[int] = field(default_factory=list)
     checked: list[int] = field(default_factory=list)
+    inputs: int = 0
 
 
 def padded(lanes: int) -> int:

@@ -94,6 +94,7 @@ class Rebuilder:
             [self._position[i] for i in positions]
             for positions in (old.outputs, old.guards, old.regular, old.checked)
         )
+        new.inputs = old.inputs
         return new
 
     def _emit(self, instruction: Instruction) -> int:

@@ -134,6 +134,7 @@ class _Scheduler:
             positions = program.regular if singular else program.guards
             positions.append(self._position[guard.index])
         program.checked = [program.outputs[position] for position in self._checked]
+        program.inputs = trace.inputs
         return program
 
     def _emit(self, instruction: Instruction) -> int:

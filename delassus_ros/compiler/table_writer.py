@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler.ir import literal, pointer, splat, vector_type
+from delassus_ros.compiler.finite import not_finite
+from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.outline import Function, Table
 from delassus_ros.compiler.program import Instruction
 from delassus_ros.compiler.writer import KernelWriter, head
@@ -235,6 +236,11 @@ def _status(table: Table, name: str, width: int) -> list[str]:
             f"{i32} {status}",
         ]
         status = f"%{what}_status"
+    if table.inputs:
+        w = Writer()
+        wrong = not_finite(w, table.inputs, width)
+        status = w.let(f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}")
+        lines += w.lines
     if width == 1:
         return [*lines, f"  ret i32 {status}"]
     typed = pointer(i32)

@@ -77,12 +77,14 @@ class Trace:
     live : indices of the nodes that outputs and guards need, operands first.
     outputs : node of each entry of the output block, in order.
     guards : values that must be positive, those that the outputs depend on.
+    inputs : size of the input block, where a status is to tell whether it is finite.
     """
 
     graph: Graph
     live: list[int]
     outputs: list[int]
     guards: list[Guard]
+    inputs: int = 0
 
     @cached_property
     def early_angles(self) -> list[int]:
@@ -228,7 +230,7 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
                 f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
             ) from error
     live, guards = graph.needed(outputs)
-    return Trace(graph, live, outputs, guards)
+    return Trace(graph, live, outputs, guards, sum(port.size for port in problem.inputs))
 
 
 def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import sincos
+from delassus_ros.compiler.finite import not_finite
 from delassus_ros.compiler.graph import (
     ADD,
     CONSTANT,
@@ -270,6 +271,11 @@ class KernelWriter:
             finite = self._w.let(f"fcmp oeq {v} {zero}, {splat(literal(0.0), width)}")
             status = self._w.let(
                 f"select {i1} {finite}, {i32} {status}, {i32} {code(Status.NOT_FINITE)}"
+            )
+        if self._program.inputs:
+            wrong = not_finite(self._w, self._program.inputs, width)
+            status = self._w.let(
+                f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}"
             )
         for values, failure in (
             (self._program.guards, Status.NOT_POSITIVE_DEFINITE),
