@@ -153,7 +153,7 @@ def test_joints_of_something_else_are_passed_over(source) -> None:
 def test_joints_of_something_else_are_passed_over_whatever_their_sizes(source, count) -> None:
     verdict = source.send(["finger", "thumb"], np.zeros(count))
     assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
-    assert source.gate.heard is None
+    assert source.gate.heard.since(START) is None
 
 
 def without_positions(source: Source) -> list[list[str]]:

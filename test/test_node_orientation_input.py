@@ -201,6 +201,7 @@ def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
     """A source whose clock is an hour ahead dies: its last orientation is no younger for that."""
     source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, source.target, "base")
     assert source.at(99) is None
+    assert source.input.age(START + 2 * 10**9) == 2.0
     assert source.at(101).reason is Reason.ORIENTATION_STALE
 
 
@@ -209,6 +210,7 @@ def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
     later = START + 3600 * 10**9
     source.input.read((0, 0, 0, 1), stamp, later, source.target, "base")
     assert source.input.complaint(later) is None
+    assert source.input.age(START) == 0.0
     assert source.at(0) is None
     assert source.at(100) is None
     assert source.at(101).reason is Reason.ORIENTATION_STALE

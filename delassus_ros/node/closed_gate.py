@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.node.arrival import Arrival, age_of
 from delassus_ros.node.bound_closures import BeingMadeError, BoundClosures
-from delassus_ros.node.joint_gate import Gate, JointGate, Verdict, counted_from
+from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_names import listed, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
 
@@ -62,12 +63,12 @@ class _Aside:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The latest joint state with some of the joints, and when it came [ns]."""
+    """The latest joint state with some of the joints, and when it came."""
 
     names: Sequence[str]
     stamp: int
     values: Array
-    came: int
+    arrival: Arrival
 
 
 class ClosedGate:
@@ -113,8 +114,8 @@ class ClosedGate:
         self.forget(0)
 
     @property
-    def heard(self) -> int | None:
-        """When the last joint state with joints of the robot came [ns]; None before the first."""
+    def heard(self) -> Arrival:
+        """When the last joint state with joints of the robot came."""
         return self._gate.heard
 
     @property
@@ -148,7 +149,7 @@ class ClosedGate:
         self._names: Sequence[str] | None = None
         self._lane = None
         self._whole = True
-        self._passed: int | None = None
+        self._passed = Arrival()
         self._parts: dict[tuple[str, ...], _Part] = {}
 
     def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
@@ -171,7 +172,7 @@ class ClosedGate:
             lane = found
         verdict = lane.gate.read(names, stamp, values, now, lane.bound.measured)
         if verdict.gate is Gate.READY:
-            self._passed = now
+            self._passed.note(now)
             _close(lane.bound, verdict, q)
         return verdict
 
@@ -203,19 +204,20 @@ class ClosedGate:
         if found is None:
             return _Aside()
         timeout = 1e9 * self._limits[1]
-        self._passed = counted_from(self._passed, now)
         lane = self._lane
-        if lane is not None and self._passed is not None and now - self._passed <= timeout:
+        if lane is not None and self._passed.within(timeout, now):
             if not lane.joints.issuperset(own):
                 return _Aside(found)
             # Those who send all of it cannot have become some who send parts of it.
             return found if self._whole else lane
         others = {
-            part: each if 0 < each.came <= now else replace(each, came=now)
+            part: each
             for part, each in self._parts.items()
-            if part != own and now - (each.came or now) <= timeout
+            if part != own and each.arrival.within(timeout, now)
         }
-        self._parts = {**others, own: _Part(names, stamp, values, now)}
+        came = Arrival()
+        came.note(now)
+        self._parts = {**others, own: _Part(names, stamp, values, came)}
         recent = set().union(*self._parts)
         merged = self._lane_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Lane):
@@ -224,8 +226,9 @@ class ClosedGate:
                 # What has come so far belongs to the first q.
                 merged.gate.forget(now)
                 for each in others.values():
+                    at = now - (each.arrival.since(now) or 0)
                     merged.gate.read(
-                        each.names, each.stamp, each.values, each.came, merged.bound.measured
+                        each.names, each.stamp, each.values, at, merged.bound.measured
                     )
             return self._use(merged)
         return merged
@@ -306,7 +309,7 @@ class ClosedGate:
         self._gate.hear(now)
         verdict = self._verdict
         verdict.stamp = max(stamp, 0)
-        verdict.age = 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
+        verdict.age = age_of(stamp, now)
         verdict.gate, verdict.reasons, verdict.text = Gate.WAITING, Reason.NONE, ""
         if isinstance(found, Complaint):
             verdict.gate = Gate.REFUSED

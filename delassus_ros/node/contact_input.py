@@ -10,6 +10,7 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError
+from delassus_ros.node.arrival import Arrival
 from delassus_ros.node.joint_names import listed
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.unknown_names import UnknownNames
@@ -42,6 +43,7 @@ class ContactInput:
     def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
         self._known = dict.fromkeys(contacts.names)
         self._strangers = UnknownNames("contact", self._known)
+        self._arrival = Arrival()
         self.set_timeout(timeout)
         self.forget()
 
@@ -63,18 +65,15 @@ class ContactInput:
         self.reasons = Reason.NO_CONTACTS_RECEIVED
         self.degraded = False
         self._status: Mapping[str, int] = {}
-        self._arrived = 0
+        self._arrival.forget()
 
     def restart(self, now: int) -> None:
         """Let the present set count as new, as when the clock was set."""
-        if self._arrived:
-            self._arrived = now
+        self._arrival.restart(now)
 
     def age(self, now: int) -> float:
         """Return the time since the latest set arrived, refused or not [s]; NaN if none has."""
-        if self._arrived > now:
-            self.restart(now)
-        return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
+        return self._arrival.age(now)
 
     def stale(self, now: int) -> Complaint | None:
         """Return what there is to say if the present set is too old, or None.
@@ -83,17 +82,11 @@ class ContactInput:
         ----------
         now : time of the node's clock [ns]; 0 while that has no time yet.
         """
-        if self.active is None or not now:
-            return None
-        if not 0 < self._arrived <= now:
-            # It came before time began, or before the clock was set back.
-            self._arrived = now
-        age = now - self._arrived
-        if age <= self._timeout:
+        if self.active is None or self._arrival.within(self._timeout, now):
             return None
         return Complaint(
             Reason.CONTACTS_STALE,
-            f"no set of active contacts has come for {1e-9 * age:.3g} s, at most "
+            f"no set of active contacts has come for {self.age(now):.3g} s, at most "
             f"{1e-9 * self._timeout:g} s are allowed (contacts_timeout); who publishes it has to "
             "repeat it at 10 Hz or more",
         )
@@ -118,9 +111,10 @@ class ContactInput:
         complaint = self._contradiction(names, status)
         if complaint is not None:
             self.forget()
-            self.reasons, self._arrived = complaint.reason, now
+            self.reasons = complaint.reason
+            self._arrival.note(now)
             return complaint
-        self._arrived = now
+        self._arrival.note(now)
         self._status = dict(zip(names, status, strict=True))
         touching = [
             name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT

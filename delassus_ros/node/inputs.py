@@ -12,6 +12,7 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.closure import Closure
 from delassus_ros.compiler.kernel import Array
+from delassus_ros.node.arrival import age_of
 from delassus_ros.node.closed_gate import ClosedGate
 from delassus_ros.node.contact_input import ContactInput
 from delassus_ros.node.diagnostics import InputHealth
@@ -149,7 +150,7 @@ class Inputs:
         if source is None:
             return
         complaint = read_message(source, message, now, self.base)
-        caveat = self._caveat(source) if source.jumped else None
+        caveat = self._caveat(source, now) if source.jumped else None
         if complaint is None and caveat is not None:
             # Here, as the next one may come before a matrix is made with it.
             self._warn("stamp of the orientation", caveat.text)
@@ -197,8 +198,8 @@ class Inputs:
     def grow_old(self, now: int) -> None:
         """Bring the age of what is kept up to date, and refuse it if it is too old."""
         kept = self.kept
-        if kept.gate is Gate.READY and kept.stamp > 0 and now > 0:
-            kept.age = 1e-9 * (now - kept.stamp)
+        if kept.gate is Gate.READY:
+            kept.age = age_of(kept.stamp, now)
             if kept.age > self._limits.input_timeout:
                 kept.gate = _REFUSED
                 kept.reasons |= Reason.INPUT_STALE
@@ -252,7 +253,7 @@ class Inputs:
         if complaint is not None:
             self._warn_of(complaint)
             return complaint
-        caveat = self._caveat(source)
+        caveat = self._caveat(source, now)
         if caveat is not None:
             # A kind of its own, as joint states have such stamps, too.
             self._warn("stamp of the orientation", caveat.text)
@@ -261,8 +262,8 @@ class Inputs:
     def _warn_of(self, complaint: Complaint) -> None:
         self._warn(complaint.reason.name or "input", complaint.text)
 
-    def _caveat(self, source: OrientationInput) -> Complaint | None:
-        return source.caveat(self._limits.max_skew, self._clock_step)
+    def _caveat(self, source: OrientationInput, now: int) -> Complaint | None:
+        return source.caveat(now, self._limits.max_skew, self._clock_step)
 
     def _say(self, verdict: Verdict) -> None:
         # A kind of its own, also where other reasons come and go beside it.
@@ -274,16 +275,15 @@ class Inputs:
     def joints_health(self, last: LastAnswer, now: int) -> InputHealth:
         """Return what is known of the joint states; the last answer knows their stamp."""
         heard, timeout = self._gate.heard, self._limits.input_timeout
-        # Without a stamp the time of arrival has to do.
-        age = _since(heard and (last.stamp_ns or heard), now)
-        silence = _since(heard, now)
-        if heard is None or silence > timeout:
+        age, silence = heard.age(now, last.stamp_ns), heard.age(now)
+        received = heard.since(now) is not None
+        if not received or silence > timeout:
             # What the last answer says is that they are silent.
             strangers = self._gate.strangers
             text = f"{strangers}, none of the robot's joints" if strangers else ""
         else:
             text = self.kept.text
-        return InputHealth("joint states", "", 0, age, silence, timeout, heard is not None, text)
+        return InputHealth("joint states", "", 0, age, silence, timeout, received, text)
 
     def contacts_health(self, now: int) -> InputHealth:
         """Return what is known of the sets of active contacts."""
@@ -300,7 +300,7 @@ class Inputs:
             return None
         complaint = source.complaint(now)
         received = complaint is None or complaint.reason is not Reason.ORIENTATION_MISSING
-        caveat = self._caveat(source)
+        caveat = self._caveat(source, now)
         text = source.text or ("" if caveat is None else caveat.text)
         return InputHealth(
             "orientation",
@@ -312,8 +312,3 @@ class Inputs:
             received,
             text if received else "",
         )
-
-
-def _since(instant: int | None, now: int) -> float:
-    """Return the time since an instant of the node's clock [s]; NaN where one is unknown."""
-    return 1e-9 * (now - instant) if instant and now else math.nan

@@ -16,6 +16,7 @@ import numpy as np
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model import Robot
+from delassus_ros.node.arrival import Arrival, age_of, backward_jump
 from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.joint_names import JointNames, listed, size_mismatch
 from delassus_ros.node.reasons import Reason
@@ -73,7 +74,7 @@ class JointGate:
     Attributes
     ----------
     heard : when the last joint state with any of the joints came that was not passed over for
-        lack of positions [ns]; None before the first.
+        lack of positions.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
     whole_stamp : stamp of the last joint state with all joints, whatever their order [ns]; 0 if
         there is none.
@@ -142,14 +143,15 @@ class JointGate:
         self._known: dict[tuple[str, ...], JointNames] = {}
         self._part = JointNames([], self._joints)
         self._values = np.zeros(n)
-        self._stamps, self._arrived = np.zeros((2, n), dtype=np.int64)
+        self._stamps = np.zeros(n, dtype=np.int64)
+        # Of each joint that of the part that last brought it.
+        self._arrivals = np.full(n, Arrival())
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
-        self._whole: int | None = None
-        self._merged: int | None = None
-        self.heard: int | None = None
-        self._since = now
+        self._whole, self._merged = Arrival(), Arrival()
+        self.heard, self._begun = Arrival(), Arrival()
+        self._begun.note(now)
         self._silent = False
         self.last_stamp = self.whole_stamp = 0
 
@@ -177,7 +179,7 @@ class JointGate:
         # NaN and infinity stay in a sum, which is much cheaper than asking for each.
         if not (math.isfinite(sum(q.tolist())) or np.isfinite(q).all()):
             return self._refuse(stamp, now, *part.not_finite(q))
-        self._whole = now
+        self._whole.note(now)
         age = now - stamp
         before, self.whole_stamp = self.whole_stamp, stamp
         if 0 < before <= stamp and -self._most_ahead <= age <= self._timeout:
@@ -203,28 +205,25 @@ class JointGate:
 
     def hear(self, now: int) -> None:
         """Note that a joint state has come, so that silence begins anew."""
-        self.heard, self._silent = now, False
+        self.heard.note(now)
+        self._silent = False
 
     def watch(self, now: int) -> Verdict | None:
         """Return what to say about silence, once for each; None if there is none.
 
         To be called a few times per timeout.
         """
-        since = self._since if self.heard is None else self.heard
-        if now < since or not since:
-            # The clock was set back, or begins: as long as that was is no silence.
-            self._since = now
-            if self.heard is not None:
-                self.heard = now
-            return None
-        if self._silent or not now - since > self._timeout:
+        heard = self.heard.since(now) is not None
+        counted = self.heard if heard else self._begun
+        # Time before the clock started or was set back does not count as silence.
+        if self._silent or counted.within(self._timeout, now):
             return None
         self._silent = True
-        what = "no joint state" if self.heard is None else "no joint state any more"
+        what = "no joint state any more" if heard else "no joint state"
         if self._part.is_foreign:
             what += " with joints of the robot"
-        reason = Reason.NO_JOINT_STATE if self.heard is None else Reason.INPUT_STALE
-        text = f"{what} for {1e-9 * (now - since):.3g} s"
+        reason = Reason.INPUT_STALE if heard else Reason.NO_JOINT_STATE
+        text = f"{what} for {counted.age(now):.3g} s"
         if self.strangers:
             text += f"; {self.strangers}"
         return self._refuse(self.last_stamp, now, reason, text)
@@ -270,7 +269,8 @@ class JointGate:
             # What came before the jump is from another time.
             self._fresh[self._stamps > stamp + self._max_skew] = False
         self._values[part.targets] = taken
-        self._stamps[part.targets], self._arrived[part.targets] = max(stamp, 0), now
+        part.arrival.note(now)
+        self._stamps[part.targets], self._arrivals[part.targets] = max(stamp, 0), part.arrival
         self._seen[part.targets] = self._fresh[part.targets] = True
         if not self._seen.all():
             reason, text = part.missing([joints[i] for i in np.flatnonzero(self._seen)])
@@ -290,7 +290,7 @@ class JointGate:
                 f"{listed('joint', names)} came {1e-6 * (newest - oldest):.4g} ms older than the "
                 f"rest; at most {1e-6 * self._max_skew:g} ms are allowed (max_skew)",
             )  # fmt: skip
-        self._merged = now
+        self._merged.note(now)
         q[...] = self._values
         self._fresh[...] = False
         reason, text = self._jumped, self._jump_text
@@ -299,27 +299,26 @@ class JointGate:
 
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
-        # Those that came before time began, or before the clock was set back, count from then.
-        self._arrived[self._seen & ((self._arrived == 0) | (self._arrived > now))] = now
-        away = ~self._fresh & (now - self._arrived > self._timeout)
-        if away.any() and now > 0 and not self._has_whole(now):
-            names = [self._joints[i] for i in np.flatnonzero(away)]
-            longest = now - int(self._arrived[away].min())
+        arrivals, timeout = self._arrivals, self._timeout
+        away = [i for i in np.flatnonzero(~self._fresh) if not arrivals[i].within(timeout, now)]
+        if away and not self._has_whole(now):
+            names = [self._joints[i] for i in away]
+            longest = max(arrivals[i].age(now) for i in away)
             return self._refuse(
                 int(self._stamps[away].min()), now, Reason.INPUT_STALE,
-                f"{listed('joint', names)} did not come for {1e-9 * longest:.3g} s",
+                f"{listed('joint', names)} did not come for {longest:.3g} s",
             )  # fmt: skip
         return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
 
     def _has_whole(self, now: int) -> bool:
         """Whether joint states with all joints come, of late."""
-        self._whole = counted_from(self._whole, now)
-        return self._whole is not None and now - self._whole <= self._timeout
+        return self._whole.within(self._timeout, now)
 
     def _has_others(self, now: int) -> bool:
         """Whether joint states come that a q is made of, of late."""
-        merged = self._merged = counted_from(self._merged, now)
-        return self._has_whole(now) or (merged is not None and now - merged <= self._timeout)
+        # Both are looked at, as either may count from now on.
+        recent = [each.within(self._timeout, now) for each in (self._whole, self._merged)]
+        return any(recent)
 
     def _pass(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
         """Let a q through if it is of this time."""
@@ -349,7 +348,7 @@ class JointGate:
     def _say(self, gate: Gate, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
         verdict = self._verdict
         verdict.gate, verdict.stamp, verdict.reasons, verdict.text = gate, stamp, reasons, text
-        verdict.age = 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
+        verdict.age = age_of(stamp, now)
         return verdict
 
 
@@ -357,12 +356,5 @@ def _jump(before: int, stamp: int) -> tuple[Reason, str]:
     """Return what there is to say if a stamp is before that of the last."""
     if not 0 < stamp < before:
         return Reason.NONE, ""
-    return Reason.STAMP_JUMPED_BACK, (
-        f"the stamps of the joint states jumped back by {1e-9 * (before - stamp):.4g} s: a "
-        "simulation was reset, a clock was set, or two nodes publish the same joints"
-    )
-
-
-def counted_from(came: int | None, now: int) -> int | None:
-    """Return when something came; now if that was before time began or the clock was set back."""
-    return came if came is None or 0 < came <= now else now
+    jump = backward_jump(before - stamp, "or two nodes publish the same joints")
+    return Reason.STAMP_JUMPED_BACK, f"the stamps of the joint states jumped back by {jump}"

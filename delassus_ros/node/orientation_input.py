@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError
 from delassus_ros.model import Robot
+from delassus_ros.node.arrival import Arrival, backward_jump
 from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.unknown_names import UnknownNames
@@ -63,6 +64,7 @@ class OrientationInput:
         self._timeout = timeout * 1e9
         if frame and frame not in self._mountings:
             raise InputError(self._no_mounting(frame))
+        self._arrival = Arrival()
         self.forget()
 
     @property
@@ -71,14 +73,16 @@ class OrientationInput:
         return "" if self._complaint is None else self._complaint.text
 
     def age(self, now: int) -> float:
-        """Return the age of the latest orientation [s]; NaN if there is none."""
-        since = self.stamp or self._arrived
-        return 1e-9 * (now - since) if since and now else math.nan
+        """Return the age of the latest orientation [s]; NaN if there is none.
+
+        Without a stamp, or with one that is ahead of the clock, it counts from its arrival.
+        """
+        return self._arrival.age(now, self.stamp)
 
     def forget(self) -> None:
         """Have no orientation, as before the first."""
         self.stamp = self.jumped = 0
-        self._arrived = 0
+        self._arrival.forget()
         self._taken = 0
         self._complaint: Complaint | None = Complaint(
             Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
@@ -86,10 +90,7 @@ class OrientationInput:
 
     def silence(self, now: int) -> float:
         """Return the time since the latest orientation came, refused or not [s]; NaN if none."""
-        if self._arrived > now:
-            # After the clock was set back it counts from then.
-            self._arrived = now
-        return 1e-9 * (now - self._arrived) if self._arrived and now else math.nan
+        return self._arrival.age(now)
 
     def read(
         self,
@@ -116,7 +117,8 @@ class OrientationInput:
         -------
         None, or what is wrong with it; then there is no orientation until the next good one.
         """
-        self._arrived, self.stamp = now, max(stamp, 0)
+        self._arrival.note(now)
+        self.stamp = max(stamp, 0)
         self._complaint = self._check(orientation, frame, world)
         if self._complaint is None:
             mounting = self._mountings[self._frame or frame]
@@ -128,7 +130,7 @@ class OrientationInput:
 
     def refuse(self, now: int, text: str) -> Complaint:
         """Note that a source gives no orientation, with the reason in words."""
-        self._arrived = now
+        self._arrival.note(now)
         self._complaint = self._invalid(text)
         return self._complaint
 
@@ -136,12 +138,8 @@ class OrientationInput:
         """Return why there is no orientation to compute with, or None if there is one."""
         if self._complaint is not None:
             return self._complaint
-        if not 0 < self._arrived <= now:
-            # It came before time began, or before the clock was set back.
-            self._arrived = now
-        # Without a stamp, or with one that is ahead of the clock, the time of arrival has to do.
-        age = now - min(self.stamp or self._arrived, self._arrived)
-        if now > 0 and age > self._timeout:
+        age = self._arrival.since(now, self.stamp)
+        if age is not None and age > self._timeout:
             return Complaint(
                 Reason.ORIENTATION_STALE,
                 f"the orientation of the base is {1e-9 * age:.4g} s old, at most "
@@ -149,12 +147,13 @@ class OrientationInput:
             )
         return None
 
-    def caveat(self, max_skew: float, clock_step: int = 0) -> Complaint | None:
+    def caveat(self, now: int, max_skew: float, clock_step: int = 0) -> Complaint | None:
         """Return why the stamp of the latest orientation is not to be trusted, or None.
 
         Parameters
         ----------
-        max_skew : how far the stamp may be ahead of the clock [s].
+        now : time of the node's clock.
+        max_skew : how far the stamp may have been ahead of the clock when it came [s].
         clock_step : how far that goes on at once, where time is simulated [ns].
         """
         if not self.stamp:
@@ -165,12 +164,10 @@ class OrientationInput:
         reasons, text = Reason.NONE, ""
         if self.jumped:
             reasons = Reason.STAMP_JUMPED_BACK
-            text = (
-                f"the stamps of the base's orientation jumped back by {1e-9 * self.jumped:.4g} s: "
-                "a simulation was reset, a clock was set, or two nodes publish it"
-            )
-        ahead = 1e-9 * (self.stamp - self._arrived)
-        if self._arrived and ahead > max_skew + 1e-9 * clock_step:
+            jump = backward_jump(self.jumped, "or two nodes publish it")
+            text = f"the stamps of the base's orientation jumped back by {jump}"
+        ahead = 1e-9 * (self.stamp - now + (self._arrival.since(now) or 0))
+        if now > 0 and ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
             text = f"the stamps of the base's orientation are {ahead_of_clock(ahead, clock_step)}"
         return Complaint(reasons, text) if reasons else None

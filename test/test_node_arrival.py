@@ -1,0 +1,91 @@
+"""When an input came: before time begins, as the clock goes on, and as it is set back."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from delassus_ros.node.arrival import Arrival, age_of, backward_jump
+
+S = 1_000_000_000
+NOW = 5000 * S
+
+
+@pytest.fixture(name="arrival")
+def make_arrival() -> Arrival:
+    arrival = Arrival()
+    arrival.note(NOW)
+    return arrival
+
+
+def test_nothing_has_come() -> None:
+    arrival = Arrival()
+    arrival.restart(NOW)
+    assert arrival.since(NOW) is None and arrival.since(0) is None
+    assert math.isnan(arrival.age(NOW))
+    # Not even where nothing is ever too old.
+    assert not arrival.within(math.inf, NOW)
+
+
+def test_it_grows_old(arrival) -> None:
+    assert arrival.since(NOW) == 0
+    assert arrival.since(NOW + 2 * S) == 2 * S
+    assert arrival.age(NOW + 2 * S) == 2.0
+    assert arrival.within(2 * S, NOW + 2 * S)
+    assert not arrival.within(2 * S, NOW + 2 * S + 1)
+    assert arrival.within(math.inf, NOW + 10**9 * S)
+    arrival.note(NOW + 2 * S)
+    assert arrival.since(NOW + 3 * S) == S
+    arrival.restart(NOW + 3 * S)
+    assert arrival.since(NOW + 3 * S) == 0
+    arrival.forget()
+    assert arrival.since(NOW + 3 * S) is None
+
+
+def test_clock_set_back_keeps_nothing_alive(arrival) -> None:
+    """It counts as new, and grows old from then on; also once the clock is set forward again."""
+    back = NOW - 3600 * S
+    assert arrival.since(back) == 0
+    assert arrival.since(back + 2 * S) == 2 * S
+    assert arrival.since(back + S) == S
+    assert arrival.since(NOW) == 3600 * S
+
+
+def test_what_came_before_time_began_counts_from_then() -> None:
+    arrival = Arrival()
+    arrival.note(0)
+    assert arrival.since(0) == 0 and arrival.within(S, 0)
+    assert math.isnan(arrival.age(0))
+    assert arrival.age(NOW) == 0.0
+    assert arrival.age(NOW + 2 * S) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("stamp", "age"), [(NOW - S, 3.0), (NOW, 2.0), (NOW + 3600 * S, 2.0), (0, 2.0), (-5, 2.0)]
+)
+def test_an_early_stamp_counts_a_late_one_makes_nothing_younger(arrival, stamp, age) -> None:
+    assert arrival.age(NOW + 2 * S, stamp) == age
+    assert arrival.since(NOW + 2 * S, stamp) == age * S
+
+
+def test_after_the_clock_was_set_back_no_stamp_makes_it_younger(arrival) -> None:
+    back = NOW - 3600 * S
+    assert arrival.age(back, NOW) == 0.0
+    assert arrival.age(back + 2 * S, NOW) == 2.0
+
+
+@pytest.mark.parametrize(("stamp", "now"), [(0, NOW), (-1, NOW), (NOW, 0)])
+def test_without_a_stamp_or_a_time_there_is_no_age(stamp, now) -> None:
+    assert math.isnan(age_of(stamp, now))
+
+
+def test_age_of_a_stamp() -> None:
+    assert age_of(NOW - 2 * S, NOW) == 2.0
+    assert age_of(NOW + 2 * S, NOW) == -2.0
+
+
+def test_words_for_stamps_that_go_back() -> None:
+    assert backward_jump(S // 20, "or two nodes publish it") == (
+        "0.05 s: a simulation was reset, a clock was set, or two nodes publish it"
+    )
