@@ -16,8 +16,8 @@ from rigid_body import frame_poses
 
 from delassus_ros import algorithms
 from delassus_ros.cli.parameter_file import settings_of
+from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
-from delassus_ros.settings import Settings
 from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"

@@ -34,7 +34,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
 from delassus_ros import Problem, algorithms  # noqa: E402
-from delassus_ros.settings import Settings  # noqa: E402
+from delassus_ros.node.settings import Settings  # noqa: E402
 
 
 def heavier(urdf: str, factor: float, name: str = "heavier") -> str:

@@ -38,7 +38,7 @@ from delassus_ros.algorithms.dense import Dense  # noqa: E402
 from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.parameter_table import SETTINGS  # noqa: E402
-from delassus_ros.settings import DEFAULTS  # noqa: E402
+from delassus_ros.node.settings import DEFAULTS  # noqa: E402
 
 # --- algorithm --------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from delassus_ros import DelassusSolver  # noqa: E402
 from delassus_ros.errors import DelassusError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.settings import Settings  # noqa: E402
+from delassus_ros.node.settings import Settings  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 COUPLING = "couplings: [{name: gear, joints: {LF_HFE: 1, LF_KFE: 2}}]"

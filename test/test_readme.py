@@ -102,7 +102,7 @@ def test_the_loops_file_says_what_its_comments_say():
 
 
 def test_the_parameters_are_those_of_the_node():
-    settings = pytest.importorskip("delassus_ros.settings")
+    settings = pytest.importorskip("delassus_ros.node.settings")
     live = pytest.importorskip("delassus_ros.node.parameter_table").SETTINGS
     text = (ROOT / "README.md").read_text()
     table = text[text.index("### Parameters") : text.index("## As a library")]

@@ -11,7 +11,7 @@ import yaml
 
 from delassus_ros.errors import InputError
 from delassus_ros.node.parameter_table import misspelt
-from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
+from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 
 _MOST_BYTES = 1_000_000
 _DEEPEST = 20

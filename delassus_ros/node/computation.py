@@ -13,8 +13,8 @@ from sensor_msgs.msg import Imu
 from delassus_ros.node.bound_closures import BoundClosures
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Limits, Pipeline
+from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
-from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 _ORIENTATIONS: dict[str, type] = {"odometry": Odometry, "imu": Imu}

@@ -16,8 +16,8 @@ from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.qos import Topics
 from delassus_ros.node.report import Account, Report
 from delassus_ros.node.services import ComputeService
+from delassus_ros.node.settings import Settings
 from delassus_ros.node.stream import Stream
-from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]

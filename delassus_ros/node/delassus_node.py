@@ -27,9 +27,9 @@ from delassus_ros.node.overrides import overrides_of
 from delassus_ros.node.parameter_table import SETTINGS
 from delassus_ros.node.qos import unused_overrides
 from delassus_ros.node.services import ListService
+from delassus_ros.node.settings import Settings
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.problem import Problem
-from delassus_ros.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description

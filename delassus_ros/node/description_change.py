@@ -12,7 +12,7 @@ from delassus_ros.node.beside import yielding
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver, refusal
 from delassus_ros.node.making import Maker
-from delassus_ros.settings import Settings
+from delassus_ros.node.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from delassus_ros.conditioning import Damping
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.settings import CONTACT_DEFAULTS, DEFAULTS
+from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS
 
 AUTOSTART = "autostart"
 RCLPYS = ("qos_overrides.", "use_sim_time", "start_type_description_service")

@@ -15,7 +15,7 @@ from delassus_ros.errors import InputError, unknown
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.overrides import overrides_of
 from delassus_ros.node.parameter_table import AUTOSTART, RCLPYS, SETTINGS, Setting, misspelt
-from delassus_ros.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
+from delassus_ros.node.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
 
 _ARRAYS = {
     "contacts.names": Parameter.Type.STRING_ARRAY,
