@@ -72,9 +72,9 @@ class Geared:
 
 def settle(gate: ClosedGate) -> None:
     """Wait until what is being made is there."""
-    making = gate._bounds._making
-    if making is not None:
-        making.thread.join(60.0)
+    task = gate._bounds._task
+    if task is not None:
+        task.thread.join(60.0)
 
 
 def know(gate: ClosedGate, *measured: Sequence[str]) -> None:
@@ -495,7 +495,7 @@ def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
             patch.setattr(geared.closure, "bind", None)
             verdict = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
         assert verdict.gate is Gate.READY
-        assert gate._bounds._making is None
+        assert gate._bounds._task is None
 
 
 def fail(joints, asked):

@@ -364,11 +364,11 @@ def test_what_cannot_be_set_back_is_said(graph, start, urdf, monkeypatch, text, 
     change = node._configuration.description
     with monkeypatch.context() as patch:
         # Not to fail before the other description has come.
-        patch.setattr(change._maker, "poll", lambda: None)
+        patch.setattr(change._handover, "poll", lambda: None)
         node.set_parameters([Parameter("robot_description", value=heavier(urdf, 8.5))])
         graph.describe(text)
         graph.until(lambda: node._description.text == text, "description")
-    graph.until(lambda: change._maker.poll() or not change.building, "end of the change")
+    graph.until(lambda: change._handover.poll() or not change.building, "end of the change")
     graph.wait_for_log(words)
     assert not change.building
     assert change.failure

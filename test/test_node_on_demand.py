@@ -134,7 +134,7 @@ def test_other_joints_of_a_loop_are_made_by_another_thread(monkeypatch) -> None:
     assert not threads
     with pytest.raises(BeingMadeError, match="measured joint 'rocker' is being made; ask again"):
         on_demand.compute(["rocker"], [rocker], ["tip"])
-    on_demand._closures._making.thread.join(60.0)
+    on_demand._closures._task.thread.join(60.0)
     for _ in range(3):
         found = on_demand.compute(["rocker"], [rocker], ["tip"]).solution.matrix
         assert np.linalg.norm(found - expected) < 1e-7 * np.linalg.norm(expected)
@@ -161,10 +161,10 @@ def test_one_set_of_joints_is_made_at_a_time(monkeypatch) -> None:
         closures.of(("anchor",))
     open_.set()
     for joints in sets[1:]:
-        closures._making.thread.join(60.0)
+        closures._task.thread.join(60.0)
         with pytest.raises(BeingMadeError):
             closures.of(joints)
-    closures._making.thread.join(60.0)
+    closures._task.thread.join(60.0)
     assert [closures.of(joints).names for joints in sets] == list(sets)
     assert made == list(sets)
 
@@ -175,12 +175,12 @@ def test_joints_that_cannot_be_bound_are_said_and_tried_again(monkeypatch) -> No
         patch.setattr(Closure, "bind", lambda closure, joints: 1 / 0)
         with pytest.raises(BeingMadeError):
             closures.of(("rocker",))
-        closures._making.thread.join(60.0)
+        closures._task.thread.join(60.0)
         with pytest.raises(ZeroDivisionError):
             closures.of(("rocker",))
     with pytest.raises(BeingMadeError):
         closures.of(("rocker",))
-    closures._making.thread.join(60.0)
+    closures._task.thread.join(60.0)
     assert closures.of(("rocker",)).names == ("rocker",)
 
 
@@ -207,7 +207,7 @@ def test_positions_that_do_not_close_are_no_answer() -> None:
     # Elsewhere than the crank puts it: the matrix is that of the crank, with care.
     with pytest.raises(BeingMadeError):
         on_demand.compute(["crank", "rocker"], [crank, rocker], ["tip"])
-    on_demand._closures._making.thread.join(60.0)
+    on_demand._closures._task.thread.join(60.0)
     answer = on_demand.compute(["crank", "rocker"], [crank, rocker + 0.4], ["tip"])
     assert answer.caveats is Reason.LOOP_INCONSISTENT
     good = on_demand.compute(["crank"], [crank], ["tip"])

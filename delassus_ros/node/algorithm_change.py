@@ -8,10 +8,10 @@ from collections.abc import Callable
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.node.beside import yielding
+from delassus_ros.node.background import yielding
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver
-from delassus_ros.node.making import Maker
+from delassus_ros.node.handover import Handover
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.solver import DelassusSolver
@@ -48,13 +48,13 @@ class AlgorithmChange:
         self._fail = Throttle(lambda text: node.get_logger().error(text))
         self._prepare = prepare
         self._changed = changed
-        self._maker = Maker(node, between, self._done, self._failed)
+        self._handover = Handover(node, between, self._done, self._failed)
         self.set_computation(computation)
 
     def set_computation(self, computation: Computation) -> None:
         """Follow for another robot; a change that has begun is given up."""
         self.failure = ""
-        self._maker.give_up()
+        self._handover.give_up()
         self._computation = computation
         self._pipeline = computation.pipeline
         self._solver, self._fallback = computation.solver, computation.fallback
@@ -63,7 +63,7 @@ class AlgorithmChange:
     @property
     def building(self) -> bool:
         """Whether a change has begun and not ended."""
-        return self._maker.busy
+        return self._handover.building
 
     @property
     def configured(self) -> str:
@@ -75,14 +75,14 @@ class AlgorithmChange:
         wanted = self._node.get_parameter("algorithm").value
         if self.building and self._wanted == wanted:
             return
-        self._maker.give_up()
+        self._handover.give_up()
         self.failure = ""
         # Where something stands in for it, it is to be tried again: made anew, as a back end may
         # have been left in any state.
         if wanted == self._solver.algorithm == self._pipeline.algorithm:
             return
         self._wanted = wanted
-        self._maker.begin(f"making {wanted}", lambda unwanted: self._made(wanted, unwanted))
+        self._handover.begin(f"making {wanted}", lambda unwanted: self._made(wanted, unwanted))
 
     def stand_in(self) -> None:
         """Have the fallback compute from the next joint state on, unless it does."""
@@ -97,11 +97,11 @@ class AlgorithmChange:
 
     def give_up(self) -> None:
         """Give up a change that has begun; nobody waits for its thread."""
-        self._maker.give_up()
+        self._handover.give_up()
 
     def close(self) -> None:
         """Give up a change that has begun, and end its thread and process."""
-        self._maker.close()
+        self._handover.close()
 
     def _made(self, wanted: str, unwanted: threading.Event) -> DelassusSolver:
         """Return a solver that is ready to be used; called by another thread."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.beside import Making, yielding
+from delassus_ros.node.background import BackgroundTask, yielding
 from delassus_ros.node.joint_names import listed
 
 _MOST = 64
@@ -39,7 +39,7 @@ class BoundClosures:
         usual = (closure.independent, closure.robot.joint_names)
         self._usual = {joints: closure.bind(joints) for joints in usual}
         self._others: dict[tuple[str, ...], BoundClosure] = {}
-        self._making: Making[BoundClosure] | None = None
+        self._task: BackgroundTask[BoundClosure] | None = None
         self._wanted: tuple[str, ...] = ()
 
     def is_usual(self, joints: tuple[str, ...]) -> bool:
@@ -62,12 +62,14 @@ class BoundClosures:
         found = self._usual.get(joints) or self._others.get(joints)
         if found is not None:
             return found
-        if self._making is None or joints != self._wanted:
+        if self._task is None or joints != self._wanted:
             self._closure.check(joints)
-        if self._making is None:
+        if self._task is None:
             self._wanted = joints
             # LLVM must not be at work when the process ends: that waits for it.
-            self._making = Making("closing loops", lambda _: self._bound(joints), daemon=False)
+            self._task = BackgroundTask(
+                "closing loops", lambda _: self._bound(joints), daemon=False
+            )
         raise BeingMadeError(
             f"what follows from measured {listed('joint', joints)} is being made; ask again"
         )
@@ -78,13 +80,13 @@ class BoundClosures:
             return self._closure.bind(joints)
 
     def _take_in(self, joints: tuple[str, ...]) -> None:
-        """Take in what has been made; raise what its making raised, if it is what is asked for."""
-        making = self._making
-        if making is None or making.thread.is_alive():
+        """Take in what has been made; raise what making it raised, if it is what is asked for."""
+        task = self._task
+        if task is None or task.thread.is_alive():
             return
-        self._making = None
+        self._task = None
         try:
-            made = making.result()
+            made = task.result()
         except Exception:
             if joints == self._wanted:
                 raise

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from rclpy.node import Node
 
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.beside import yielding
+from delassus_ros.node.background import yielding
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver, refusal
-from delassus_ros.node.making import Maker
+from delassus_ros.node.handover import Handover
 from delassus_ros.node.settings import Settings
 from delassus_ros.solver import DelassusSolver
 
@@ -48,12 +48,12 @@ class DescriptionChange:
         self._make = make
         self._give_up = give_up
         self._wanted = ""
-        self._maker = Maker(node, between, adopt, self._failed)
+        self._handover = Handover(node, between, adopt, self._failed)
 
     @property
     def building(self) -> bool:
         """Whether a change has begun and not ended."""
-        return self._maker.busy
+        return self._handover.building
 
     def follow(self, description: str, settings: Settings) -> None:
         """Begin to change to another description, instead of one that was begun with.
@@ -67,7 +67,7 @@ class DescriptionChange:
             return
         self.failure = ""
         self._wanted = description
-        self._maker.begin(
+        self._handover.begin(
             "making another robot",
             lambda unwanted: self._made(description, settings, unwanted),
         )
@@ -75,11 +75,11 @@ class DescriptionChange:
     def stay(self) -> None:
         """Want the present description; a change that has begun is given up."""
         self.failure = ""
-        self._maker.give_up()
+        self._handover.give_up()
 
     def close(self) -> None:
         """Give up a change that has begun, and end its thread and process."""
-        self._maker.close()
+        self._handover.close()
 
     def _made(
         self, description: str, settings: Settings, unwanted: threading.Event

@@ -10,7 +10,7 @@ from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.beside import GivenUpError, yielding
+from delassus_ros.node.background import GivenUpError, yielding
 from delassus_ros.node.on_demand import reason_against
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
@@ -36,7 +36,7 @@ def refusal(algorithm: str, problem: Problem | None) -> str | None:
 def make_solver(
     problem: Problem,
     algorithm: str,
-    closed: threading.Event,
+    unwanted: threading.Event,
     warm: Callable[[Problem], object] | None = None,
 ) -> DelassusSolver:
     """Return a solver; compiled in a process of its own where it has to be.
@@ -45,7 +45,7 @@ def make_solver(
     ----------
     problem : what to compute.
     algorithm : name of the algorithm.
-    closed : to be set by another thread when the solver is not wanted any more.
+    unwanted : to be set by another thread when the solver is not wanted any more.
     warm : called with the problem in the other process, to have it fill the disk cache with
         more; the kernel is then built there even if the cache has it.
 
@@ -66,7 +66,7 @@ def make_solver(
         with yielding():
             kernel = cached_kernel(problem, found) if warm is None else None
         if kernel is None:
-            kernel = _built(problem, algorithm, closed, warm)
+            kernel = _built(problem, algorithm, unwanted, warm)
     with yielding():
         return DelassusSolver(problem, algorithm, prebuilt=kernel)
 
@@ -74,14 +74,14 @@ def make_solver(
 def _built(
     problem: Problem,
     algorithm: str,
-    closed: threading.Event,
+    unwanted: threading.Event,
     warm: Callable[[Problem], object] | None,
 ) -> bytes:
     """Return the kernel that another process builds."""
     build = BackgroundBuild(problem, algorithm, warm)
     try:
         while (kernel := build.poll()) is None:
-            if closed.wait(_POLL):
+            if unwanted.wait(_POLL):
                 raise GivenUpError(f"the kernel of {algorithm!r} was given up")
         return kernel
     finally:

@@ -1,4 +1,7 @@
-"""Threads that make something beside the control loop."""
+"""Making one thing in a thread, so that the control loop goes on meanwhile.
+
+How the node takes what was made is in :mod:`~delassus_ros.node.handover`.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ class GivenUpError(DelassusError):
     """What was being made is not wanted any more."""
 
 
-class Making(Generic[T]):
-    """Something in the making.
+class BackgroundTask(Generic[T]):
+    """A thread that makes one thing, and what it has made.
 
     Parameters
     ----------

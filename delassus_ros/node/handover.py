@@ -1,4 +1,7 @@
-"""Making something by a thread beside the control loop, and taking it between two joint states."""
+"""Taking what a background thread has made into use between two joint states.
+
+The thread itself is in :mod:`~delassus_ros.node.background`.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,26 @@ from typing import Any, Generic, TypeVar
 
 from rclpy.node import Node
 
-from delassus_ros.node.beside import Making
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.clocks import STEADY
 
-_POLL = 0.02  # s between looks at what is in the making
+_POLL = 0.02  # s between looks at the thread
 _PATIENCE = 5.0  # s that all that is given up has to end in
 
 T = TypeVar("T")
 
 
-class Maker(Generic[T]):
-    """Makes one thing at a time, and hands it over between two joint states.
+class Handover(Generic[T]):
+    """Has one thing at a time made, waits for it, and hands it over between two joint states.
+
+    What is begun later replaces what was begun before.
 
     Parameters
     ----------
     node : to make timers with.
     between : calls a function after the next matrix is published, if one is.
     done : called with what was made.
-    failed : called with what its making raised.
+    failed : called with what making it raised.
     """
 
     def __init__(
@@ -40,15 +45,15 @@ class Maker(Generic[T]):
         self._between = between
         self._done = done
         self._failed = failed
-        self._making: Making[T] | None = None
+        self._task: BackgroundTask[T] | None = None
         self._threads: list[threading.Thread] = []
         self._timer: Any = None
         self._offered = False
 
     @property
-    def busy(self) -> bool:
+    def building(self) -> bool:
         """Whether something is being made, or waits to be taken."""
-        return self._making is not None
+        return self._task is not None
 
     def begin(self, name: str, make: Callable[[threading.Event], T]) -> None:
         """Begin to make something, instead of what was begun before.
@@ -61,16 +66,16 @@ class Maker(Generic[T]):
         """
         self.give_up()
         self._offered = False
-        self._making = Making(name, make)
+        self._task = BackgroundTask(name, make)
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        self._threads.append(self._making.thread)
+        self._threads.append(self._task.thread)
         self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)
 
     def give_up(self) -> None:
         """Want nothing any more. A thread that works ends later, and nobody waits for it."""
-        if self._making is not None:
-            self._making.unwanted.set()
-        self._making = None
+        if self._task is not None:
+            self._task.unwanted.set()
+        self._task = None
         if self._timer is not None:
             self._node.destroy_timer(self._timer)
             self._timer = None
@@ -93,23 +98,23 @@ class Maker(Generic[T]):
 
     def poll(self) -> None:
         """Hand over what is ready; a timer calls this."""
-        making = self._making
-        if making is None or making.thread.is_alive():
+        task = self._task
+        if task is None or task.thread.is_alive():
             return
         if self._offered:
             # No matrix has come since the last look.
-            self._finish(making)
+            self._finish(task)
         else:
             self._offered = True
-            self._between(lambda: self._finish(making))
+            self._between(lambda: self._finish(task))
 
-    def _finish(self, making: Making[T]) -> None:
+    def _finish(self, task: BackgroundTask[T]) -> None:
         """Hand over, unless it was given up meanwhile."""
-        if making is not self._making:
+        if task is not self._task:
             return
         self.give_up()
         try:
-            made = making.result()
+            made = task.result()
         except Exception as error:
             self._failed(error)
         else:
