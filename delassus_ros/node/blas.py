@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Any
 
 from delassus_ros.node.outcome import Outcome
 
@@ -13,7 +12,7 @@ _OPENBLAS = "openblas"
 _OTHERS = ("libmkl", "libblis")
 """Parts of the names of other libraries that have threads of their own."""
 _CALLS = tuple(
-    f"{prefix}openblas_{{}}_num_threads{suffix}"
+    f"{prefix}openblas_set_num_threads{suffix}"
     for prefix in ("", "scipy_")
     for suffix in ("", "64_", "_64")
 )
@@ -41,31 +40,15 @@ def limit_blas_threads() -> Outcome:
     return Outcome(True, "linear algebra: no library known to have threads is loaded")
 
 
-def blas_threads() -> int | None:
-    """Return how many threads numpy's OpenBLAS uses; None if there is no OpenBLAS."""
-    for path in _loaded(_OPENBLAS):
-        query = _call(path, "get")
-        if query is not None:
-            query.argtypes, query.restype = [], ctypes.c_int
-            return int(query())
-    return None
-
-
 def _limit(path: str) -> bool:
     """Limit an OpenBLAS to the calling thread; return whether it has a call for that."""
-    change = _call(path, "set")
+    library = ctypes.CDLL(path)
+    change = next((found for name in _CALLS if (found := getattr(library, name, None))), None)
     if change is None:
         return False
     change.argtypes, change.restype = [ctypes.c_int], None
     change(1)
     return True
-
-
-def _call(path: str, what: str) -> Any:
-    """Return a library's function that can get or set its number of threads, or None."""
-    library = ctypes.CDLL(path)
-    found = (getattr(library, name.format(what), None) for name in _CALLS)
-    return next((function for function in found if function is not None), None)
 
 
 def _loaded(word: str) -> list[str]:

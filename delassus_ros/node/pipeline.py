@@ -105,7 +105,6 @@ class Pipeline:
         self.structural = generic_matrices(solver, configurations=configurations)
         self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
         self._always = problem.contacts.names if all_rows else None
-        self._selected: tuple[str, ...] | None = None
         self._stale = False
         self._output = MatrixOutput(layout)
         self._q = solver.problem.robot.neutral()
@@ -361,7 +360,7 @@ class Pipeline:
 
     def _activate(self) -> None:
         active = self._contacts.active
-        self._selected = selected = active if self._always is None else self._always
+        selected = active if self._always is None else self._always
         if selected is None:
             return
         self._solver.activate(selected)
