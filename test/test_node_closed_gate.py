@@ -295,10 +295,10 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     for names in ([*LEGS, "LIFT_CRANK"], rig.joints, LEGS[:3], ["gripper"], []):
         for part in parts:
             rig.pipeline.take_in(rig.state(part))
-        before = gate._lane
+        before = gate._route
         verdict = gate.read(names, rig.now, nothing, rig.now, q)
         assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
-        assert gate._lane is before
+        assert gate._route is before
         assert said(rig.publish(rig.pipeline.answer_kept())) == (OK, Reason.NONE)
         rig.wait(1)
     rig.wait(501)
@@ -661,7 +661,7 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
         verdict = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
         assert verdict.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
-    assert len(gate._lanes) <= 64
+    assert len(gate._routes) <= 64
     assert len(gate._bounds._others) <= 64
     # The usual ones are never made again, others once while they are remembered.
     assert min(bound) > 13

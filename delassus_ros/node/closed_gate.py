@@ -19,6 +19,7 @@ from delassus_ros.node.bound_closures import BeingMadeError, BoundClosures
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_names import listed, size_mismatch
 from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.records import Limits
 
 _COMPLAINTS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),
@@ -40,14 +41,14 @@ _COMPLAINTS = {
         Reason.LOOP_NOT_CLOSED, "{}: does not close; its constraints may contradict each other"
     ),
 }  # fmt: skip
-_MOST_LANES = 64
+_MOST_ROUTES = 64
 """Different sets of joints that are remembered; a robot has a few publishers."""
 _RETRY = 1_000_000_000  # ns, after which what failed is tried again: there may be room by then
 
 
 @dataclass(frozen=True, eq=False)
-class _Lane:
-    """What it takes for one set of measured joints."""
+class _Route:
+    """The way of joint states to a q: what it takes for one set of measured joints."""
 
     joints: frozenset[str]
     gate: JointGate
@@ -95,7 +96,12 @@ class ClosedGate:
         If a time is negative or not a number, or the timeout is zero.
     """
 
-    def __init__(self, closure: Closure, max_skew: float = 0.005, timeout: float = 0.5) -> None:
+    def __init__(
+        self,
+        closure: Closure,
+        max_skew: float = Limits.max_skew,
+        timeout: float = Limits.input_timeout,
+    ) -> None:
         self._bounds = BoundClosures(closure)
         self._robot = closure.robot
         # Refuses joints of which none can be measured.
@@ -104,13 +110,13 @@ class ClosedGate:
         self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
         self._limits = max_skew, timeout
         self._clock_step = 0
-        self._lanes: dict[tuple[str, ...], _Lane | Complaint] = {}
+        self._routes: dict[tuple[str, ...], _Route | Complaint] = {}
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
         self._failed: dict[tuple[str, ...], int] = {}
-        self._lane: _Lane | None = None
+        self._route: _Route | None = None
         # What is most likely to come need not be found out at the first joint state.
         for joints in (closure.independent, closure.robot.joint_names):
-            self._lane_of(joints, 0)
+            self._route_of(joints, 0)
         self.forget(0)
 
     @property
@@ -138,16 +144,16 @@ class ClosedGate:
     def forget(self, now: int) -> None:
         """Begin anew, from the reference configuration; see the other gate."""
         for joints in self._failed:
-            self._lanes.pop(joints, None)
+            self._routes.pop(joints, None)
         self._failed.clear()
         self._gate = self._first
         for gate in self._gates():
             gate.forget(now)
-        for lane in self._lanes.values():
-            if isinstance(lane, _Lane):
-                lane.bound.reset()
+        for route in self._routes.values():
+            if isinstance(route, _Route):
+                route.bound.reset()
         self._names: Sequence[str] | None = None
-        self._lane = None
+        self._route = None
         self._whole = True
         self._passed = Arrival()
         self._parts: dict[tuple[str, ...], _Part] = {}
@@ -162,18 +168,18 @@ class ClosedGate:
         names, stamp, values, now : as there.
         q : (nq,) is written to if the verdict is READY, and then holds all joints.
         """
-        lane = self._lane
-        if lane is None or names is not self._names:
+        route = self._route
+        if route is None or names is not self._names:
             if not (names and len(values)):
                 return self._without_positions(names, stamp, values, now, q)
             found = self._choose(names, stamp, values, now)
-            if not isinstance(found, _Lane):
+            if not isinstance(found, _Route):
                 return self._without(found, names, stamp, values, now, q)
-            lane = found
-        verdict = lane.gate.read(names, stamp, values, now, lane.bound.measured)
+            route = found
+        verdict = route.gate.read(names, stamp, values, now, route.bound.measured)
         if verdict.gate is Gate.READY:
             self._passed.note(now)
-            _close(lane.bound, verdict, q)
+            _close(route.bound, verdict, q)
         return verdict
 
     def watch(self, now: int) -> Verdict | None:
@@ -182,34 +188,34 @@ class ClosedGate:
 
     def _gates(self) -> Iterator[JointGate]:
         yield self._first
-        for lane in self._lanes.values():
-            if isinstance(lane, _Lane):
-                yield lane.gate
+        for route in self._routes.values():
+            if isinstance(route, _Route):
+                yield route.gate
 
     def _choose(
         self, names: Sequence[str], stamp: int, values: Array, now: int
-    ) -> _Lane | Complaint | _Aside:
+    ) -> _Route | Complaint | _Aside:
         """Return what to do with a joint state."""
         # Known again by the list itself only where nothing but the names matters.
         self._names = None
         present = set(names)
         own = tuple(joint for joint in self._robot.joint_names if joint in present)
-        found = self._lane_of(own, now) if own else None
-        if isinstance(found, _Lane):
-            if self._whole and self._lane is not None:
+        found = self._route_of(own, now) if own else None
+        if isinstance(found, _Route):
+            if self._whole and self._route is not None:
                 # Who publishes other joints may be another, too.
-                found.gate.whole_stamp = self._lane.gate.whole_stamp
+                found.gate.whole_stamp = self._route.gate.whole_stamp
             self._names, self._whole = names, True
             return self._use(found)
         if found is None:
             return _Aside()
         timeout = 1e9 * self._limits[1]
-        lane = self._lane
-        if lane is not None and self._passed.within(timeout, now):
-            if not lane.joints.issuperset(own):
+        route = self._route
+        if route is not None and self._passed.within(timeout, now):
+            if not route.joints.issuperset(own):
                 return _Aside(found)
             # Those who send all of it cannot have become some who send parts of it.
-            return found if self._whole else lane
+            return found if self._whole else route
         others = {
             part: each
             for part, each in self._parts.items()
@@ -219,10 +225,10 @@ class ClosedGate:
         came.note(now)
         self._parts = {**others, own: _Part(names, stamp, values, came)}
         recent = set().union(*self._parts)
-        merged = self._lane_of(tuple(j for j in self._robot.joint_names if j in recent), now)
-        if isinstance(merged, _Lane):
+        merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
+        if isinstance(merged, _Route):
             self._whole = False
-            if merged is not lane:
+            if merged is not route:
                 # What has come so far belongs to the first q.
                 merged.gate.forget(now)
                 for each in others.values():
@@ -233,9 +239,9 @@ class ClosedGate:
             return self._use(merged)
         return merged
 
-    def _lane_of(self, joints: tuple[str, ...], now: int) -> _Lane | Complaint:
+    def _route_of(self, joints: tuple[str, ...], now: int) -> _Route | Complaint:
         """Return what it takes for these measured joints, or why there is none."""
-        found = self._lanes.get(joints)
+        found = self._routes.get(joints)
         if found is not None and now - self._failed.get(joints, now) <= _RETRY:
             return found
         try:
@@ -258,31 +264,31 @@ class ClosedGate:
             bound.reset()
             gate = JointGate(self._robot, *self._limits, joints)
             gate.set_clock_step(self._clock_step)
-            found = _Lane(frozenset(joints), gate, bound)
+            found = _Route(frozenset(joints), gate, bound)
         self._remember(joints, found, now)
         return found
 
-    def _remember(self, joints: tuple[str, ...], found: _Lane | Complaint, now: int) -> None:
+    def _remember(self, joints: tuple[str, ...], found: _Route | Complaint, now: int) -> None:
         """Remember what was found out, instead of what was so long ago."""
         self._failed.pop(joints, None)
         if isinstance(found, Complaint) and found.reason is Reason.NOT_CONFIGURED:
             self._failed[joints] = now
         # At the end, in whatever place it was before.
-        self._lanes.pop(joints, None)
-        self._lanes[joints] = found
-        if len(self._lanes) > _MOST_LANES:
+        self._routes.pop(joints, None)
+        self._routes[joints] = found
+        if len(self._routes) > _MOST_ROUTES:
             # The one in use limits and a new beginning have to reach.
             oldest = next(
                 each
-                for each, lane in self._lanes.items()
-                if lane is not self._lane and not self._bounds.is_usual(each)
+                for each, route in self._routes.items()
+                if route is not self._route and not self._bounds.is_usual(each)
             )
-            del self._lanes[oldest]
+            del self._routes[oldest]
             self._failed.pop(oldest, None)
 
-    def _use(self, lane: _Lane) -> _Lane:
-        self._lane, self._gate = lane, lane.gate
-        return lane
+    def _use(self, route: _Route) -> _Route:
+        self._route, self._gate = route, route.gate
+        return route
 
     def _without_positions(
         self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array

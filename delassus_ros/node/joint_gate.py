@@ -20,6 +20,7 @@ from delassus_ros.node.arrival import Arrival, age_of, backward_jump
 from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.joint_names import JointNames, listed, size_mismatch
 from delassus_ros.node.reasons import Reason
+from delassus_ros.node.records import Limits
 
 _MOST_LAYOUTS = 64
 """Different lists of names that are remembered; a robot has a few publishers."""
@@ -90,8 +91,8 @@ class JointGate:
     def __init__(
         self,
         robot: Robot,
-        max_skew: float = 0.005,
-        timeout: float = 0.5,
+        max_skew: float = Limits.max_skew,
+        timeout: float = Limits.input_timeout,
         joints: Sequence[str] | None = None,
     ) -> None:
         self._joints = robot.joint_names if joints is None else tuple(joints)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_ros.conditioning import Damping
+from delassus_ros.conditioning import ConditionSettings, Damping
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.node.records import Limits
 from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS
 
 AUTOSTART = "autostart"
@@ -63,48 +64,50 @@ class Setting:
 
 SETTINGS: Mapping[str, Setting] = {
     "max_skew": Setting(
-        0.005,
+        Limits.max_skew,
         "How far stamps of joint states that complete each other may be apart, and how far they "
         "may be ahead of the node's clock, with simulated time beyond a step of /clock [s].",
         0.0, 1.0,
     ),
     "input_timeout": Setting(
-        0.5,
+        Limits.input_timeout,
         "Age of the joint positions from which on the answer is INVALID; after so long without "
         "any, INVALID is said once [s]. 0: never.",
         0.0, 60.0,
     ),
     "contacts_timeout": Setting(
-        0.5,
+        Limits.contacts_timeout,
         "Time without a set of active contacts from which on the answer is INVALID, with all "
         "rows DEGRADED [s]; publishers repeat it at 10 Hz or more. 0: never.",
         0.0, 60.0,
     ),
     "conditioning.characteristic_length": Setting(
-        0.1,
+        ConditionSettings.characteristic_length,
         "Weighs angular against linear rows where matrices are judged [m]: half a foot's "
         "length, say.",
         1e-4, 10.0,
     ),
     "conditioning.weak": Setting(
-        1e4, "Condition number from which on a matrix is WEAK.", 1.0, 1e10
+        ConditionSettings.weak, "Condition number from which on a matrix is WEAK.", 1.0, 1e10
     ),
     "conditioning.singular": Setting(
-        1e6,
+        ConditionSettings.singular,
         "Condition number from which on a matrix is SINGULAR; more than weak times hysteresis.",
         1.0, 1e10,
     ),
     "conditioning.hysteresis": Setting(
-        2.0, "A matrix gets better again below a threshold divided by this.", 1.0, 100.0
+        ConditionSettings.hysteresis,
+        "A matrix gets better again below a threshold divided by this.",
+        1.0, 100.0,
     ),
     "damping.mode": Setting(
-        "none",
+        ConditionSettings.damping.name.lower(),
         "What is added to the matrix: nothing, the same to the whole diagonal, or as much as "
         "weak directions need. It is always reported.",
         choices=tuple(mode.name.lower() for mode in Damping),
     ),
     "damping.ratio": Setting(
-        1e-4,
+        ConditionSettings.damping_ratio,
         "Amount of uniform damping, and the smallest eigenvalue that selective damping leaves, "
         "both as a fraction of the largest eigenvalue.",
         1e-12, 0.5,
