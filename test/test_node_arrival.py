@@ -14,9 +14,7 @@ NOW = 5000 * S
 
 @pytest.fixture(name="arrival")
 def make_arrival() -> Arrival:
-    arrival = Arrival()
-    arrival.note(NOW)
-    return arrival
+    return Arrival(NOW)
 
 
 def test_nothing_has_come() -> None:
@@ -53,8 +51,7 @@ def test_clock_set_back_keeps_nothing_alive(arrival) -> None:
 
 
 def test_what_came_before_time_began_counts_from_then() -> None:
-    arrival = Arrival()
-    arrival.note(0)
+    arrival = Arrival(0)
     assert arrival.since(0) == 0 and arrival.within(S, 0)
     assert math.isnan(arrival.age(0))
     assert arrival.age(NOW) == 0.0

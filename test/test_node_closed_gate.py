@@ -628,6 +628,27 @@ def test_parts_that_are_merged_are_made_by_another_thread(geared, compiling) -> 
     assert compiling.threads[0] is not threading.main_thread()
 
 
+def test_what_failed_is_tried_again_after_the_clock_was_set_back(geared, monkeypatch) -> None:
+    rig = geared.rig()
+    names = [*LEGS, "LIFT_ROCKER"]
+    rig.wait(3_600_000)
+    rig.touch(*FEET)
+    with monkeypatch.context() as patch:
+        bind = functools.partial(fail, asked=[])
+        patch.setattr(gate_of(rig)._bounds._closure, "bind", bind)
+        for _ in range(2):
+            assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+            settle(gate_of(rig))
+    rig.wait(-3_600_000)
+    rig.touch(*FEET)
+    assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    rig.wait(1001)
+    rig.touch(*FEET)
+    assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    settle(gate_of(rig))
+    assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
+
+
 def test_what_failed_is_tried_again_after_a_clock_jump(geared, monkeypatch) -> None:
     rig = geared.rig(limits=Limits(contacts_timeout=math.inf))
     names = [*LEGS, "LIFT_ROCKER"]

@@ -13,16 +13,20 @@ class Arrival:
 
     What came before simulated time began, or before the clock was set back, counts from the
     first look at it afterwards: it is new then, and grows old from there on.
+
+    Parameters
+    ----------
+    now : when it came; None if it has yet to.
     """
 
     __slots__ = ("_at",)
 
-    def __init__(self) -> None:
-        self.forget()
+    def __init__(self, now: int | None = None) -> None:
+        self._at = now
 
     def forget(self) -> None:
         """Be as before the first message."""
-        self._at: int | None = None
+        self._at = None
 
     def note(self, now: int) -> None:
         """Note that a message comes."""

@@ -112,7 +112,7 @@ class ClosedGate:
         self._clock_step = 0
         self._routes: dict[tuple[str, ...], _Route | Complaint] = {}
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
-        self._failed: dict[tuple[str, ...], int] = {}
+        self._failed: dict[tuple[str, ...], Arrival] = {}
         self._route: _Route | None = None
         # What is most likely to come need not be found out at the first joint state.
         for joints in (closure.independent, closure.robot.joint_names):
@@ -221,9 +221,7 @@ class ClosedGate:
             for part, each in self._parts.items()
             if part != own and each.arrival.within(timeout, now)
         }
-        came = Arrival()
-        came.note(now)
-        self._parts = {**others, own: _Part(names, stamp, values, came)}
+        self._parts = {**others, own: _Part(names, stamp, values, Arrival(now))}
         recent = set().union(*self._parts)
         merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Route):
@@ -242,7 +240,8 @@ class ClosedGate:
     def _route_of(self, joints: tuple[str, ...], now: int) -> _Route | Complaint:
         """Return what it takes for these measured joints, or why there is none."""
         found = self._routes.get(joints)
-        if found is not None and now - self._failed.get(joints, now) <= _RETRY:
+        failed = self._failed.get(joints)
+        if found is not None and (failed is None or failed.within(_RETRY, now)):
             return found
         try:
             bound = self._bounds.of(joints)
@@ -272,7 +271,7 @@ class ClosedGate:
         """Remember what was found out, instead of what was so long ago."""
         self._failed.pop(joints, None)
         if isinstance(found, Complaint) and found.reason is Reason.NOT_CONFIGURED:
-            self._failed[joints] = now
+            self._failed[joints] = Arrival(now)
         # At the end, in whatever place it was before.
         self._routes.pop(joints, None)
         self._routes[joints] = found

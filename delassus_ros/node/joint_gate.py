@@ -151,8 +151,7 @@ class JointGate:
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
         self._whole, self._merged = Arrival(), Arrival()
-        self.heard, self._begun = Arrival(), Arrival()
-        self._begun.note(now)
+        self.heard, self._begun = Arrival(), Arrival(now)
         self._silent = False
         self.last_stamp = self.whole_stamp = 0
 
