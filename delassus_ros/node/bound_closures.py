@@ -1,4 +1,4 @@
-"""Closures bound to measured joints; what nobody expected is made beside the control loop."""
+"""Closures bound to measured joints; what was not expected is made by a thread."""
 
 from __future__ import annotations
 

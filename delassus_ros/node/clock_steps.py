@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 LONGEST = 1_000_000_000  # ns
-"""What is longer is no step but a jump, as to the time at which a simulation begins."""
+"""A longer advance is a jump (e.g. to the simulation's start time), not a step."""
 _REMEMBERED = 16
 
 

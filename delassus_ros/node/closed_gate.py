@@ -57,7 +57,7 @@ class _Route:
 
 @dataclass(frozen=True)
 class _Aside:
-    """A joint state that is passed over, as others make matrices."""
+    """A joint state that is ignored while others make matrices."""
 
     complaint: Complaint | None = None
 
@@ -75,13 +75,13 @@ class _Part:
 class ClosedGate:
     """Lets joint states through from which the positions of all joints follow.
 
-    A joint state from whose joints all others follow passes by itself; beside such, joint
-    states with some other joints alone are passed over. Without, the joints of several
-    publishers are merged, as :class:`~delassus_ros.node.joint_gate.JointGate` does it.
+    A message whose joints determine all others is used alone; meanwhile insufficient ones are
+    ignored. While there is none, the joints of several publishers are merged, as
+    :class:`~delassus_ros.node.joint_gate.JointGate` does it.
 
-    What other joints follow from but the independent ones and all joints is made by a thread
+    Code for other measured joints than the independent ones or all of them is made by a thread
     when they first come; see :class:`~delassus_ros.node.bound_closures.BoundClosures`. Until
-    then they are refused, or passed over beside such that pass.
+    then their messages are refused, or ignored while others pass.
 
     Parameters
     ----------
@@ -196,14 +196,14 @@ class ClosedGate:
         self, names: Sequence[str], stamp: int, values: Array, now: int
     ) -> _Route | Complaint | _Aside:
         """Return what to do with a joint state."""
-        # Known again by the list itself only where nothing but the names matters.
+        # The list itself stands for its joints only where nothing but the names matters.
         self._names = None
         present = set(names)
         own = tuple(joint for joint in self._robot.joint_names if joint in present)
         found = self._route_of(own, now) if own else None
         if isinstance(found, _Route):
             if self._whole and self._route is not None:
-                # Who publishes other joints may be another, too.
+                # Other joints may come from another publisher, too.
                 found.gate.whole_stamp = self._route.gate.whole_stamp
             self._names, self._whole = names, True
             return self._use(found)
@@ -268,15 +268,15 @@ class ClosedGate:
         return found
 
     def _remember(self, joints: tuple[str, ...], found: _Route | Complaint, now: int) -> None:
-        """Remember what was found out, instead of what was so long ago."""
+        """Remember what was found out, instead of what has not come up for longest."""
         self._failed.pop(joints, None)
         if isinstance(found, Complaint) and found.reason is Reason.NOT_CONFIGURED:
             self._failed[joints] = Arrival(now)
-        # At the end, in whatever place it was before.
+        # Moved to the end, as the newest.
         self._routes.pop(joints, None)
         self._routes[joints] = found
         if len(self._routes) > _MOST_ROUTES:
-            # The one in use limits and a new beginning have to reach.
+            # Never evict the route in use: set_limits() and forget() must reach it.
             oldest = next(
                 each
                 for each, route in self._routes.items()

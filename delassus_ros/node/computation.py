@@ -33,7 +33,7 @@ class Computation:
     fallback : stands in for an algorithm that fails; None for nothing.
     layout : what the rows mean.
     pipeline : answers joint states.
-    orientation : type and topic of the base orientation; None if it is no input.
+    orientation : type and topic of the base orientation; None if it is not an input.
     closures : find the joints that are not given, for questions; None for open chains.
     """
 
@@ -85,7 +85,7 @@ class Computation:
             orientation,
         )
         if fallback is not None:
-            # When it is needed there is no time for it, nor for finding out that it cannot be.
+            # Now, as there is no time for it, nor for a failure, when it is needed.
             pipeline.bindings.of(fallback)
         # Others than the pipeline's, which each start from their last result.
         closures = None if closure is None else BoundClosures(closure)

@@ -30,7 +30,7 @@ class ContactInput:
     Parameters
     ----------
     contacts : all contacts that may be active.
-    timeout : time without a set from which on the present one is too old [s]; infinite for
+    timeout : time without a new set after which the present one is too old [s]; infinite for
         never. A set counts from its arrival, as its stamp may be that of the last change.
 
     Attributes

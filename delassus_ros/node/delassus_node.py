@@ -342,7 +342,7 @@ class DelassusNode(LifecycleNode):
     def _refusal(self, wanted: dict[str, Any], described: bool) -> str | None:
         """Return what can be told at once against algorithm and robot description, or None.
 
-        Another description is read beside the stream; if it cannot be used, it is set back then.
+        Another description is read by another thread; if it cannot be used, it is set back then.
         """
         configuration = self._configuration
         if configuration is None:

@@ -76,7 +76,7 @@ class InputHealth:
     publishers : how many there are.
     age : age of the latest input [s]; NaN if there is none or no time yet.
     silence : time since anything came, whether it was of use or not [s]; NaN likewise.
-    timeout : age and silence from which on it is too old [s].
+    timeout : age and silence above which it is too old [s].
     received : whether anything has come since the node was activated.
     complaint : what was wrong with the latest input, in words; empty if nothing was.
     incompatible : QoS policies by which publishers that there are do not match.

@@ -172,10 +172,10 @@ class Inputs:
         Raises
         ------
         UnreadableError
-            If the bytes are no joint state.
+            If the bytes are not a joint state.
         """
         state = self._reader.read(joint_state)
-        # One that no clock gives, as of a message that was not filled in, is none.
+        # Treat an impossible stamp (nanosec >= 1e9) as no stamp.
         stamp = state.sec * _SECOND + state.nanosec if state.nanosec < _SECOND else 0
         verdict = self._gate.read(state.names, stamp, state.values, now, q)
         if verdict.text:
@@ -184,7 +184,7 @@ class Inputs:
             return False, False
         kept = self.kept
         passed_over = kept.gate is not _WAITING
-        # Said once: not to be passed over with the joint state that it was said of.
+        # A jump is reported once, so keep it when a newer message replaces this one.
         jumped = passed_over and kept.text and kept.reasons & Reason.STAMP_JUMPED_BACK
         kept.gate, kept.stamp, kept.age = verdict.gate, verdict.stamp, verdict.age
         kept.reasons = verdict.reasons
@@ -266,7 +266,7 @@ class Inputs:
         return source.caveat(now, self._limits.max_skew, self._clock_step)
 
     def _say(self, verdict: Verdict) -> None:
-        # A kind of its own, also where other reasons come and go beside it.
+        # A kind of its own, whatever other reasons come and go.
         unstamped = verdict.reasons == Reason.STAMP_INVALID
         self._warn("stamp" if unstamped else verdict.reasons.name or "joints", verdict.text)
 

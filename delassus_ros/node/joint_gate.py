@@ -59,16 +59,16 @@ class JointGate:
 
     A joint state with all of the robot's joints passes by itself. Of those with a part of them,
     as several publishers send, one q is made when each joint has come since the last one, from
-    the newest of each. Beside joint states with all joints, parts that make no q are passed over.
-    So are joints the robot does not have, and joint states without positions, as some publish
-    velocities or efforts alone, while others bring positions.
+    the newest of each. While another publisher sends all joints, incomplete messages are ignored.
+    So are joints the robot does not have, and, while others bring positions, messages without
+    any, as of publishers of velocities or efforts alone.
 
     Parameters
     ----------
     robot : its joints all have one position, as joint states have no room for more.
     max_skew : how far the stamps of the parts of one q may be apart, and how far a stamp may be
         ahead of the clock, beyond one of its steps, before it is said [s].
-    timeout : age from which on positions are too old [s]; infinite for never.
+    timeout : age above which positions are too old [s]; infinite for never.
     joints : names of the joints that have to be there, in the order of q; by default all of the
         robot's. With closed loops only those that are measured.
 
@@ -311,11 +311,11 @@ class JointGate:
         return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
 
     def _has_whole(self, now: int) -> bool:
-        """Whether joint states with all joints come, of late."""
+        """Whether joint states with all joints have come recently."""
         return self._whole.within(self._timeout, now)
 
     def _has_others(self, now: int) -> bool:
-        """Whether joint states come that a q is made of, of late."""
+        """Whether joint states that make a q have come recently."""
         # Both are looked at, as either may count from now on.
         recent = [each.within(self._timeout, now) for each in (self._whole, self._merged)]
         return any(recent)

@@ -20,7 +20,7 @@ _PLAIN_CDR = b"\x00\x01\x00\x00"  # little-endian; what else there is goes the l
 
 
 class UnreadableError(InputError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 class JointPositions:
@@ -73,7 +73,7 @@ class JointStateReader:
         Raises
         ------
         UnreadableError
-            If the bytes are no joint state.
+            If the bytes are not a joint state.
         """
         for known in self._known:
             if data[_PREFIX_AT : known.prefix_end] == known.prefix:

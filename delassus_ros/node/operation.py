@@ -1,4 +1,4 @@
-"""How the node works, beside what it computes: limits, timing, real-time use; knows no ROS."""
+"""How the node works, apart from what it computes: limits, timing, real-time use; knows no ROS."""
 
 from __future__ import annotations
 

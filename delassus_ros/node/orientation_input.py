@@ -35,7 +35,7 @@ class OrientationInput:
     frame : frame of the source, whatever its messages say; empty to go by the messages.
     world : frame that the orientation has to be in; empty for any. An inertial sensor does not
         name its own.
-    timeout : age from which on an orientation is too old [s]; infinite for never.
+    timeout : age above which an orientation is too old [s]; infinite for never.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class OrientationInput:
         ----------
         now : time of the node's clock.
         max_skew : how far the stamp may have been ahead of the clock when it came [s].
-        clock_step : how far that goes on at once, where time is simulated [ns].
+        clock_step : longest step of simulated time, by which it may be further ahead [ns].
         """
         if not self.stamp:
             return Complaint(

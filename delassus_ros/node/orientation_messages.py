@@ -28,7 +28,7 @@ def read_message(
     """
     header = message.header
     seconds, nanoseconds = header.stamp.sec, header.stamp.nanosec
-    # One that no clock gives, as of a message that was not filled in, is none.
+    # Treat an impossible stamp (nanosec >= 1e9) as no stamp.
     stamp = seconds * _SECOND + nanoseconds if nanoseconds < _SECOND else 0
     if isinstance(message, Imu):
         # REP 145 and the message's own comment: -1 says that there is no estimate.

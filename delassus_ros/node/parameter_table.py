@@ -71,13 +71,13 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "input_timeout": Setting(
         Limits.input_timeout,
-        "Age of the joint positions from which on the answer is INVALID; after so long without "
+        "Age of the joint positions above which the answer is INVALID; after so long without "
         "any, INVALID is said once [s]. 0: never.",
         0.0, 60.0,
     ),
     "contacts_timeout": Setting(
         Limits.contacts_timeout,
-        "Time without a set of active contacts from which on the answer is INVALID, with all "
+        "Time without a set of active contacts after which the answer is INVALID, with all "
         "rows DEGRADED [s]; publishers repeat it at 10 Hz or more. 0: never.",
         0.0, 60.0,
     ),
@@ -88,11 +88,11 @@ SETTINGS: Mapping[str, Setting] = {
         1e-4, 10.0,
     ),
     "conditioning.weak": Setting(
-        ConditionSettings.weak, "Condition number from which on a matrix is WEAK.", 1.0, 1e10
+        ConditionSettings.weak, "Condition number at which a matrix becomes WEAK.", 1.0, 1e10
     ),
     "conditioning.singular": Setting(
         ConditionSettings.singular,
-        "Condition number from which on a matrix is SINGULAR; more than weak times hysteresis.",
+        "Condition number at which a matrix becomes SINGULAR; more than weak times hysteresis.",
         1.0, 1e10,
     ),
     "conditioning.hysteresis": Setting(
@@ -114,7 +114,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "deadline": Setting(
         0.0,
-        "Time since the node took a joint state up from which on its matrix is an overrun, "
+        "Time since the node took a joint state up after which its matrix is an overrun, "
         "which is counted and reported [s]. 0: none.",
         0.0, 10.0,
     ),
@@ -156,7 +156,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def misspelt(given: Iterable[str], contacts: Iterable[str]) -> list[str]:
-    """Return what to say of each name that is no parameter of the node, sorted.
+    """Return what to say of each name that is not a parameter of the node, sorted.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ _DESCRIPTIONS = {
     "orientation.world_frame": "Frame along whose axes the rows are; an odometry has to be in it. "
     "Empty: it may be in any. An Imu does not say what it is relative to: the matrices are "
     "labelled with this frame, whatever that is.",
-    "orientation.timeout": "Age of the orientation from which on the answer is INVALID [s]. "
+    "orientation.timeout": "Age of the orientation above which the answer is INVALID [s]. "
     "0: never.",
 }
 _RANGES = {"orientation.timeout": (0.0, 60.0)}

@@ -240,7 +240,7 @@ class Pipeline:
         Raises
         ------
         UnreadableError
-            If the bytes are no joint state.
+            If the bytes are not a joint state.
         """
         now = self._now()
         _, superseded = self._inputs.read_joints(joint_state, now, self._q)
@@ -253,13 +253,12 @@ class Pipeline:
 
         Returns
         -------
-        Whether there is something new to answer: it is none that is passed over, or a part that
-        others are to follow.
+        Whether there is something new to answer; False if it was ignored or is an incomplete part.
 
         Raises
         ------
         UnreadableError
-            If the bytes are no joint state.
+            If the bytes are not a joint state.
         """
         taken, superseded = self._inputs.read_joints(joint_state, self._now(), self._q)
         if superseded:

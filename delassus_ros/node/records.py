@@ -1,4 +1,4 @@
-"""What a pipeline is told and what it tells, beside the messages."""
+"""What a pipeline is told and what it tells, apart from the messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Limits:
     ----------
     max_skew : how far stamps of joint states may be apart, or ahead of the clock beyond one of
         its steps [s].
-    input_timeout : age from which on joint positions are too old [s]; infinite for never.
+    input_timeout : age above which joint positions are too old [s]; infinite for never.
     contacts_timeout : the same for the set of active contacts.
     condition : thresholds and damping.
     """

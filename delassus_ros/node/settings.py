@@ -75,7 +75,7 @@ class Settings:
         comes from with world axes.
     orientation_frame : frame of that source; empty to go by its messages.
     orientation_world_frame : frame along whose axes the rows are then.
-    orientation_timeout : age from which on an orientation is too old [s]; infinite for never.
+    orientation_timeout : age above which an orientation is too old [s]; infinite for never.
     """
 
     robot_description: str

@@ -54,7 +54,7 @@ class Stream:
     pipeline : computes.
     outputs : take what it computes.
     operation : how to work.
-    orientation : type and topic of the base orientation; None if it is no input.
+    orientation : type and topic of the base orientation; None if it is not an input.
 
     Attributes
     ----------
@@ -358,7 +358,7 @@ class Stream:
     # What goes.
 
     def _say(self, message: bytes) -> None:
-        """Publish what is no answer to a joint state."""
+        """Publish a message that does not answer a joint state."""
         self._outputs.publish(message)
         self._outputs.summarize(self._pipeline, _NO_INPUT, self.timing.overruns)
 
