@@ -13,12 +13,12 @@ ROOT = Path(__file__).resolve().parent
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 
 COMMANDS = {
-    "delassus": "delassus_ros.cli.main:main",
-    "delassus_compare": "delassus_ros.sim.compare_node:main",
+    "delassus": "delassus_ros.programs:delassus",
+    "delassus_compare": "delassus_ros.programs:compare",
     "delassus_demo": "delassus_ros.sim.demo:main",
-    "delassus_monitor": "delassus_ros.sim.monitor_node:main",
-    "delassus_node": "delassus_ros.node.main:main",
-    "delassus_simulator": "delassus_ros.sim.simulator_node:main",
+    "delassus_monitor": "delassus_ros.programs:monitor",
+    "delassus_node": "delassus_ros.programs:node",
+    "delassus_simulator": "delassus_ros.programs:simulator",
     "delassus_soak": "delassus_ros.sim.soak:main",
 }
 

@@ -144,7 +144,13 @@ def _urdf(file: Path, arguments: str) -> str:
                 f"xacro_arguments are given, but robot_description_file {file} does not end in "
                 ".xacro"
             )
-        return file.read_text(encoding="utf-8")
+        try:
+            return file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise RuntimeError(
+                f"robot_description_file {file} is not UTF-8 text ({error.reason} at byte "
+                f"{error.start}): convert it, as with 'iconv -t UTF-8'"
+            ) from error
     try:
         import xacro
     except ImportError as error:

@@ -316,7 +316,7 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
              "robot 'delassus_quadruped' has no loops or couplings; leave it out, or say with --l")
             for verb in ("compute", "compare")
         ),
-        (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1"), "'base_orientation' is not"),
+        (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1"), "--orientation is of use"),
         (("compute", QUADRUPED, *LEGS, "--algorithm", "rnea"), "unknown algorithm 'rnea'"),
         (("compare", QUADRUPED, "--base", "fixed", "--contact", "base"), "is fixed to the world"),
     ],

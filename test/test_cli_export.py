@@ -267,6 +267,36 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
     for header in (f"{tmp_path}/./quadruped.o", str(tmp_path / "link.h")):
         said = refusal(capsys, *exported(tmp_path, "--header", header))
         assert said == f"-o and --header are one file, {header!r}; name two\n"
+    said = refusal(capsys, *exported(tmp_path, "-o", str(tmp_path / "2nd.o")))
+    assert said == f"-o {tmp_path}/2nd.o gives no prefix for names in C: add --name PREFIX\n"
     missing = tmp_path / "missing.yaml"
     said = refusal(capsys, *exported(tmp_path, config=missing))
     assert f"parameter file '{missing}' cannot be read: No such file" in said
+
+
+def test_export_writes_over_nothing_that_it_reads(capsys, tmp_path: Path) -> None:
+    config, urdf = tmp_path / "robot.yaml", tmp_path / "robot.urdf"
+    for mine, theirs in ((config, CONFIG), (urdf, Path(QUADRUPED))):
+        mine.write_bytes(theirs.read_bytes())
+    for option, path, other in (
+        ("-o", config, "CONFIG"), ("--header", config, "CONFIG"),
+        ("-o", urdf, "--urdf"), ("--header", urdf, "--urdf"),
+    ):  # fmt: skip
+        arguments = (*exported(tmp_path, config=config), "--urdf", str(urdf), option, str(path))
+        said = refusal(capsys, *arguments)
+        assert said == f"{other} and {option} are one file, {str(path)!r}; name two\n"
+    assert config.read_bytes() == CONFIG.read_bytes()
+    assert urdf.read_bytes() == Path(QUADRUPED).read_bytes()
+
+
+def test_export_that_fails_leaves_what_was_there(capsys, tmp_path: Path) -> None:
+    """An object with the header of another would be called with blocks that are too small."""
+    impossible = ("--header", str(tmp_path / "no" / "k.h"))
+    assert "cannot be written: No such file" in refusal(capsys, *exported(tmp_path, *impossible))
+    assert not list(tmp_path.iterdir())
+    before = tmp_path / "quadruped.o"
+    before.write_bytes(b"before")
+    refusal(capsys, *exported(tmp_path, *impossible))
+    assert before.read_bytes() == b"before"
+    output(capsys, *exported(tmp_path, "--header", "/dev/null"))
+    assert before.read_bytes() != b"before"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from delassus_ros.sim.needs import missing
+from delassus_ros import programs
+from delassus_ros.sim.needs import missing, without
 
 
 def test_what_is_there_is_not_missing() -> None:
@@ -47,3 +51,37 @@ def test_programs_say_what_they_lack(module, package, program) -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"delassus_{program}: needs the Python package {package}, not ")
     assert f"'pip install {package}'" in line
+
+
+def test_without_ros_the_target_that_sets_it_up_is_named() -> None:
+    assert without("delassus_demo", "json") is None
+    said = without("delassus_demo", "no_such_a", "json", "no_such_b")
+    assert said is not None
+    assert said.startswith("delassus_demo needs no_such_a, no_such_b, not installed for /")
+    assert said.endswith("in the source tree, 'make demo' sets up all of it")
+    assert "'make setup'" in (without("delassus_node", "no_such_a") or "")
+
+
+@pytest.mark.parametrize("program", ["compare", "monitor", "node", "simulator"])
+def test_programs_of_an_installation_without_ros(program, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(programs, "ROS", ("rclpy", "no_such_a"))
+    assert getattr(programs, program)() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"delassus_{program} needs ") and "no_such_a, not installed" in line
+
+
+def test_every_program_begins_where_it_is_said() -> None:
+    """The names in setup.py are functions; what they start has a main."""
+    text = (Path(programs.__file__).parents[1] / "setup.py").read_text()
+    found = re.findall(r'"(delassus\w*)": "([\w.]+):(\w+)"', text)
+    assert len(found) == 7
+    for _, module, function in found:
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_ctrl_c_ends_the_command_without_a_traceback(monkeypatch) -> None:
+    def interrupted(module: str) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(programs, "_main", interrupted)
+    assert programs.delassus() == 130

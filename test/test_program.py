@@ -110,3 +110,13 @@ def test_what_goes_wrong_in_the_run_is_raised(capsys) -> None:
 def test_help_needs_no_ros(capsys) -> None:
     assert run_program("program", never, never, ["program", "-h"], "usage: program\n") == 0
     assert capsys.readouterr().out == "usage: program\n"
+
+
+def test_arguments_that_are_not_for_ros_are_refused(capsys) -> None:
+    """A parameter file without --ros-args before it would be passed over in silence."""
+    arguments = ["program", "--params-file", "robot.yaml", "--ros-args", "-p", "rate:=1.0"]
+    assert run_program("program", never, never, arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("program: unknown argument '--params-file'; all are ROS's")
+    assert error.count("\n") == 1
+    assert not ok()

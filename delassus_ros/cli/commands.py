@@ -98,11 +98,14 @@ def compute(options: argparse.Namespace) -> str:
         refuse_reference(options, problem.robot)
         q, done = configuration_of(options, problem.robot), ""
     orientation = orientation_of(options)
-    if orientation is None and any(port.name == "base_orientation" for port in problem.inputs):
+    oriented = any(port.name == "base_orientation" for port in problem.inputs)
+    if orientation is None and oriented:
         raise InputError(
             "--axes world with a floating base needs the orientation of the root link: add "
             "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
         )
+    if orientation is not None and not oriented:
+        raise InputError("--orientation is of use with --axes world and a floating base alone")
     solution = solver.solve(q, base_orientation=orientation)
     labels = _row_labels(problem)
     length = ConditionSettings().characteristic_length
@@ -193,8 +196,7 @@ def compare(options: argparse.Namespace) -> str:
 
 def export_kernel(options: argparse.Namespace) -> str:
     """Write the object file and the header of a kernel for C and C++."""
-    if os.path.realpath(options.output) == os.path.realpath(options.header):
-        raise InputError(f"-o and --header are one file, {options.header!r}; name two")
+    _check_outputs(options)
     settings = settings_of(options.config)
     loops = options.loops or settings.loops or None
     robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
@@ -202,9 +204,10 @@ def export_kernel(options: argparse.Namespace) -> str:
     problem = Problem(robot, settings.contacts, settings.axes, outputs)
     algorithm = algorithms.get(options.algorithm or settings.algorithm)
     name = options.name or re.sub(r"\W", "_", Path(options.output).stem, flags=re.ASCII)
+    if not (options.name or name.isidentifier()):
+        raise InputError(f"-o {options.output} gives no prefix for names in C: add --name PREFIX")
     exported = export(problem, algorithm, name, Target(options.target, options.cpu))
-    _write(options.output, exported.object_file)
-    _write(options.header, exported.header.encode())
+    _write({options.output: exported.object_file, options.header: exported.header.encode()})
     facts = [
         ("function", f"{name}_kernel"),
         ("algorithm", algorithm.name),
@@ -217,11 +220,38 @@ def export_kernel(options: argparse.Namespace) -> str:
     return "\n".join([_headline(problem), "", text.table(facts)])
 
 
-def _write(path: str, content: bytes) -> None:
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse to write two things to one file, or over what is read."""
+    used = {
+        os.path.realpath(path): what
+        for what, path in (("CONFIG", options.config), ("--urdf", options.urdf),
+                           ("--loops", options.loops))
+        if path
+    }  # fmt: skip
+    for what, path in (("-o", options.output), ("--header", options.header)):
+        other = used.setdefault(os.path.realpath(path), what)
+        if other != what:
+            raise InputError(f"{other} and {what} are one file, {path!r}; name two")
+
+
+def _write(contents: dict[str, bytes]) -> None:
+    """Write files; none where one cannot be: an object does not go with the header of another."""
+    created: list[str] = []
+    for path in contents:
+        is_new = not os.path.exists(path)
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+        except OSError as error:
+            for each in created:
+                os.unlink(each)
+            raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
+        if is_new:
+            created.append(path)
+    for path, content in contents.items():
+        try:
+            Path(path).write_bytes(content)
+        except OSError as error:
+            raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
 
 
 def _joint_rows(robot: Robot) -> list[tuple[object, ...]]:

@@ -37,6 +37,9 @@ examples:
 `delassus VERB --help` explains a verb.
 """
 
+_MOST_CALLS = 1_000_000
+"""Their configurations and times are kept."""
+
 USER_ERROR = 2
 """Exit status for input that cannot be used; also that of argparse."""
 
@@ -48,14 +51,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     options = _parser().parse_args(argv)
     try:
-        print(options.run(options), flush=True)
+        said = options.run(options)
     except DelassusError as error:
         print(error, file=sys.stderr)
         return USER_ERROR
+    try:
+        print(said, flush=True)
     except BrokenPipeError:
         # The reader, head or less, has seen enough; nothing may be written any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nothing_more()
+    except OSError as error:
+        print(f"delassus: the answer cannot be written: {error.strerror}", file=sys.stderr)
+        _write_nothing_more()
+        return USER_ERROR
     return 0
+
+
+def _write_nothing_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -141,6 +154,8 @@ def _parser() -> argparse.ArgumentParser:
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    if int(text) > _MOST_CALLS:
+        raise argparse.ArgumentTypeError(f"{text} is too many; at most {_MOST_CALLS}")
     return int(text)
 
 

@@ -100,7 +100,9 @@ def export(
         If the algorithm refuses the problem, or is a back end.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise InputError(f"name {name!r} is not a C identifier (letters, digits, underscores)")
+        raise InputError(
+            f"name {name!r} is not a C identifier (letters, digits, underscores, no digit first)"
+        )
     if not isinstance(algorithm, TracedAlgorithm):
         raise AlgorithmError(
             f"algorithm {algorithm.name!r} is a back end: there is no kernel to export; choose "

@@ -12,9 +12,9 @@ from rclpy.exceptions import NameValidationException, ParameterException
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import try_shutdown
+from rclpy.utilities import remove_ros_args, try_shutdown
 
-from delassus_ros.errors import DelassusError
+from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.stopping import StopRequest
 
 _REFUSALS = (
@@ -59,11 +59,22 @@ def run_program(
     with StopRequest() as stop, ExitStack() as end:
         try:
             end.enter_context(ros(given))
+            _refuse_others(given)
             node = make()
         except _REFUSALS as error:
             print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
             return 1
         return run(node, lambda: stop.requested)
+
+
+def _refuse_others(arguments: Sequence[str]) -> None:
+    """Refuse arguments that are not ROS's: it would pass over them in silence."""
+    others = remove_ros_args(list(arguments))[1:]
+    if others:
+        raise InputError(
+            f"unknown argument {others[0]!r}; all are ROS's and follow --ros-args, as in "
+            "--ros-args --params-file FILE -p NAME:=VALUE"
+        )
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
 import os
 import sys
@@ -14,18 +13,13 @@ from pathlib import Path
 from delassus_ros.errors import DelassusError
 from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.agreement import Agreement
+from delassus_ros.sim.needs import without
 from delassus_ros.sim.processes import Children, Command
 from delassus_ros.stopping import StopRequest
 
 _FIRST_LIMIT = 30.0  # s until the first matrix that can be compared
 _TOPICS = {"delassus": "delassus_node/delassus", "reference": "simulator/reference"}
-_NEEDED = {
-    "rclpy": "ros",
-    "delassus_msgs": "ros",
-    "delassus_msgs_py": "ros",
-    "mujoco": "sim",
-    "rich": "sim",
-}
+_NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "mujoco", "rich")
 # The first up to Fast DDS 2, the second from there on.
 _FAST_DDS_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 _SOURCE = Path(__file__).resolve().parents[2]
@@ -216,14 +210,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit status."""
     options = _parser().parse_args(arguments)
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        extras = ",".join(sorted({_NEEDED[name] for name in missing}))
-        print(
-            f"delassus_demo needs {', '.join(missing)}, not installed for {sys.executable}; "
-            f"'make demo' in the source tree sets up all of it, or install the extras [{extras}]",
-            file=sys.stderr,
-        )
+    fault = without("delassus_demo", *_NEEDED)
+    if fault is not None:
+        print(fault, file=sys.stderr)
         return 2
     try:
         config = options.params_file or find_config(options.robot)

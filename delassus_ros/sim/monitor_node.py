@@ -29,6 +29,22 @@ _REASONS = {
     if name.startswith("REASON_")
 }
 
+_HELP = """\
+usage: delassus_monitor [--ros-args ...]
+
+Holds each matrix that delassus_node publishes against the simulator's, and shows rate, latency,
+condition and agreement.
+
+subscribes  delassus         delassus_msgs/DelassusMatrix; to be remapped
+            reference        delassus_msgs/DelassusMatrix; to be remapped
+            active_contacts  delassus_msgs/ActiveContacts
+
+Told to stop, it sums up. Exit status: 0 if matrices came and agreed, else 1.
+
+example     delassus_monitor --ros-args -r delassus:=delassus_node/delassus \\
+                -r reference:=simulator/reference
+"""
+
 
 class MonitorNode(Node):
     """Take matrices, references and sets of contacts, and keep the books.
@@ -179,7 +195,7 @@ def main(args: list[str] | None = None) -> int:
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
-    return run_program("delassus_monitor", MonitorNode, _run, args)
+    return run_program("delassus_monitor", MonitorNode, _run, args, _HELP)
 
 
 def _run(node: MonitorNode, stopping: Callable[[], bool]) -> int:

@@ -5,13 +5,32 @@ from __future__ import annotations
 import importlib.util
 import sys
 
+_TARGETS = {"delassus_demo": "demo", "delassus_soak": "soak"}
+"""What sets up a program, and runs it."""
+
+
+def without(program: str, *packages: str) -> str | None:
+    """Return in one line which packages are not installed, parts of ROS among them, or None."""
+    absent = _absent(packages)
+    if not absent:
+        return None
+    return (
+        f"{program} needs {', '.join(absent)}, not installed for {sys.executable}; source the "
+        "setup.bash of ROS and of the workspace where colcon has built delassus_msgs; in the "
+        f"source tree, 'make {_TARGETS.get(program, 'setup')}' sets up all of it"
+    )
+
 
 def missing(program: str, *packages: str) -> str | None:
     """Return in one line which packages are not installed and what installs them, or None."""
-    absent = [name for name in packages if importlib.util.find_spec(name) is None]
+    absent = _absent(packages)
     if not absent:
         return None
     return (
         f"{program}: needs the Python package {' and '.join(absent)}, not installed for "
         f"{sys.executable}; 'pip install {' '.join(absent)}' with that Python installs it"
     )
+
+
+def _absent(packages: tuple[str, ...]) -> list[str]:
+    return [name for name in packages if importlib.util.find_spec(name) is None]

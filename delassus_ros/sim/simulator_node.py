@@ -35,6 +35,24 @@ _REFERENCE = {
 }
 _EXTRA_JOINT = "gripper"  # not in the URDF: consumers have to pick their joints by name
 
+_HELP = """\
+usage: delassus_simulator [--ros-args ...]
+
+Simulates a small robot in MuJoCo, in real time, and publishes what a robot would.
+
+publishes   joint_states        sensor_msgs/JointState
+            active_contacts     delassus_msgs/ActiveContacts (latched)
+            robot_description   std_msgs/String (latched)
+            ~/reference         delassus_msgs/DelassusMatrix: the physics engine's own
+            ~/odometry, ~/contact_force/<contact>: with the parameter truth
+parameters  robot               quadruped (the default) or geared
+            rate                joint states per second, a divisor of 1000 (1000)
+            reference           publish ~/reference (true)
+            truth               publish what a robot cannot know for certain (false)
+
+example     delassus_simulator --ros-args -p robot:=geared
+"""
+
 
 class SimulatorNode(Node):
     """Publish joint states, active contacts, the robot description and the reference matrix.
@@ -242,7 +260,7 @@ def main(args: list[str] | None = None) -> int:
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
-    return run_program("delassus_simulator", SimulatorNode, _run, args)
+    return run_program("delassus_simulator", SimulatorNode, _run, args, _HELP)
 
 
 def _run(node: SimulatorNode, stopping: Callable[[], bool]) -> int:

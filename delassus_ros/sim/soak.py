@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import gc
-import importlib.util
 import math
 import os
 import re
@@ -19,6 +18,7 @@ from typing import Any
 from delassus_ros.errors import DelassusError
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.humanoid import CONTACTS
+from delassus_ros.sim.needs import without
 from delassus_ros.sim.processes import Children, Command
 from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Swaps, Timing, account
 from delassus_ros.sim.soak_control import Command as Order
@@ -365,13 +365,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the run; return the exit status."""
     options = _parser().parse_args(arguments)
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        print(
-            f"delassus_soak needs {', '.join(missing)}, not installed for {sys.executable}; "
-            "'make soak' in the source tree sets up all of it",
-            file=sys.stderr,
-        )
+    fault = without("delassus_soak", *_NEEDED)
+    if fault is not None:
+        print(fault, file=sys.stderr)
         return 2
     names = [field.name for field in dataclasses.fields(Limits)]
     limits = Limits(**{name: getattr(options, name) for name in names})
