@@ -45,9 +45,20 @@ class Source:
         self.input = OrientationInput(robot, **options)
         self.target = np.full(4, np.nan)
 
-    def send(self, quaternion=(0.0, 0.0, 0.0, 1.0), stamp=0, now=None, frame="base", world=None):
+    def send(
+        self, quaternion=(0.0, 0.0, 0.0, 1.0), stamp=0, now=None, frame="base", world=None,
+        rates=(0.0, 0.0, 0.0),
+    ):  # fmt: skip
         at = START + (stamp if now is None else now) * MS
-        return self.input.read(quaternion, START + stamp * MS, at, self.target, frame, world)
+        complaint = self.input.read(quaternion, START + stamp * MS, at, frame, world, rates)
+        self.input.write(0, self.target)
+        return complaint
+
+    def as_of(self, stamp) -> np.ndarray:
+        """The orientation at a stamp [ms]."""
+        target = np.full(4, np.nan)
+        self.input.write(START + stamp * MS, target)
+        return target
 
     def at(self, now):
         return self.input.complaint(START + now * MS)
@@ -199,7 +210,7 @@ def test_own_timeout(robot) -> None:
 
 def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
     """A source whose clock is an hour ahead dies: its last orientation is no younger for that."""
-    source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, source.target, "base")
+    source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, "base")
     assert source.at(99) is None
     assert source.input.age(START + 2 * 10**9) == 2.0
     assert source.at(101).reason is Reason.ORIENTATION_STALE
@@ -208,7 +219,7 @@ def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
 @pytest.mark.parametrize("stamp", [0, START + 3600 * 10**9])
 def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
     later = START + 3600 * 10**9
-    source.input.read((0, 0, 0, 1), stamp, later, source.target, "base")
+    source.input.read((0, 0, 0, 1), stamp, later, "base")
     assert source.input.complaint(later) is None
     assert source.input.age(START) == 0.0
     assert source.at(0) is None
@@ -220,7 +231,7 @@ def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
 
 
 def test_without_a_stamp_the_arrival_counts(source) -> None:
-    source.input.read((0, 0, 0, 1), 0, START, source.target, "base")
+    source.input.read((0, 0, 0, 1), 0, START, "base")
     assert source.at(99) is None
     assert source.at(101).reason is Reason.ORIENTATION_STALE
 
@@ -232,3 +243,51 @@ def test_simulated_clock_that_has_not_begun(source) -> None:
 
 def test_fixed_base_has_no_mountings() -> None:
     assert mountings(small.walker(floating=False)) == {}
+
+
+RATES = np.array([0.8, -1.7, 2.3])
+
+
+def turning(robot, frame: str, at: float) -> np.ndarray:
+    """The rotation of the base at a time [ms] after it was TILTED, at RATES in a frame's axes."""
+    axes = robot.frames[frame].placement.rotation
+    ω = axes @ RATES * 1e-3 * at
+    angle = np.linalg.norm(ω) or 1.0
+    K = np.array([[0, -ω[2], ω[1]], [ω[2], 0, -ω[0]], [-ω[1], ω[0], 0]]) / angle
+    return TILTED.rotation @ (np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K)
+
+
+@pytest.mark.parametrize("frame", ["base", "imu"])
+@pytest.mark.parametrize("later", [-30, 0, 1, 99])
+def test_it_is_carried_on_to_the_stamp_of_the_joints(robot, frame, later) -> None:
+    source = Source(robot)
+    measured = TILTED.rotation @ robot.frames[frame].placement.rotation
+    quaternion = Transform(measured, np.zeros(3)).quaternion()
+    assert source.send(quaternion, stamp=5, frame=frame, rates=RATES) is None
+    assert rotation(source.target) == pytest.approx(TILTED.rotation, abs=1e-14)
+    found = rotation(source.as_of(5 + later))
+    assert found == pytest.approx(turning(robot, frame, later), abs=1e-14)
+
+
+def test_it_is_carried_on_by_a_tenth_of_a_second_at_most(source) -> None:
+    source.send(rates=RATES)
+    assert np.array_equal(source.as_of(100), source.as_of(100_000))
+    assert np.array_equal(source.as_of(-100), source.as_of(-100_000))
+    assert not np.array_equal(source.as_of(100), source.as_of(99))
+
+
+@pytest.mark.parametrize(
+    "rates", [(0.0, 0.0, 0.0), (math.nan, 1.0, 1.0), (math.inf, 0.0, 0.0), (1e308, 1e308, 0.0)]
+)
+def test_without_rates_that_can_be_it_stays(source, rates) -> None:
+    source.send(rates=rates)
+    assert np.array_equal(source.as_of(50), source.target)
+
+
+def test_without_stamps_it_stays(source) -> None:
+    source.send(rates=RATES)
+    target = np.full(4, np.nan)
+    source.input.write(0, target)
+    assert target.tolist() == [0, 0, 0, 1]
+    source.input.read((0, 0, 0, 1), 0, START, "base", None, RATES)
+    assert source.as_of(50).tolist() == [0, 0, 0, 1]

@@ -45,9 +45,12 @@ def make_rig(solver) -> Rig:
     return rig
 
 
-def turn(rig: Rig, orientation, child: str = "base", frame: str = "odom", at: float = 0.0) -> None:
+def turn(
+    rig: Rig, orientation, child: str = "base", frame: str = "odom", at: float = 0.0, yaw_rate=0.0
+) -> None:
     """Send an odometry, and expect matrices for its orientation from now on."""
     message = Odometry(child_frame_id=child)
+    message.twist.twist.angular.z = yaw_rate
     message.header.frame_id = frame
     message.header.stamp = to_message(rig.now + round(at * 1e6))
     o = message.pose.pose.orientation
@@ -56,8 +59,12 @@ def turn(rig: Rig, orientation, child: str = "base", frame: str = "odom", at: fl
     rig.orientation = list(orientation)
 
 
-def imu(rig: Rig, orientation, unknown: bool = False) -> None:
+def imu(
+    rig: Rig, orientation, unknown: bool = False, yaw_rate: float = 0.0, unmeasured: bool = False
+) -> None:
     message = Imu()
+    message.angular_velocity.z = yaw_rate
+    message.angular_velocity_covariance[0] = -1.0 if unmeasured else 0.0
     message.header.frame_id = "imu"
     message.header.stamp = to_message(rig.now)
     o = message.orientation
@@ -80,6 +87,30 @@ def test_rows_are_along_the_axes_of_the_world(rig) -> None:
         found.append(np.reshape(message.matrix, (12, 12)))
     R = np.kron(np.eye(4), TURNED.rotation)
     np.testing.assert_allclose(found[1], R @ found[0] @ R.T, atol=1e-12)
+
+
+def yawed(angle: float) -> list[float]:
+    return [0.0, 0.0, math.sin(0.5 * angle), math.cos(0.5 * angle)]
+
+
+def test_between_its_messages_the_base_turns_on(rig) -> None:
+    """Matrices are right for the stamp of the joints, not for that of the orientation."""
+    turn(rig, yawed(0.4), yaw_rate=3.0)
+    for number in range(1, 4):
+        rig.wait(30)
+        rig.orientation = yawed(0.4 + number * 0.03 * 3.0)
+        assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_an_inertial_sensor_tells_rates_unless_it_says_that_it_does_not(rig) -> None:
+    mounting = Transform.from_xyz_rpy((0, 0, 0), MOUNTED)
+    axis = mounting.rotation @ [0, 0, 3.0]
+    for unmeasured in (False, True):
+        imu(rig, quaternion(mounting.rotation), yaw_rate=3.0, unmeasured=unmeasured)
+        angle = 0.0 if unmeasured else 0.02 * 3.0
+        rig.orientation = [*(np.sin(0.5 * angle) * axis / 3.0), np.cos(0.5 * angle)]
+        rig.wait(20)
+        assert said(rig.send()) == (OK, Reason.NONE)
 
 
 def test_an_inertial_sensor_is_turned_into_the_base(rig) -> None:

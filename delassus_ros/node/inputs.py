@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.closure import Closure
@@ -63,7 +62,6 @@ class Inputs:
     ----------
     contacts : the set of active contacts.
     contacts_text : what was wrong with the latest set, in words; empty if nothing was.
-    base : (4,) the latest good orientation of the base, x, y, z, w.
     kept : what became of the joint state that waits for its matrix; WAITING if there is none.
 
     Raises
@@ -92,7 +90,6 @@ class Inputs:
         self.contacts = ContactInput(problem.contacts, limits.contacts_timeout)
         self.contacts_text = ""
         self._source = source
-        self.base = np.array([0.0, 0.0, 0.0, 1.0])
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
         self._clock_step = 0
@@ -149,11 +146,16 @@ class Inputs:
         source = self._source
         if source is None:
             return
-        complaint = read_message(source, message, now, self.base)
+        complaint = read_message(source, message, now)
         caveat = self._caveat(source, now) if source.jumped else None
         if complaint is None and caveat is not None:
             # Here, as the next one may come before a matrix is made with it.
             self._warn("stamp of the orientation", caveat.text)
+
+    def write_orientation(self, stamp: int, target: Array) -> None:
+        """Write the base's orientation x, y, z, w as of a stamp [ns]; 0: of its own."""
+        if self._source is not None:
+            self._source.write(stamp, target)
 
     def read_joints(self, joint_state: bytes, now: int, q: Array) -> tuple[bool, bool]:
         """Take a serialized joint state.

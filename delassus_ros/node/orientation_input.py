@@ -19,7 +19,12 @@ from delassus_ros.node.unknown_names import UnknownNames
 CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_JUMPED_BACK | Reason.STAMP_IN_FUTURE
 """Reasons for which an orientation is used with care; for all others it is not used."""
 _UNIT_TOLERANCE = 1e-3
+_LONGEST = 0.1
+"""An orientation is carried on by at most so long [s]: nobody knows how rates change."""
+_FASTEST = 1e3
+"""Angular velocities that no robot's base has begin here [rad/s]."""
 Quaternion = tuple[float, float, float, float]
+Vector3 = tuple[float, float, float]
 
 
 class OrientationInput:
@@ -27,7 +32,8 @@ class OrientationInput:
 
     A source tells the orientation of its own frame. That frame has to be fixed on the root link,
     as an inertial sensor's usually is; the rotation between the two comes from the robot's
-    description.
+    description. With its angular velocity, the orientation is carried on to the stamps of joint
+    states, which come more often.
 
     Parameters
     ----------
@@ -84,6 +90,8 @@ class OrientationInput:
         self.stamp = self.jumped = 0
         self._arrival.forget()
         self._taken = 0
+        self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
+        self._rates: Vector3 | None = None
         self._complaint: Complaint | None = Complaint(
             Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
         )
@@ -97,9 +105,9 @@ class OrientationInput:
         orientation: Sequence[float],
         stamp: int,
         now: int,
-        target: Array,
         frame: str = "",
         world: str | None = None,
+        rates: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> Complaint | None:
         """Take the next orientation.
 
@@ -108,10 +116,11 @@ class OrientationInput:
         orientation : x, y, z, w: takes the axes of `frame` to those of `world`.
         stamp : its stamp; 0 or less if it has none.
         now : time of the node's clock.
-        target : (4,) gets the orientation of the root link, if there is nothing to complain of.
         frame : what the message calls its frame; empty if it does not.
         world : what the message calls its reference; empty if it does not, None if messages of
             its type cannot.
+        rates : angular velocity in the axes of `frame` [rad/s]; zero if not known. NaN, infinity
+            and what no base can have are not used.
 
         Returns
         -------
@@ -122,11 +131,25 @@ class OrientationInput:
         self._complaint = self._check(orientation, frame, world)
         if self._complaint is None:
             mounting = self._mountings[self._frame or frame]
-            target[...] = _normalized(_times_conjugate(orientation, mounting))
+            self._orientation = _normalized(_times_conjugate(orientation, mounting))
+            self._rates = _turned(rates, mounting) if any(rates) else None
             # Not to what was refused: that may be of another world.
             before, self._taken = self._taken, self.stamp
             self.jumped = before - self.stamp if 0 < self.stamp < before else 0
         return self._complaint
+
+    def write(self, stamp: int, target: Array) -> None:
+        """Write the latest good orientation, as of a stamp, to `target` (4,).
+
+        Parameters
+        ----------
+        stamp : of the joint positions; 0 if they have none.
+        """
+        if self._rates is None or not (stamp and self._taken):
+            target[...] = self._orientation
+            return
+        later = min(max(1e-9 * (stamp - self._taken), -_LONGEST), _LONGEST)
+        target[...] = _carried_on(self._orientation, self._rates, later)
 
     def refuse(self, now: int, text: str) -> Complaint:
         """Note that a source gives no orientation, with the reason in words."""
@@ -243,6 +266,28 @@ def _times_conjugate(a: Sequence[float], b: Quaternion) -> Quaternion:
         -aw * bz - ax * by + ay * bx + az * bw,
         aw * bw + ax * bx + ay * by + az * bz,
     )
+
+
+def _turned(v: Sequence[float], q: Quaternion) -> Vector3 | None:
+    """Return a vector turned by a unit quaternion; None if it is longer than any rate can be."""
+    vx, vy, vz = v
+    if not math.hypot(vx, vy, vz) < _FASTEST:
+        return None
+    x, y, z, w = q
+    tx, ty, tz = 2 * (y * vz - z * vy), 2 * (z * vx - x * vz), 2 * (x * vy - y * vx)
+    return (
+        vx + w * tx + y * tz - z * ty,
+        vy + w * ty + z * tx - x * tz,
+        vz + w * tz + x * ty - y * tx,
+    )
+
+
+def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
+    """Return an orientation after a time [s] of constant angular velocity in its own axes."""
+    speed = math.hypot(*rates)
+    factor = -math.sin(0.5 * speed * time) / speed
+    x, y, z = rates
+    return _times_conjugate(q, (factor * x, factor * y, factor * z, math.cos(0.5 * speed * time)))
 
 
 def _normalized(a: Quaternion) -> Quaternion:

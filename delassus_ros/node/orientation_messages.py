@@ -6,16 +6,13 @@ from typing import Any
 
 from sensor_msgs.msg import Imu
 
-from delassus_ros.compiler.kernel import Array
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Complaint
 
 _SECOND = 1_000_000_000  # ns
 
 
-def read_message(
-    source: OrientationInput, message: Any, now: int, target: Array
-) -> Complaint | None:
+def read_message(source: OrientationInput, message: Any, now: int) -> Complaint | None:
     """Give a source the orientation in a message.
 
     Parameters
@@ -24,7 +21,6 @@ def read_message(
     message : nav_msgs/Odometry, whose child frame is that of the source, or sensor_msgs/Imu,
         which does not name the frame that it is relative to.
     now : time of the node's clock [ns].
-    target : (4,) gets the orientation of the root link, if there is nothing to complain of.
     """
     header = message.header
     seconds, nanoseconds = header.stamp.sec, header.stamp.nanosec
@@ -35,8 +31,13 @@ def read_message(
         if message.orientation_covariance[0] == -1.0:
             return source.refuse(now, "the Imu says that it has none")
         orientation, frame, world = message.orientation, header.frame_id, None
+        known = message.angular_velocity_covariance[0] != -1.0
+        rates = message.angular_velocity
     else:
         orientation = message.pose.pose.orientation
         frame, world = message.child_frame_id, header.frame_id
+        known, rates = True, message.twist.twist.angular
     values = orientation.x, orientation.y, orientation.z, orientation.w
-    return source.read(values, stamp, now, target, frame, world)
+    return source.read(
+        values, stamp, now, frame, world, (rates.x, rates.y, rates.z) if known else (0.0, 0.0, 0.0)
+    )

@@ -155,8 +155,6 @@ class Pipeline:
         before, self._q = self._q, bound.inputs["q"]
         # A joint state may be waiting for its matrix.
         self._q[...] = before
-        if self._has_orientation:
-            bound.inputs[_ORIENTATION][...] = self._inputs.base
         self._solver, self._algorithm = bound, solver.algorithm
         self._is_approximate = solver.is_approximate
         self._solver_text = f"{solver.algorithm} stands in for the configured algorithm"
@@ -225,8 +223,6 @@ class Pipeline:
         message : nav_msgs/Odometry or sensor_msgs/Imu.
         """
         self._inputs.read_orientation(message, self._now())
-        if self._has_orientation:
-            self._solver.inputs[_ORIENTATION][...] = self._inputs.base
 
     # Ticks.
 
@@ -310,6 +306,8 @@ class Pipeline:
             self._set_status()
         if judged.missing or verdict.gate is _REFUSED:
             return self._invalid(verdict, judged.reasons, judged.text)
+        if self._has_orientation:
+            self._inputs.write_orientation(verdict.stamp, self._solver.inputs[_ORIENTATION])
         solution = self._solver.solve()
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
