@@ -15,7 +15,6 @@ from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Array, Kernel
-from delassus_ros.compiler.stored import kernel_from
 from delassus_ros.compiler.trace import OperationCount, trace
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
 from delassus_ros.inputs import InputCheck
@@ -36,15 +35,15 @@ class DelassusSolver:
     problem : what to compute.
     algorithm : name of a registered algorithm; see :func:`delassus_ros.algorithms.names`.
     cache : use the disk cache of compiled kernels.
-    prebuilt : the kernel as bytes, built by :mod:`delassus_ros.compiler.worker` in another
-        process of this user, of this problem and algorithm.
+    prebuilt : the kernel of this very problem and algorithm, if the caller has it; see
+        :mod:`delassus_ros.compiler.worker`.
 
     Raises
     ------
     AlgorithmError
         For an unknown algorithm, or one that refuses the problem.
     CompilerError
-        If compilation fails, or `prebuilt` is damaged or of another problem or algorithm.
+        If compilation fails.
     ProblemError
         If `problem` is no Problem.
     """
@@ -54,15 +53,11 @@ class DelassusSolver:
         problem: Problem,
         algorithm: str = "pv_osimr",
         cache: bool = True,
-        prebuilt: bytes | None = None,
+        prebuilt: Kernel | None = None,
     ) -> None:
         self._problem = instance("problem", problem, Problem, _PROBLEM, ProblemError)
         self._algorithm = algorithms.get(algorithm)
-        self._kernel: Kernel = (
-            kernel_for(problem, self._algorithm, use_cache=cache)
-            if prebuilt is None
-            else kernel_from(problem, self._algorithm.name, prebuilt)
-        )
+        self._kernel = prebuilt or kernel_for(problem, self._algorithm, use_cache=cache)
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
         self._local = threading.local()

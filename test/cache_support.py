@@ -7,9 +7,17 @@ from pathlib import Path
 import numpy as np
 from small import Counting, tiny
 
-from delassus_ros.compiler import kernel_for
+from delassus_ros import Problem
+from delassus_ros.algorithms import TracedAlgorithm
+from delassus_ros.compiler import build, kernel_for
 from delassus_ros.compiler.kernel import Kernel
 from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.compiler.stored import stored_kernel
+
+
+def key_of(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
+    """Return the key of a kernel in the cache; None: it is not kept."""
+    return build._key(stored_kernel(problem, algorithm.name), algorithm)
 
 
 def works(kernel: Kernel) -> bool:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cache_support import stored, traced_again, works
+from cache_support import key_of, stored, traced_again, works
 from small import Counting, contacts, problem, tiny, walker
 
 from delassus_ros import Problem
-from delassus_ros.compiler import build, cache, kernel_for
+from delassus_ros.compiler import cache, cached_code, kernel_for
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.sources import Source
 
@@ -141,32 +141,33 @@ def test_everything_that_shapes_a_kernel_is_in_its_key(home: Path, monkeypatch) 
     class Other(Counting):
         """Same module, so the same source."""
 
-    def newer() -> Counting:
+    def next_version() -> Counting:
         algorithm = Counting()
         algorithm.version = 2
         return algorithm
 
     plain = problem()
     keys = {
-        build._key(this, algorithm)
+        key_of(this, algorithm)
         for this, algorithm in (
             (plain, Counting()),
             (Problem(walker(mass=1.1), contacts()), Counting()),
             (Problem(walker(floating=False), contacts()), Counting()),
             (Problem(walker(), contacts(("point", "point"))), Counting()),
             (problem(axes="world"), Counting()),
-            (plain, newer()),
+            (plain, next_version()),
             (plain, Counting("other")),
         )
     }
     assert len(keys) == 7
-    assert build._key(problem(), Counting()) in keys
+    assert key_of(problem(), Counting()) in keys
     with monkeypatch.context() as patch:
-        patch.setattr(build, "host_identity", lambda: "another processor")
-        assert build._key(plain, Counting()) not in keys
+        patch.setattr(cached_code, "host_identity", lambda: "another processor")
+        assert key_of(plain, Counting()) not in keys
     with monkeypatch.context() as patch:
-        patch.setattr(build, "package_source", lambda: Source(b"another version of this one", 0))
-        assert build._key(plain, Counting()) not in keys
+        newer = Source(b"another version of this one", 0)
+        patch.setattr(cached_code, "package_source", lambda: newer)
+        assert key_of(plain, Counting()) not in keys
 
 
 SOURCE = """

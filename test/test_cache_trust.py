@@ -185,7 +185,7 @@ def test_stored_results_that_the_code_does_not_reproduce(home: Path, log) -> Non
     cache.store(key, cache.pack(digest, operations, b"not an object file", *pairs))
     refused(log, "compiled anew")
     cache.store(key, cache.pack(bytes(32), operations, code, *pairs))
-    refused(log, "is that of another problem")
+    refused(log, "not the kernel of counting for this problem")
     cache.store(key, b"\x01")
     refused(log, "truncated length")
     healed()

@@ -113,11 +113,11 @@ def test_a_damaged_file_in_the_cache_is_replaced(
     (file,) = (tmp_path / "delassus_ros").iterdir()
     # Whole, but not what it says that it is.
     place = file.name.removesuffix(".kernel")
-    description, code, *results = cache.unpack(cache.load(place) or b"")
+    digest, description, code, *results = cache.unpack(cache.load(place) or b"")
     for damaged, said in (
-        ([description, code, *results[:1]], "1 stored results"),
-        ([description, code, *results[::-1]], "does not reproduce"),
-        ([b"{", code, *results], "is damaged"),
+        ([digest, description, code, *results[:1]], "1 stored results"),
+        ([digest, description, code, *results[::-1]], "does not reproduce"),
+        ([digest, b"{", code, *results], "is damaged"),
     ):
         cache.store(place, cache.pack(*damaged))
         before = len(traces)

@@ -25,7 +25,7 @@ from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.helper import Helper, helper_for
 from delassus_ros.compiler.parts import Lengths
 from delassus_ros.compiler.samples import samples
-from delassus_ros.compiler.stored import kernel_from, serialized
+from delassus_ros.compiler.stored import stored_kernel
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
 
@@ -65,7 +65,8 @@ def test_code_of_two_processes_computes_the_same(
 
 def test_code_of_two_processes_is_stored_and_loaded(quadruped, nothing_is_short) -> None:
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
-    loaded = kernel_from(quadruped, ALGORITHM.name, serialized(kernel, quadruped, ALGORITHM.name))
+    stored = stored_kernel(quadruped, ALGORITHM.name)
+    loaded = stored.unpacked(stored.packed(kernel))
     assert loaded.code == kernel.code
     assert results(loaded, quadruped) == results(kernel, quadruped)
 

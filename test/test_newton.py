@@ -9,7 +9,7 @@ import pytest
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.algorithms.scalars import absolute, regular
-from delassus_ros.compiler import newton
+from delassus_ros.compiler import cache
 from delassus_ros.compiler.newton import BoundNewton, NewtonStep, Outcome, newton_for
 from delassus_ros.errors import CompilerError
 
@@ -118,15 +118,15 @@ def test_the_second_time_it_comes_from_the_disk(home):
 def test_what_is_stored_wrongly_is_compiled_anew(home, monkeypatch, damage, caplog):
     bound(Root(), use_cache=True)
     (file,) = home.iterdir()
-    payload = newton.cache.load(file.stem)
-    digest, code, *results = newton.cache.unpack(payload)
+    payload = cache.load(file.stem)
+    digest, description, code, *results = cache.unpack(payload)
     if damage == "results":
-        parts = newton.cache.pack(digest, code, *results[::-1])
+        parts = cache.pack(digest, description, code, *results[::-1])
     elif damage == "step":
-        parts = newton.cache.pack(b"x" * 32, code, *results)
+        parts = cache.pack(b"x" * 32, description, code, *results)
     else:
         parts = payload[:-3]
-    newton.cache.store(file.stem, parts)
+    cache.store(file.stem, parts)
     step = Root()
     assert started(bound(step, use_cache=True), 2.0) == Status.OK
     assert step.traced

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from cache_support import key_of
 from small import Counting, tiny
 from test_cache import environment
 
 from delassus_ros import algorithms
-from delassus_ros.compiler import build, sources
+from delassus_ros.compiler import sources
 from delassus_ros.compiler.sources import algorithm_source, package_source
 
 ALGORITHM = """
@@ -99,7 +100,7 @@ def test_what_was_changed_since_this_process_began_is_not_cached(
     write(tmp_path, "no package", 1.0)
     monkeypatch.setattr(sources, "_BEGAN", _now(tmp_path))
     algorithm = imported(tmp_path, monkeypatch)
-    assert build._key(tiny(), algorithm) is not None
+    assert key_of(tiny(), algorithm) is not None
     _now(tmp_path)
     (tmp_path / file).write_text((tmp_path / file).read_text() + "#")
     if times == "times kept":
@@ -107,8 +108,8 @@ def test_what_was_changed_since_this_process_began_is_not_cached(
         os.utime(tmp_path / file, (1e9, 1e9))
     sources._beside.cache_clear()
     with caplog.at_level("INFO"):
-        assert build._key(tiny(), algorithm) is None
-    assert "algorithm 'mine' has changed since this process began" in caplog.text
+        assert key_of(tiny(), algorithm) is None
+    assert "kernel of mine not cached: its source has changed since this process" in caplog.text
 
 
 def _now(folder: Path) -> int:
@@ -150,5 +151,5 @@ def test_what_is_around_an_algorithm_is_read_once_and_ours_not_at_all(monkeypatc
     read: list[str] = []
     monkeypatch.setattr(Path, "read_bytes", lambda file: read.append(file.name) or b"")
     for algorithm in (Counting(), algorithms.get("pv_osimr"), algorithms.get("ltl")):
-        assert build._key(tiny(), algorithm) is not None
+        assert key_of(tiny(), algorithm) is not None
     assert read == ["small.py", "pv_osimr.py", "ltl.py"]

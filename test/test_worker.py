@@ -20,6 +20,7 @@ from delassus_ros.algorithms import registry
 from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.helper import Helper
+from delassus_ros.compiler.stored import stored_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import CompilerError
 
@@ -40,6 +41,12 @@ def finished(build: BackgroundBuild, limit: float = 60.0) -> bytes:
     return payload
 
 
+def loaded(payload: bytes, algorithm: str = "pv_osimr") -> DelassusSolver:
+    """Return the solver of a kernel that was built."""
+    kernel = stored_kernel(problem(), algorithm).unpacked(payload)
+    return DelassusSolver(problem(), algorithm, prebuilt=kernel)
+
+
 def gone(pid: int) -> bool:
     """Return True if there is neither a process nor a zombie of this id."""
     try:
@@ -57,7 +64,7 @@ def test_the_child_delivers_the_same_kernel_and_fills_the_cache() -> None:
     build.cancel()
     assert gone(pid)
     here = DelassusSolver(problem(), cache=False)
-    there = DelassusSolver(problem(), prebuilt=payload)
+    there = loaded(payload)
     assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
     assert here.operations == there.operations
     assert len(list(cache.folder().iterdir())) == 1
@@ -68,7 +75,7 @@ def test_a_hit_of_the_cache_is_delivered_as_well() -> None:
     build = BackgroundBuild(problem(), "pv_osimr")
     payload = finished(build)
     build.cancel()
-    there = DelassusSolver(problem(), prebuilt=payload)
+    there = loaded(payload)
     assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
 
 
@@ -192,7 +199,7 @@ def test_what_plug_ins_print_does_not_disturb(tmp_path, monkeypatch) -> None:
         payload = finished(build)
     finally:
         build.cancel()
-    assert DelassusSolver(problem(), "dense", prebuilt=payload).solve(Q).matrix.shape == (10, 10)
+    assert loaded(payload, "dense").solve(Q).matrix.shape == (10, 10)
 
 
 def test_the_child_is_nice() -> None:
@@ -231,7 +238,8 @@ def test_what_is_built_is_in_the_cache_afterwards() -> None:
     build = BackgroundBuild(problem(), "pv_osimr")
     payload = finished(build)
     build.cancel()
-    assert cached_kernel(problem(), algorithm) == payload
+    kernel = cached_kernel(problem(), algorithm)
+    assert kernel is not None and stored_kernel(problem(), "pv_osimr").packed(kernel) == payload
 
 
 def test_a_build_is_not_kept_to_the_processors_of_its_parent() -> None:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, TracedAlgorithm
 from delassus_ros.algorithms.outputs import evaluate
-from delassus_ros.compiler import batch, cache, emit
+from delassus_ros.compiler import batch, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
+from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.helper import Helper, helper_for
-from delassus_ros.compiler.jit import compile_ir, host_identity, joined
+from delassus_ros.compiler.jit import compile_ir, joined
 from delassus_ros.compiler.kernel import Array, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.samples import SELF_CHECK, samples
 from delassus_ros.compiler.schedule import batch_program, program_of
-from delassus_ros.compiler.sources import algorithm_source, package_source
-from delassus_ros.compiler.stored import batch_kernel_from, kernel_from, serialized
+from delassus_ros.compiler.sources import algorithm_source
+from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
 from delassus_ros.problem import Problem
@@ -53,52 +54,24 @@ def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -
         raise AlgorithmError(
             f"algorithm {algorithm.name!r} must be a TracedAlgorithm or a NumericAlgorithm"
         )
-    key = _key(problem, algorithm) if use_cache else None
-    if key is not None:
-        payload = cache.load(key)
-        if payload is not None:
-            try:
-                return kernel_from(problem, algorithm.name, payload)
-            except CompilerError as error:
-                _log.warning("cached kernel of %s compiled anew: %s", algorithm.name, error)
-    kernel = _build(problem, algorithm)
-    if key is not None:
-        cache.store(key, serialized(kernel, problem, algorithm.name))
-    return kernel
+    stored = stored_kernel(problem, algorithm.name)
+    key = _key(stored, algorithm) if use_cache else None
+    return stored.kept(key, lambda: _build(problem, algorithm))
 
 
-def cached_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes | None:
-    """Return the kernel as bytes if the disk cache has it; it is checked when it is loaded."""
-    key = _key(problem, algorithm)
-    return None if key is None else cache.load(key)
+def cached_kernel(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel | None:
+    """Return the kernel from the disk cache, or None if it has none that passes its check."""
+    stored = stored_kernel(problem, algorithm.name)
+    return stored.found(_key(stored, algorithm))
 
 
 def batch_kernel_for(
     problem: Problem, algorithm: TracedAlgorithm, use_cache: bool = True
 ) -> BatchKernel:
     """Return the batch kernel of `algorithm` for `problem`; see :func:`kernel_for`."""
-    key = _key(problem, algorithm) if use_cache else None
-    key = None if key is None else f"{key}-batch"
-    payload = None if key is None else cache.load(key)
-    if payload is not None:
-        try:
-            return batch_kernel_from(problem, algorithm.name, payload)
-        except CompilerError as error:
-            _log.warning("cached batch kernel of %s compiled anew: %s", algorithm.name, error)
-    with _without_collection():
-        traced = trace(problem, algorithm)
-        with helper_for(traced) as helper:
-            program = batch_program(traced, checked_positions(problem))
-            inputs = sum(port.size for port in problem.inputs)
-            module = batch.module(program, inputs, batch.host_width(), _elsewhere(helper))
-            code = _compiled(module.ir, helper)
-    kernel = BatchKernel(
-        code, module.width, np.array(module.unique, np.int64), module.work_size
-    )
-    _check_against_floats(problem, algorithm, kernel)
-    if key is not None:
-        cache.store(key, serialized(kernel, problem, algorithm.name))
-    return kernel
+    stored = stored_batch_kernel(problem, algorithm.name)
+    key = _key(stored, algorithm) if use_cache else None
+    return stored.kept(key, lambda: _build_batch(problem, algorithm))
 
 
 def serialized_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes:
@@ -106,7 +79,7 @@ def serialized_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes:
     kernel = kernel_for(problem, algorithm)
     if not isinstance(kernel, CompiledKernel):
         raise CompilerError(f"the kernel of {algorithm.name!r} is not machine code")
-    return serialized(kernel, problem, algorithm.name)
+    return stored_kernel(problem, algorithm.name).packed(kernel)
 
 
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
@@ -123,6 +96,20 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
         "compiled %s for %s in %.2f s: %s",
         algorithm.name, problem.robot.name, time.perf_counter() - start, kernel.operations,
     )  # fmt: skip
+    return kernel
+
+
+def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
+    with _without_collection():
+        traced = trace(problem, algorithm)
+        with helper_for(traced) as helper:
+            program = batch_program(traced, checked_positions(problem))
+            inputs = sum(port.size for port in problem.inputs)
+            module = batch.module(program, inputs, batch.host_width(), _elsewhere(helper))
+            code = _compiled(module.ir, helper)
+    unique = np.array(module.unique, np.int64)
+    kernel = BatchKernel(code, module.width, unique, module.work_size)
+    _check_against_floats(problem, algorithm, kernel)
     return kernel
 
 
@@ -194,31 +181,14 @@ def _check_symmetric(algorithm: TracedAlgorithm, G: Array) -> None:
         )
 
 
-def _key(problem: Problem, algorithm: TracedAlgorithm) -> str | None:
+def _key(stored: CachedCode[Any], algorithm: TracedAlgorithm) -> str | None:
     """Return the cache key, or None where the source of the algorithm is not known for sure."""
     try:
         source = algorithm_source(algorithm)
     except (OSError, TypeError):
-        _log.info("algorithm %r has no source file; its kernel is not cached", algorithm.name)
+        _log.info("%s not cached: the algorithm has no source file", stored.what)
         return None
-    ours = package_source()
-    if not (source.is_what_runs and ours.is_what_runs):
-        # What runs here may be what the file held before.
-        _log.info(
-            "the source of algorithm %r has changed since this process began; its kernel is not "
-            "cached", algorithm.name,
-        )  # fmt: skip
-        return None
-    digest = hashlib.sha256()
-    for part in (
-        problem.canonical_bytes,
-        f"{algorithm.name}\0{algorithm.version}".encode(),
-        source.digest,
-        ours.digest,
-        host_identity().encode(),
-    ):
-        digest.update(hashlib.sha256(part).digest())
-    return digest.hexdigest()
+    return stored.key(str(algorithm.version).encode(), source=source)
 
 
 @contextmanager

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import json
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,23 +14,55 @@ from numpy.typing import ArrayLike
 from delassus_ros.algorithms.base import Inputs, Status
 from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.arguments import numbers
-from delassus_ros.compiler import cache
+from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.emit import KERNEL, functions
 from delassus_ros.compiler.graph import Graph
-from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
+from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.samples import SELF_CHECK
 from delassus_ros.compiler.schedule import scalar_program
-from delassus_ros.compiler.sources import package_source
 from delassus_ros.compiler.trace import OperationCount, Trace
 from delassus_ros.compiler.writer import declarations
 from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.problem import Port
 
 _TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_REPLAYED = 3
-"""Results kept with a function in the disk cache, which it has to reproduce bit by bit."""
-_log = logging.getLogger(__name__)
+
+
+class _Code:
+    """Machine code with buffers of each thread's own: inputs, results and work area."""
+
+    def __init__(
+        self, code: bytes, sizes: tuple[int, int, int], operations: OperationCount
+    ) -> None:
+        self.code, self.sizes, self.operations = code, sizes, operations
+        self._local = threading.local()
+        self._loaded = LoadedCode(code)
+        self._call = _TYPE(self._loaded.address(KERNEL))
+
+    def parts(self) -> tuple[bytes, dict[str, Any]]:
+        return self.code, {"sizes": self.sizes[1:], "operations": asdict(self.operations)}
+
+    def buffers(self) -> tuple[Array, Array, Array]:
+        found: tuple[Array, Array, Array] | None = getattr(self._local, "buffers", None)
+        if found is None:
+            found = self._local.buffers = tuple(map(aligned_zeros, self.sizes))
+        return found
+
+    def run(self) -> int:
+        status: int = self._call(*(block.ctypes.data for block in self.buffers()))
+        return status
+
+    def run_at_random(self, seed: int) -> int:
+        block_in, block_out, _ = self.buffers()
+        block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, block_in.size)
+        block_out[:] = 0.0
+        return self.run()
+
+    def result(self, seed: int) -> bytes:
+        """Return status and results at random inputs as bytes."""
+        status = self.run_at_random(seed)
+        return status.to_bytes(4, "little", signed=True) + self.buffers()[1].tobytes()
 
 
 class CompiledFunction:
@@ -66,32 +96,20 @@ class CompiledFunction:
     ) -> None:
         self.inputs = tuple(inputs)
         self._taken = sum(port.size for port in self.inputs)
-        self._local = threading.local()
-        place = None if key is None else self._place(key)
-        payload = None if place is None else cache.load(place)
-        if payload is not None:
-            try:
-                self._restore(payload)
-                return
-            except CompilerError as error:
-                _log.warning("cached function compiled anew: %s", error)
-        code = self._compile(function)
-        self._check(function)
-        if place is not None:
-            sizes = [self._given, self._work, asdict(self.operations)]
-            description = json.dumps(sizes).encode()
-            results = [self._result(seed) for seed in range(_REPLAYED)]
-            cache.store(place, cache.pack(description, code, *results))
-
-    def _place(self, key: bytes) -> str:
-        """Return the name in the cache."""
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
-        digest = hashlib.sha256(b"function")
-        for part in (key, ports, package_source().digest, host_identity().encode()):
-            digest.update(hashlib.sha256(part).digest())
-        return f"{digest.hexdigest()}-function"
+        stored = CachedCode(
+            "function", ports + b"\0" + (key or b""), _Code.parts, self._load, _Code.result
+        )
+        place = None if key is None else stored.key()
+        self._code = stored.kept(place, lambda: self._compile(function))
+        self.operations = self._code.operations
 
-    def _compile(self, function: Callable[[Inputs], Vector]) -> bytes:
+    def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
+        operations = OperationCount(**description["operations"])
+        given, work = map(int, description["sizes"])
+        return _Code(code, (self._taken, given, work), operations)
+
+    def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
         graph, given, position = Graph(), {}, 0
         for port in self.inputs:
             given[port.name] = [graph.input(position + k) for k in range(port.size)]
@@ -104,13 +122,14 @@ class CompiledFunction:
         program = scalar_program(traced, list(range(len(outputs))))
         texts, work = functions(program, KERNEL)
         code = compile_ir("\n".join([*texts, declarations(), ""]))
-        self._load(code, len(outputs), work, traced.operations)
-        return code
+        compiled = _Code(code, (self._taken, len(outputs), work), traced.operations)
+        self._check(function, compiled)
+        return compiled
 
-    def _check(self, function: Callable[[Inputs], Vector]) -> None:
+    def _check(self, function: Callable[[Inputs], Vector], code: _Code) -> None:
         """Compare with the function on floats."""
-        block_in, block_out, _ = self._buffers()
-        status = self._run_at_random(0)
+        block_in, block_out, _ = code.buffers()
+        status = code.run_at_random(0)
         given, position = {}, 0
         for port in self.inputs:
             given[port.name] = block_in[position : position + port.size].tolist()
@@ -128,52 +147,6 @@ class CompiledFunction:
                 f"{status}"
             )
 
-    def _load(self, code: bytes, given: int, work: int, operations: OperationCount) -> None:
-        self._given, self._work, self.operations = given, work, operations
-        self._loaded = LoadedCode(code)
-        self._call = _TYPE(self._loaded.address(KERNEL))
-
-    def _restore(self, payload: bytes) -> None:
-        """Load what was stored, and replay its results.
-
-        Raises
-        ------
-        CompilerError
-            If the payload is damaged, or does not reproduce them.
-        """
-        try:
-            description, code, *results = cache.unpack(payload)
-            given, work, operations = json.loads(description)
-            if len(results) != _REPLAYED:
-                raise ValueError(f"{len(results)} stored results, expected {_REPLAYED}")
-            self._load(code, int(given), int(work), OperationCount(**operations))
-        except (ValueError, TypeError) as error:
-            raise CompilerError(f"the compiled function is damaged: {error}") from error
-        if results != [self._result(seed) for seed in range(_REPLAYED)]:
-            raise CompilerError("the compiled function does not reproduce its stored results")
-
-    def _result(self, seed: int) -> bytes:
-        """Return status and results at random inputs as bytes."""
-        status = self._run_at_random(seed)
-        return int(status).to_bytes(4, "little") + self._buffers()[1].tobytes()
-
-    def _run_at_random(self, seed: int) -> Status:
-        block_in, block_out, _ = self._buffers()
-        block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, self._taken)
-        block_out[:] = 0.0
-        return self._run()
-
-    def _run(self) -> Status:
-        return Status(self._call(*(block.ctypes.data for block in self._buffers())))
-
-    def _buffers(self) -> tuple[Array, Array, Array]:
-        """Return this thread's inputs, results and work area."""
-        found: tuple[Array, Array, Array] | None = getattr(self._local, "buffers", None)
-        if found is None:
-            sizes = self._taken, self._given, self._work
-            found = self._local.buffers = tuple(map(aligned_zeros, sizes))
-        return found
-
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:
         """Return the results and the status; unless it is OK, the results are not valid.
 
@@ -189,7 +162,7 @@ class CompiledFunction:
         if len(values) != len(self.inputs):
             names = ", ".join(port.name for port in self.inputs)
             raise InputError(f"got {len(values)} arrays, expected one for each of: {names}")
-        block_in, block_out, _ = self._buffers()
+        block_in, block_out, _ = self._code.buffers()
         position = 0
         for port, value in zip(self.inputs, values, strict=True):
             array = numbers(port.name, value)
@@ -199,5 +172,5 @@ class CompiledFunction:
                 )
             block_in[position : position + port.size] = array.ravel()
             position += port.size
-        status = self._run()
+        status = Status(self._code.run())
         return block_out.copy(), status

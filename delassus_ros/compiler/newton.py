@@ -8,8 +8,6 @@ cached on disk as that of other kernels is.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import logging
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
@@ -20,23 +18,20 @@ import numpy as np
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.algorithms.scalars import Scalar, Vector
-from delassus_ros.compiler import cache
+from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.emit import KERNEL
 from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.ir import pointer
-from delassus_ros.compiler.jit import LoadedCode, compile_ir, host_identity
+from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.samples import SELF_CHECK
 from delassus_ros.compiler.schedule import scalar_program
-from delassus_ros.compiler.sources import package_source
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import KernelWriter, declarations
 from delassus_ros.errors import CompilerError, NumericalError
 
 TRACK = "delassus_track"
 _TRACK_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
-_REPLAYED = 3
-_log = logging.getLogger(__name__)
 
 
 class Outcome(IntEnum):
@@ -160,35 +155,20 @@ def newton_for(step: NewtonStep, use_cache: bool = True) -> Newton:
     CompilerError
         If the compiled step differs from the step on floats, or LLVM fails.
     """
-    digest = hashlib.sha256(step.to_bytes()).digest()
-    parts = (b"newton", digest, package_source().digest, host_identity().encode())
-    key = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
-    payload = cache.load(key) if use_cache else None
-    if payload is not None:
-        try:
-            return _restored(step, digest, payload)
-        except CompilerError as error:
-            _log.warning("cached Newton iteration compiled anew: %s", error)
-    newton = Newton(step, compile_ir(_module(step)))
-    _check_against_floats(newton)
-    if use_cache:
-        results = [_result(newton, seed)[2] for seed in range(1, 1 + _REPLAYED)]
-        cache.store(key, cache.pack(digest, newton.code, *results))
-    return newton
 
+    def make() -> Newton:
+        newton = Newton(step, compile_ir(_module(step)))
+        _check_against_floats(newton)
+        return newton
 
-def _restored(step: NewtonStep, digest: bytes, payload: bytes) -> Newton:
-    try:
-        stored, code, *results = cache.unpack(payload)
-    except ValueError as error:
-        raise CompilerError(f"the compiled code is damaged: {error}") from error
-    if stored != digest or len(results) != _REPLAYED:
-        raise CompilerError("the compiled code is that of another step")
-    newton = Newton(step, code)
-    for seed, result in enumerate(results, start=1):
-        if _result(newton, seed)[2] != result:
-            raise CompilerError("the compiled code does not reproduce its stored results")
-    return newton
+    stored: CachedCode[Newton] = CachedCode(
+        "Newton iteration",
+        step.to_bytes(),
+        parts=lambda newton: (newton.code, {}),
+        load=lambda code, _: Newton(step, code),
+        result=_result,
+    )
+    return stored.kept(stored.key() if use_cache else None, make)
 
 
 def _module(step: NewtonStep) -> str:
@@ -203,24 +183,28 @@ def _module(step: NewtonStep) -> str:
     return "\n".join([KernelWriter(program).text(KERNEL), _track(), declarations(), ""])
 
 
-def _result(newton: Newton, seed: int) -> tuple[Array, int, bytes]:
+def _ran(newton: Newton, seed: int) -> tuple[Array, int, Array]:
     """Return a sample, and status and numbers of the step there."""
     step = newton.step
     bound = BoundNewton(newton, 1, [], [], np.inf, np.inf, np.inf, 0)
     bound.q[...] = q = step.sample(np.random.default_rng(seed))
-    status = bound.run()
-    return q, status, status.to_bytes(4, "little", signed=True) + bound._out.tobytes()
+    return q, bound.run(), bound._out
+
+
+def _result(newton: Newton, seed: int) -> bytes:
+    _, status, numbers = _ran(newton, seed)
+    return status.to_bytes(4, "little", signed=True) + numbers.tobytes()
 
 
 def _check_against_floats(newton: Newton) -> None:
-    q, status, result = _result(newton, seed=0)
+    q, status, numbers = _ran(newton, seed=0)
     try:
         expected = np.array(newton.step.evaluate(q.tolist()), dtype=np.float64)
     except NumericalError:
         if status == Status.OK:
             raise CompilerError("a Newton step reports success where it fails") from None
         return
-    error = np.linalg.norm(np.frombuffer(result[4:]) - expected)
+    error = np.linalg.norm(numbers - expected)
     if status != Status.OK or not error <= SELF_CHECK * np.linalg.norm(expected):
         raise CompilerError(
             f"a compiled Newton step differs from the step on floats by {error:.1e}, status "

@@ -1,8 +1,9 @@
 """A process of its own that builds one kernel, so that a control loop is not disturbed.
 
 ``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name, function or
-None) on standard input and writes two packed parts on standard output: the kernel as bytes for
-``DelassusSolver(prebuilt=…)``, and the text of the error, one of them empty.
+None) on standard input and writes two packed parts on standard output: the kernel as bytes, which
+:func:`~delassus_ros.compiler.stored.stored_kernel` loads, and the text of the error, one of them
+empty.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
+from delassus_ros.compiler.kernel import CompiledKernel
+from delassus_ros.compiler.stored import stored_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.node.background import GivenUpError, yielding
@@ -60,13 +62,15 @@ def make_solver(
     Exception
         Whatever a plug-in raises.
     """
-    kernel: bytes | None = None
+    kernel: CompiledKernel | None = None
     found = algorithms.get(algorithm)
     if isinstance(found, TracedAlgorithm):
         with yielding():
             kernel = cached_kernel(problem, found) if warm is None else None
         if kernel is None:
-            kernel = _built(problem, algorithm, unwanted, warm)
+            built = _built(problem, algorithm, unwanted, warm)
+            with yielding():
+                kernel = stored_kernel(problem, algorithm).unpacked(built)
     with yielding():
         return DelassusSolver(problem, algorithm, prebuilt=kernel)
 
