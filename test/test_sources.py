@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,46 @@ def test_the_same_source_elsewhere_has_the_same_hash(tmp_path: Path, monkeypatch
     (tmp_path / "a" / ".#mine.py").symlink_to(tmp_path / "nowhere")
     sources._beside.cache_clear()
     assert algorithm_source(imported(tmp_path / "a", monkeypatch)).digest == hashes[0]
+
+
+COMPILE_ALL = """
+import os, pathlib, sys, time
+import delassus_ros, delassus_ros.compiler.function
+from delassus_ros.compiler.build import batch_kernel_for, kernel_for
+from small import Counting, tiny
+from test_newton import Root, newton_for
+from test_function import PORTS, CompiledFunction, example
+root = pathlib.Path(delassus_ros.__file__).parent
+assert root.parent == pathlib.Path(sys.argv[1])
+if sys.argv[2] != "as before":
+    time.sleep(0.05)  # the clock of files is a coarse one
+    file = root / "closure" / "step.py"
+    file.write_text(file.read_text() + "#")
+    if sys.argv[2] == "installed":
+        os.utime(file, (1e9, 1e9))
+kernel_for(tiny(), Counting())
+batch_kernel_for(tiny(), Counting())
+newton_for(Root())
+CompiledFunction(example, PORTS, b"example")
+"""
+
+
+@pytest.mark.parametrize(("change", "count"), [("as before", 4), ("edited", 0), ("installed", 0)])
+def test_what_was_imported_before_a_change_of_this_package_is_not_kept_after(
+    change: str, count: int, tmp_path: Path
+) -> None:
+    """New processes would take the old code for that of the new sources."""
+    tmp_path.chmod(0o700)
+    ours = Path(sources.__file__).parents[1]
+    shutil.copytree(ours, tmp_path / ours.name, ignore=shutil.ignore_patterns("__pycache__"))
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
+    run = subprocess.run(
+        [sys.executable, "-B", "-c", COMPILE_ALL, str(tmp_path), change],
+        env=environment(PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache")),
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert not run.returncode, run.stderr
+    assert len(list((tmp_path / "cache").rglob("*.kernel"))) == count
 
 
 def test_what_is_around_an_algorithm_is_read_once_and_ours_not_at_all(monkeypatch) -> None:

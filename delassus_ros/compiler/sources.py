@@ -25,7 +25,8 @@ class Source(NamedTuple):
     Attributes
     ----------
     digest : hash of their names and contents.
-    changed : when one of them was changed or put in its place last [ns of the system's clock].
+    changed : when one of them was put there or changed last [ns of the system's clock]; not the
+        time of modification, which packages bring with them.
     """
 
     digest: bytes
@@ -59,7 +60,7 @@ def algorithm_source(algorithm: Algorithm) -> Source:
     """
     cls = type(algorithm)
     file = Path(inspect.getfile(cls))
-    digest, changed = hashlib.sha256(file.read_bytes()), _changed(file.stat())
+    digest, changed = hashlib.sha256(file.read_bytes()), file.stat().st_ctime_ns
     package = _package_of(cls)
     if package != _OURS:
         around = _beside(file.parent) if package is None else _below(package)
@@ -97,10 +98,5 @@ def _hash(folder: Path, files: Iterable[Path]) -> Source:
             with open(file, "rb", buffering=0) as opened:
                 digest.update(hashlib.blake2b(os.fsencode(file[prefix:])).digest())
                 digest.update(hashlib.blake2b(opened.read()).digest())
-                changed = max(changed, _changed(os.fstat(opened.fileno())))
+                changed = max(changed, os.fstat(opened.fileno()).st_ctime_ns)
     return Source(digest.digest(), changed)
-
-
-def _changed(found: os.stat_result) -> int:
-    # Who installs a file may give it the time that it had elsewhere; this time nobody can set.
-    return max(found.st_mtime_ns, found.st_ctime_ns)
