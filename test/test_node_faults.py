@@ -40,6 +40,7 @@ from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.base import NumericAlgorithm, Status  # noqa: E402
+from delassus_ros.compiler import cache as cache_module  # noqa: E402
 
 FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
 
@@ -659,17 +660,23 @@ def make_cache(tmp_path, monkeypatch) -> Path:
         "flipped",
         pytest.param("truncated", marks=pytest.mark.slow),
         pytest.param("writable", marks=pytest.mark.slow),
+        "other results",
     ],
 )
-def test_a_cache_that_was_tampered_with(graph, start, urdf, robot, q, cache, how) -> None:
-    """What is in it is not run; the kernel is built anew."""
+def test_a_cache_that_was_tampered_with(
+    graph, start, urdf, robot, q, cache, how, monkeypatch
+) -> None:
+    """What is in it is not run; the kernel is built anew, and replaces the one that was there."""
     node = start()
+
+    def change(algorithm: str) -> None:
+        assert node.set_parameters([Parameter("algorithm", value=algorithm)])[0].successful
+        graph.ask_until(lambda m: m.algorithm == algorithm, robot.joint_names, q)
+
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
-    node.set_parameters([Parameter("algorithm", value="efpa")])
-    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
-    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
-    graph.ask_until(lambda m: m.algorithm == "pv_osimr", robot.joint_names, q)
+    change("efpa")
+    change("pv_osimr")
     found = kernels(cache)
     assert found
     for path in found:
@@ -679,10 +686,16 @@ def test_a_cache_that_was_tampered_with(graph, start, urdf, robot, q, cache, how
             path.write_bytes(data)
         elif how == "truncated":
             path.write_bytes(data[: len(data) // 2])
+        elif how == "other results":
+            *parts, last = cache_module.unpack(cache_module.load(path.stem) or b"")
+            changed = last[:-1] + bytes([last[-1] ^ 1])
+            cache_module.store(path.stem, cache_module.pack(*parts, changed))
         else:
             path.chmod(0o666)
-    node.set_parameters([Parameter("algorithm", value="efpa")])
-    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    change("efpa")
+    change("dense")
+    monkeypatch.setattr("delassus_ros.node.exchange.BackgroundBuild", None)
+    change("efpa")
     assert {m.validity for m in graph.matrices} <= {OK, INVALID}
     check(graph.matrices, solve(urdf, q))
 
