@@ -9,7 +9,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms.auto import Route, decide
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
-from delassus_ros.algorithms.pv_osimr import Decision, paper_nodes
+from delassus_ros.algorithms.pv_osimr import Decision, wide_nodes
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
@@ -118,13 +118,13 @@ def test_contacts_of_other_trees_do_not_couple() -> None:
     assert [sorted(contacts) for contacts, _ in decide(problem, False)] == [[1], [2], [0]]
 
 
-def test_paper_nodes_are_where_more_than_six_rows_meet() -> None:
+def test_wide_nodes_are_where_more_than_six_rows_meet() -> None:
     problem = many_contacts(0)
     # Every trunk and arm link but the tips carries six rows and passes on six more; one tip
     # carries a surface and a point.
-    assert paper_nodes(tree_of(problem)) == {1, 2, 3, 4, 5, 6, 7, 8}
+    assert wide_nodes(tree_of(problem)) == {1, 2, 3, 4, 5, 6, 7, 8}
     few = Problem(problem.robot, [Contact("a", "f5", "point"), Contact("b", "f8", "point")])
-    assert paper_nodes(tree_of(few)) == frozenset()
+    assert wide_nodes(tree_of(few)) == frozenset()
 
 
 def test_ltl_factors_keep_the_sparsity_of_branches() -> None:

@@ -26,7 +26,7 @@ from delassus_ros.algorithms.projection import projection
 from delassus_ros.algorithms.pv_osimr import (
     Decision,
     delassus,
-    paper_nodes,
+    wide_nodes,
 )
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.scalars import Matrix, zeros
@@ -139,7 +139,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     """Return the best of the published routes, improved one decision at a time."""
     meetings = places(tree)
     counter = _Counter(problem, tree, generic)
-    nodes = paper_nodes(tree)
+    nodes = wide_nodes(tree)
     pv_osimr = Route(decision=Decision(nodes))
     # Spreading downwards is a good start where there are many nodes.
     spreading = Route(decision=Decision(nodes, nodes, nodes))

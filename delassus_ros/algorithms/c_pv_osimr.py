@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from delassus_ros.algorithms.base import Inputs, Outputs
 from delassus_ros.algorithms.open_chain import ClusterAlgorithm
-from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
+from delassus_ros.algorithms.pv_osimr import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import in_cheapest_frames
@@ -32,4 +32,4 @@ class CPvOsimr(ClusterAlgorithm):
         tree = Tree.of(problem)
         if problem.robot.is_closed:
             tree = in_cheapest_frames(problem, tree)
-        return {"G": delassus(tree, contact_rows(problem, x), x, Decision(paper_nodes(tree)))}
+        return {"G": delassus(tree, contact_rows(problem, x), x, Decision(wide_nodes(tree)))}

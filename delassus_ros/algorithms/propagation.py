@@ -3,10 +3,11 @@
 A joint is a :class:`Propagator`, the six freedoms of a :class:`FreeBody`, or, where gears, belts
 or loops couple several, a :class:`~delassus_ros.algorithms.cluster_propagation.ClusterPropagator`.
 
-Equation and line numbers are those of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest
-Order Complexity Algorithm for Computing the Delassus Matrix", IEEE RA-L, 2024, whose
-Algorithms 1 to 3 share lines 1 to 5. Quantities of the paper are in the frame of their own
-link: what moves to the parent is also transformed to it.
+Equation and line numbers are those of the preprint of A. S. Sathya, W. Decré, J. Swevers,
+"PV-OSIMr: A Lowest Order Complexity Algorithm for Computing the Delassus Matrix", IEEE RA-L, 2024;
+the letter counts its lines differently. The sweep is lines 1 to 5 of Algorithms 1 and 2 and, in
+Algorithm 3, lines 2 and 8 and the first half of line 9. Quantities of the paper are in the frame
+of their own link: what moves to the parent is also transformed to it.
 """
 
 from __future__ import annotations
@@ -61,13 +62,17 @@ class Propagator:
         self._transform = JointTransform(link, x)
 
     def inertia_to_parent(self, H: SpatialInertia) -> SpatialInertia:
-        """Return P_i H_i at the parent (line 5)."""
+        """Return P_i H_i at the parent (line 5; of Algorithm 3, line 9)."""
         return _inertia_to_parent(
             self._transform, H, self._HS, self.HSD, self.S, self._armature
         )
 
     def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:
-        """Return rows K P_iᵀ at the parent (line 6), K S and K S D⁻¹; `link` is this one."""
+        """Return rows K P_iᵀ at the parent, K S and K S D⁻¹; `link` is this one.
+
+        These are line 6 of Algorithm 1 and line 9 of Algorithm 3, and the factors that the next
+        line of either multiplies.
+        """
         if self.parent == WORLD:
             own = [[row[self.S]] for row in K]
             return [], own, [[ks * self.D_inverse] for (ks,) in own]
@@ -215,7 +220,7 @@ _known: ContextVar[Sweeps | None] = ContextVar("backward sweeps", default=None)
 def articulated_joints(
     tree: Tree, x: Inputs
 ) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
-    """Lines 1 to 5: articulated-body inertias H_i, from the leaves to the roots.
+    """Articulated-body inertias H_i, from the leaves to the roots.
 
     Yields every joint's propagator, children before parents, before its inertia moves on to
     the parent.

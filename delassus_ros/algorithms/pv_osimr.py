@@ -4,8 +4,8 @@ A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest Order Complexity Algori
 Computing the Delassus Matrix", IEEE Robotics and Automation Letters, 2024: Algorithm 3.
 Everything is in local link frames: what moves to the parent is also transformed to it.
 
-The paper's choice of nodes is one of many that give the same matrix: :func:`delassus` takes any
-:class:`Decision`.
+Which links are nodes is one of many choices that give the same matrix: :func:`delassus` takes any
+:class:`Decision`, :func:`wide_nodes` is the paper's.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Propagated:
 
 @dataclass
 class Node:
-    """A link of the list 𝒩: one where more than six rows meet, or a root.
+    """A node: a link where six rows leave for all that arrive, or a root.
 
     Attributes
     ----------
@@ -146,10 +146,14 @@ class Node:
         return matmul(self.K, rows)
 
 
-def paper_nodes(tree: Tree) -> frozenset[int]:
-    """Return the paper's 𝒩 without the roots, section III-A: where more than six rows meet.
+def wide_nodes(tree: Tree) -> frozenset[int]:
+    """Return the links, but no roots, where more than six rows meet: section III-A.
 
-    They may arrive together from a cluster that they left by several links.
+    These are the links of the paper's 𝒩, where the ways of several contacts join, at which more
+    rows arrive than the six of an extended propagator that leave in their place; at the other
+    links of 𝒩 the contacts' rows travel on as they are. Beyond the paper, each contact counts,
+    also of several on one link, and rows may arrive together from a cluster that they left by
+    several links.
     """
     opened = set()
     arriving: list[list[int]] = [
@@ -180,7 +184,7 @@ class PvOsimr(OpenChainAlgorithm):
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
         tree = Tree.of(problem)
-        nodes = paper_nodes(tree)
+        nodes = wide_nodes(tree)
         return {"G": delassus(tree, contact_rows(problem, x), x, Decision(nodes))}
 
 

@@ -21,7 +21,7 @@ from delassus_ros.algorithms.cluster_tree import closed_tree
 from delassus_ros.algorithms.generic import structure
 from delassus_ros.algorithms.open_chain import ClusterAlgorithm
 from delassus_ros.algorithms.outputs import response
-from delassus_ros.algorithms.pv_osimr import Decision, delassus, paper_nodes
+from delassus_ros.algorithms.pv_osimr import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.reflected import reflect
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.rotors import lock
@@ -59,7 +59,7 @@ class ReflectedInertia(ClusterAlgorithm):
             tree = structure(closed_tree(problem, reflect))
         with tree.in_place():
             rows = contact_rows(problem, x)
-            results = {"G": delassus(tree, rows, x, Decision(paper_nodes(tree)))}
+            results = {"G": delassus(tree, rows, x, Decision(wide_nodes(tree)))}
             if "MinvJT" in (port.name for port in problem.outputs):
                 results["MinvJT"] = response(problem, x)
         return results
@@ -110,7 +110,7 @@ def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     x = _values(problem, inputs)
     tree = closed_tree(problem, lock)
     with tree.in_place():
-        G = delassus(tree, contact_rows(problem, x), x, Decision(paper_nodes(tree)))
+        G = delassus(tree, contact_rows(problem, x), x, Decision(wide_nodes(tree)))
     return _difference(problem, x, G)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.generic import specific_constants
 from delassus_ros.algorithms.propagation import Propagator
-from delassus_ros.algorithms.pv_osimr import paper_nodes
+from delassus_ros.algorithms.pv_osimr import wide_nodes
 from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
 from delassus_ros.algorithms.spatial import SpatialInertia, contact_rows
 from delassus_ros.algorithms.steps import recorded
@@ -83,14 +83,14 @@ def in_cheapest_frames(problem: Problem, tree: Tree) -> Tree:
 def cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
     """Return the links whose joints' steps need fewer operations at the links that carry them.
 
-    The rows that pass are those of PV-OSIMr with the paper's nodes.
+    The rows that pass are those of PV-OSIMr with nodes where more than six rows meet.
     """
     with specific_constants(), recorded(None):
         return _cheaper_at_carriers(problem, tree)
 
 
 def _cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
-    opens, found = paper_nodes(tree), []
+    opens, found = wide_nodes(tree), []
     known: dict[Hashable, tuple[_Step, bool]] = {}
     between = _Fresh(problem)
     with tree.in_place():
