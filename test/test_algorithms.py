@@ -9,7 +9,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms.auto import Route, decide
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
-from delassus_ros.algorithms.pv_osimr import Decision, wide_nodes
+from delassus_ros.algorithms.mixed_propagation import Decision, wide_nodes
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform

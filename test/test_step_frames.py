@@ -10,7 +10,7 @@ from test_cluster_counts import HUMANOIDS, problem_of
 
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
-from delassus_ros.algorithms.pv_osimr import Decision, delassus, wide_nodes
+from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import cheaper_at_carriers, in_cheapest_frames
 from delassus_ros.algorithms.tree import Tree

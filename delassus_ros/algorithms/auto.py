@@ -21,13 +21,9 @@ from delassus_ros.algorithms.base import Inputs, Outputs
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.kjr import kjr
+from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.open_chain import ClusterAlgorithm
 from delassus_ros.algorithms.projection import projection
-from delassus_ros.algorithms.pv_osimr import (
-    Decision,
-    delassus,
-    wide_nodes,
-)
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.scalars import Matrix, zeros
 from delassus_ros.algorithms.spatial import contact_rows

@@ -19,9 +19,9 @@ from delassus_ros.algorithms.base import Inputs, Outputs
 from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
 from delassus_ros.algorithms.cluster_tree import closed_tree
 from delassus_ros.algorithms.generic import structure
+from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.open_chain import ClusterAlgorithm
 from delassus_ros.algorithms.outputs import response
-from delassus_ros.algorithms.pv_osimr import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.reflected import reflect
 from delassus_ros.algorithms.registry import register
 from delassus_ros.algorithms.rotors import lock

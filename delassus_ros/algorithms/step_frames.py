@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.generic import specific_constants
+from delassus_ros.algorithms.mixed_propagation import wide_nodes
 from delassus_ros.algorithms.propagation import Propagator
-from delassus_ros.algorithms.pv_osimr import wide_nodes
 from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
 from delassus_ros.algorithms.spatial import SpatialInertia, contact_rows
 from delassus_ros.algorithms.steps import recorded
