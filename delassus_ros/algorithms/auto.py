@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from delassus_ros.algorithms.base import Inputs, Outputs
+from delassus_ros.algorithms.cost_estimates import estimates
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.kjr import kjr
@@ -30,7 +31,6 @@ from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import cheaper_at_carriers
 from delassus_ros.algorithms.tree import Tree, rows_of
 from delassus_ros.compiler.trace import OperationCounter, is_large
-from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
 Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
@@ -166,66 +166,6 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     if 2 * len(carried[0]) > len(tree.single):
         carried.append(tree.single)
     return min((best, *(replace(best, carried=links) for links in carried), *wholes), key=counter)
-
-
-def estimates(tree: Tree) -> dict[str, float]:
-    """Return roughly how many operations the published algorithms need."""
-    rows = [0] * len(tree.links)
-    sizes: list[tuple[int, int]] = []
-    for link, i in ((tree.links[i], i) for i in tree.link_of.values()):
-        # A link with several contacts comes several times: take each contact once.
-        k = sum(len(contact.selection) for contact in link.contacts) / len(link.contacts)
-        sizes.append((int(k), i))
-        for j in tree.path(i):
-            rows[j] += int(k)
-    roots = {tree.root_of(i) for i in tree.link_of.values()}
-    # Others share no joint with the contacts.
-    moved = [i for i in range(len(tree.links)) if tree.root_of(i) in roots]
-    m, links = sum(k for k, _ in sizes), len(tree.supporting)
-    longest = max(len(tree.path(i)) for i in moved)
-    return {
-        "pv_osim": sum(r * r + 30.0 * r for r in rows) + 6.0 * m * m,
-        "efpa": sum(60.0 * r for r in rows) + 6.0 * m * m,
-        "kjr": 350.0 * links + 15.0 * m * (links - longest) + 5.0 * m * m,
-        "ltl": _joint_space(tree, moved, rows, sizes),
-    }
-
-
-def _joint_space(
-    tree: Tree, moved: list[int], rows: list[int], sizes: list[tuple[int, int]]
-) -> float:
-    """Return roughly how many operations LTL needs.
-
-    What is done in joint space is counted as if all blocks were full. To carry something over a
-    joint costs less where the next axis is parallel, as in fingers; on a world that does not move
-    the least, since half of a column's entries then meet no joint that feels them.
-
-    Parameters
-    ----------
-    moved : links of the contacts' tree.
-    rows : per link, the rows of contacts on it and beyond.
-    sizes : per contact, its rows and its link.
-    """
-    free = any(tree.links[i].motion == "free" for i in moved)
-    column, row = (15.0, 6.0) if free else (10.0, 3.0)
-    above = {i: len(tree.path(i)) - 1 + 5 * free for i in moved}
-    total = 0.0
-    for i in moved:
-        for a in range(6) if tree.links[i].motion == "free" else (above[i],):
-            total += a * (a + 2.0) + rows[i] * (rows[i] + 1.0)
-        steps = _steps(tree, i)
-        total += sum(26.0 if turned else column for turned in steps)
-        total += 20.0 if steps[:1] == [True] else 0.0
-    for k, i in sizes:
-        total += k * (above[i] + 1.0) ** 2
-        total += k * sum(6.0 if turned else row for turned in _steps(tree, i))
-    return total
-
-
-def _steps(tree: Tree, i: int) -> list[bool]:
-    """Return per step from a link to its root whether it has constant turns: axes not parallel."""
-    links = (tree.links[j] for j in tree.path(i))
-    return [bool(link.turns) for link in links if link.parent != WORLD and link.motion != "free"]
 
 
 def places(tree: Tree) -> frozenset[int]:
