@@ -37,7 +37,7 @@ Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
 WHOLE: dict[str, Whole] = {"ltl": projection, "efpa": efpa, "kjr": kjr}
 """Routes that leave nothing to decide; all but the last, for ordinary trees, know clusters."""
 
-_BUDGET = 250_000
+_BUDGET = 150_000
 """Operations traced in search of a decision for one independent tree, roughly."""
 _FAR = 1.15
 """Algorithms estimated at this many times the best count are not counted."""
@@ -68,21 +68,38 @@ class Route:
             return WHOLE[self.name](tree, K, x)
         return delassus(tree.at_carriers(self.carried), K, x, self.decision)
 
-    def neighbours(self, meetings: frozenset[int]) -> Iterator[Route]:
-        """Yield the routes that differ in one decision; `meetings` may open."""
+    def neighbours(self, tree: Tree, meetings: frozenset[int]) -> Iterator[Route]:
+        """Yield the routes that differ in one decision, but for those that do the same.
+
+        Parameters
+        ----------
+        meetings : the links that may open.
+        """
         opens, couples, spreads = (
             self.decision.opens, self.decision.couples, self.decision.spreads,
         )  # fmt: skip
         for i in sorted(meetings):
             yield _propagation(opens ^ {i}, couples, spreads)
         for i in sorted(opens):
-            yield _propagation(opens, couples, spreads ^ {i})
+            # K of contacts alone is their P: either way the same products.
+            if any(i in tree.path(j)[1:] for j in opens):
+                yield _propagation(opens, couples, spreads ^ {i})
         if couples is None:
             yield _propagation(opens, frozenset(), spreads)
             yield _propagation(opens, opens, spreads)
-        else:
-            for i in sorted(opens):
+            return
+        ways = {i: _last_link(tree, opens, i) for i in opens}
+        for i in sorted(opens):
+            # Nodes that arrive together couple if one of them does.
+            if not any(j != i and ways[j] == ways[i] for j in couples):
                 yield _propagation(opens, couples ^ {i}, spreads)
+
+
+def _last_link(tree: Tree, opens: frozenset[int], i: int) -> int:
+    """Return the link by which the rows of node i come to the next node or the root."""
+    path = tree.path(i)
+    end = next((k for k, j in enumerate(path[1:], start=1) if j in opens), len(path) - 1)
+    return path[max(end - 1, 0)]
 
 
 def _propagation(
@@ -156,7 +173,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     improved = True
     while improved:
         improved = False
-        for route in best.neighbours(meetings):
+        for route in best.neighbours(tree, meetings):
             if counter.spent > _BUDGET:
                 break
             if counter(route) < counter(best):
