@@ -31,6 +31,7 @@ from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import cheaper_at_carriers
 from delassus_ros.algorithms.tree import Tree, rows_of
 from delassus_ros.compiler.trace import OperationCounter, is_large
+from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
 Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
@@ -191,17 +192,15 @@ def places(tree: Tree) -> frozenset[int]:
     branches = [0] * len(tree.links)
     clustered = set()
     for joint in reversed(tree.joints):
-        links = (joint,) if isinstance(joint, int) else joint.links
-        if len(links) > 1:
-            clustered.add(tree.links[links[0]].parent)
-        for i in links:
+        if len(joint.links) > 1:
+            clustered.add(joint.parent)
+        for i in joint.links:
             link = tree.links[i]
             rows[i] += sum(len(contact.selection) for contact in link.contacts)
             branches[i] += len(link.contacts)
-            parent = tree.links[links[0]].parent
-            if link.motion != "free" and parent >= 0 and rows[i]:
-                rows[parent] += rows[i]
-                branches[parent] += 1
+            if joint.parent != WORLD and rows[i]:
+                rows[joint.parent] += rows[i]
+                branches[joint.parent] += 1
     # What leaves a cluster by several links arrives together, but has not met before.
     return frozenset(
         i

@@ -19,7 +19,7 @@ from delassus_ros.algorithms.cluster_motion import (
 )
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.outputs import force_on_body, motion_of_body
-from delassus_ros.algorithms.propagation import FreeBody, Propagator
+from delassus_ros.algorithms.propagation import FreeBody, Propagator, propagator
 from delassus_ros.algorithms.scalars import Scalar, Vector, dot, transpose
 from delassus_ros.algorithms.spatial import SpatialInertia
 from delassus_ros.model.robot import WORLD
@@ -82,34 +82,30 @@ def c_aba(motion: ClusterMotion, x: Inputs) -> Vector:
     # Per joint, what its own torques and loads are to its acceleration: D⁻¹ u in a first form.
     passed: list[tuple[Propagator | ClusterPropagator | FreeBody, Vector]] = []
     for joint in reversed(tree.joints):
-        i = joint if isinstance(joint, int) else joint.links[0]
-        link = tree.links[i]
+        i, link = joint.i, tree.links[joint.i]
         if link.motion == "free":
             passed.append((FreeBody(i, link, H[i]), []))
             continue
-        if isinstance(joint, int):
-            single = Propagator(i, link, H[i], x)
+        # A cluster's propagator adds to H of links what they carry in the cluster.
+        own_inertias = {k: H[k] for k in joint.links}
+        passing = propagator(joint, tree, H, x)
+        if isinstance(passing, Propagator):
             f = _plus(p[i], H[i].times(moving.c[i]))
             ((column, sign),) = moving.rows[i].items()
             u = sign * x["torques"][column] - f[link.freedom]
-            passed.append((single, [u * single.D_inverse]))
+            passed.append((passing, [u * passing.D_inverse]))
             if link.parent != WORLD:
-                through = [value + h * u for value, h in zip(f, single.HSD, strict=True)]
+                through = [value + h * u for value, h in zip(f, passing.HSD, strict=True)]
                 load = moving.transforms[i].force_to_parent(through)
-                inertia = single.inertia_to_parent(H[i])
         else:
-            # The propagator adds to H of links what they carry in the cluster.
-            own_inertias = {k: H[k] for k in joint.links}
-            several = ClusterPropagator(joint, tree, H, x)
-            f, own = _held(motion, moving, several, own_inertias, p)
+            f, own = _held(motion, moving, passing, own_inertias, p)
             columns = motion.columns[i]
             u_y = [x["torques"][k] - value for k, value in zip(columns, own, strict=True)]
-            load, z = several.loads_to_parent(f, u_y)
-            passed.append((several, z))
-            inertia = several.inertia_to_parent()
-        if link.parent != WORLD:
-            H[link.parent] = H[link.parent] + inertia
-            p[link.parent] = _plus(p[link.parent], load)
+            load, z = passing.loads_to_parent(f, u_y)
+            passed.append((passing, z))
+        if joint.parent != WORLD:
+            H[joint.parent] = H[joint.parent] + passing.inertia_to_parent()
+            p[joint.parent] = _plus(p[joint.parent], load)
     return _accelerations(motion, moving, passed, p, x)
 
 

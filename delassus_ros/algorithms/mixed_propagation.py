@@ -157,9 +157,7 @@ def wide_nodes(tree: Tree) -> frozenset[int]:
     ]
     for joint in reversed(tree.joints):
         leaving = 0
-        links = (joint,) if isinstance(joint, int) else joint.links
-        parent = tree.links[links[0]].parent
-        for i in links:
+        for i in joint.links:
             if not arriving[i] or tree.links[i].motion == "free":
                 continue
             rows = sum(arriving[i])
@@ -168,8 +166,8 @@ def wide_nodes(tree: Tree) -> frozenset[int]:
                 opened.add(i)
                 rows = 6
             leaving += rows
-        if leaving and parent >= 0:
-            arriving[parent].append(leaving)
+        if leaving and joint.parent != WORLD:
+            arriving[joint.parent].append(leaving)
     return frozenset(opened)
 
 

@@ -68,27 +68,24 @@ class _Independent:
         joint_of: dict[int, int] = {WORLD: WORLD}
         last: dict[int, int] = {WORLD: WORLD}  # per joint, the last ẏ on the way to it
         for number, joint in enumerate(tree.joints):
-            if isinstance(joint, int):
-                link = tree.links[joint]
-                links: tuple[int, ...] = (joint,)
-                size = 6 if link.motion == "free" else 1
-                parent = WORLD if link.motion == "free" else link.parent
-                first = spanning.first[joint]
+            if joint.cluster is None:
+                size = 6 if tree.links[joint.i].motion == "free" else 1
+                first = spanning.first[joint.i]
                 self._columns.append(list(range(first, first + size)))
                 self._E.append(identity(size))
                 self._armature.append(zeros(size, size))
             else:
-                links, size, parent = joint.links, joint.freedoms, joint.parent
-                self._columns.append([spanning.first[i] for i in links])
-                self._E.append(joint.jacobian_at(x))
-                self._armature.append(joint.armature)
-            joint_of.update(dict.fromkeys(links, number))
-            first, above = len(self.freedoms.above), last[joint_of[parent]]
+                size = joint.cluster.freedoms
+                self._columns.append([spanning.first[i] for i in joint.links])
+                self._E.append(joint.cluster.jacobian_at(x))
+                self._armature.append(joint.cluster.armature)
+            joint_of.update(dict.fromkeys(joint.links, number))
+            first, above = len(self.freedoms.above), last[joint_of[joint.parent]]
             self._first.append(first)
-            self._above.append(joint_of[parent])
+            self._above.append(joint_of[joint.parent])
             chain = [above, *range(first, first + size)]
             self.freedoms.above.extend(chain[:size])
-            self.freedoms.names.extend([tree.links[links[-1]].name] * size)
+            self.freedoms.names.extend([tree.links[joint.links[-1]].name] * size)
             last[number] = chain[-1]
 
     def rows(self, J: Matrix) -> Matrix:

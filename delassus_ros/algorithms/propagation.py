@@ -32,7 +32,7 @@ from delassus_ros.algorithms.scalars import (
 )
 from delassus_ros.algorithms.spatial import JointTransform, SpatialInertia
 from delassus_ros.algorithms.steps import blocks, step
-from delassus_ros.algorithms.tree import Link, Tree
+from delassus_ros.algorithms.tree import Link, Tree, TreeJoint
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
 
@@ -50,21 +50,23 @@ class Propagator:
     HSD : (6,) H_i S_i D_i⁻¹.
     """
 
-    __slots__ = ("D_inverse", "HSD", "S", "_HS", "_armature", "_transform", "i", "links", "parent")
+    __slots__ = (
+        "D_inverse", "HSD", "S", "_H", "_HS", "_armature", "_transform", "i", "links", "parent",
+    )  # fmt: skip
 
     def __init__(self, i: int, link: Link, H: SpatialInertia, x: Inputs) -> None:
         self.i, self.links, self.parent, self.S = i, (i,), link.parent, link.freedom
-        self._armature = link.armature
+        self._armature, self._H = link.armature, H
         self._HS = H.column(self.S)
         self.D_inverse, self.HSD = _eliminated(
             self._HS, self.S, link.armature, f"the inertia seen by joint {link.name!r}"
         )
         self._transform = JointTransform(link, x)
 
-    def inertia_to_parent(self, H: SpatialInertia) -> SpatialInertia:
+    def inertia_to_parent(self) -> SpatialInertia:
         """Return P_i H_i at the parent (line 5; of Algorithm 3, line 9)."""
         return _inertia_to_parent(
-            self._transform, H, self._HS, self.HSD, self.S, self._armature
+            self._transform, self._H, self._HS, self.HSD, self.S, self._armature
         )
 
     def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:
@@ -253,25 +255,32 @@ def _articulated_joints(
     # then end alike.
     arrived: dict[int, SpatialInertia] = {}
     for joint in reversed(tree.joints):
-        for i in (joint,) if isinstance(joint, int) else joint.links:
+        for i in joint.links:
             if i in arrived:
                 H[i] = _sum(arrived.pop(i), H[i])
-        if isinstance(joint, int):
-            link = tree.links[joint]
-            if link.motion == "free":
-                yield FreeBody(joint, link, H[joint])
-                continue
-            single = Propagator(joint, link, H[joint], x)
-            yield single
-            moved = single.inertia_to_parent(H[joint])
-        else:
-            link = tree.links[joint.links[0]]
-            several = ClusterPropagator(joint, tree, H, x)
-            yield several
-            moved = several.inertia_to_parent()
-        if link.parent != WORLD:
-            before = arrived.get(link.parent)
-            arrived[link.parent] = moved if before is None else _sum(before, moved)
+        if tree.links[joint.i].motion == "free":
+            yield FreeBody(joint.i, tree.links[joint.i], H[joint.i])
+            continue
+        passing = propagator(joint, tree, H, x)
+        yield passing
+        moved = passing.inertia_to_parent()
+        if joint.parent != WORLD:
+            before = arrived.get(joint.parent)
+            arrived[joint.parent] = moved if before is None else _sum(before, moved)
+
+
+def propagator(
+    joint: TreeJoint, tree: Tree, H: list[SpatialInertia], x: Inputs
+) -> Propagator | ClusterPropagator:
+    """Return the propagator of a joint that does not move freely.
+
+    Parameters
+    ----------
+    H : articulated inertias by link; of a cluster, those of links that carry others are updated.
+    """
+    if joint.cluster is not None:
+        return ClusterPropagator(joint.cluster, tree, H, x)
+    return Propagator(joint.i, tree.links[joint.i], H[joint.i], x)
 
 
 def articulated_bodies(tree: Tree, x: Inputs) -> Iterator[Propagator | FreeBody]:

@@ -14,14 +14,13 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.generic import specific_constants
 from delassus_ros.algorithms.mixed_propagation import wide_nodes
-from delassus_ros.algorithms.propagation import Propagator
+from delassus_ros.algorithms.propagation import propagator
 from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
 from delassus_ros.algorithms.spatial import SpatialInertia, contact_rows
 from delassus_ros.algorithms.steps import recorded
-from delassus_ros.algorithms.tree import Link, LinkCluster, Tree
+from delassus_ros.algorithms.tree import Link, Tree, TreeJoint
 from delassus_ros.compiler.graph import Graph, Symbol
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.model.robot import WORLD
@@ -98,24 +97,24 @@ def _cheaper_at_carriers(problem: Problem, tree: Tree) -> frozenset[int]:
     H = [SpatialInertia.of(link) for link in tree.links]
     arriving = [[row for c in link.contacts for row in K[c.index]] for link in tree.links]
     for joint in reversed(tree.joints):
-        links = (joint,) if isinstance(joint, int) else joint.links
-        if tree.links[links[0]].motion == "free":
+        i, parent = joint.i, joint.parent
+        if tree.links[i].motion == "free":
             continue
-        for i in opens.intersection(links):
-            arriving[i] = identity(6)
-        if isinstance(joint, int):
+        for node in opens.intersection(joint.links):
+            arriving[node] = identity(6)
+        if joint.cluster is None:
             # Limbs of one build are counted once.
-            shape = _shape([_felt(tree.links[joint]), H[joint].matrix(), arriving[joint]])
+            shape = _shape([_felt(tree.links[i]), H[i].matrix(), arriving[i]])
             if shape not in known:
                 own = _step(problem, tree, joint, H, arriving)
-                other = _step(problem, tree, tree.carried_step(joint), H, arriving)
+                at_carrier = joint._replace(cluster=tree.carried_step(i))
+                other = _step(problem, tree, at_carrier, H, arriving)
                 known[shape] = min((own, False), (other, True), key=lambda x: x[0].operations)
             step, carried = known[shape]
             if carried:
-                found.append(joint)
+                found.append(i)
         else:
             step = _step(problem, tree, joint, H, arriving)
-        parent = tree.links[joint].parent if isinstance(joint, int) else joint.parent
         if parent != WORLD:
             H[parent] = H[parent] + between.inertia(step.inertia)
             arriving[parent] = arriving[parent] + between.matrix(step.rows)
@@ -145,32 +144,24 @@ def _shape(value: Any) -> Hashable:
 def _step(
     problem: Problem,
     tree: Tree,
-    joint: int | LinkCluster,
+    joint: TreeJoint,
     H: list[SpatialInertia],
     arriving: list[Matrix],
 ) -> _Step:
     """Return one step of the backward sweep, for scalars of which only the zeros are known."""
     fresh = _Fresh(problem)
     x = fresh.inputs
-    links = (joint,) if isinstance(joint, int) else joint.links
     known = list(H)
-    for i in links:
+    for i in joint.links:
         known[i] = fresh.inertia(H[i])
-    step: Propagator | ClusterPropagator
-    if isinstance(joint, int):
-        step = Propagator(joint, tree.links[joint], known[joint], x)
-    else:
-        step = ClusterPropagator(joint, tree, known, x)
+    step = propagator(joint, tree, known, x)
     rows, results = [], []
-    for i in links:
+    for i in joint.links:
         moved, *halves = step.to_parent(fresh.matrix(arriving[i]), i)
         rows += moved
         results += [value for part in (moved, *halves) for row in part for value in row]
-    if step.parent == WORLD:
-        inertia = SpatialInertia([], [], [])
-    elif isinstance(step, Propagator):
-        inertia = step.inertia_to_parent(known[links[0]])
-    else:
+    inertia = SpatialInertia([], [], [])
+    if step.parent != WORLD:
         inertia = step.inertia_to_parent()
     entries = [value for row in inertia.matrix() for value in row] if inertia.A else []
     graph = fresh.graph

@@ -169,6 +169,27 @@ class LinkCluster:
         return self.jacobian(x) if callable(self.jacobian) else self.jacobian
 
 
+class TreeJoint(NamedTuple):
+    """A joint of the tree: that of one link, or a cluster joint.
+
+    Attributes
+    ----------
+    links : what it moves, parents first.
+    parent : the link that carries it, or WORLD; WORLD of a free body, which feels no force from
+        its parent.
+    cluster : what couples the links; None for a joint of one link.
+    """
+
+    links: tuple[int, ...]
+    parent: int
+    cluster: LinkCluster | None = None
+
+    @property
+    def i(self) -> int:
+        """The first of its links."""
+        return self.links[0]
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """Links, parents first; `rows` is m, the number of rows of G.
@@ -219,7 +240,9 @@ class Tree:
     def single(self) -> frozenset[int]:
         """Links on joints of their own, with a parent or the world to push against."""
         return frozenset(
-            i for i in self.joints if isinstance(i, int) and self.links[i].motion != "free"
+            joint.i
+            for joint in self.joints
+            if joint.cluster is None and self.links[joint.i].motion != "free"
         )
 
     @property
@@ -228,28 +251,31 @@ class Tree:
         return not self.clusters
 
     @cached_property
-    def joints(self) -> tuple[LinkCluster | int, ...]:
-        """Cluster joints, and the links that are on joints of their own; parents first."""
+    def joints(self) -> tuple[TreeJoint, ...]:
+        """Cluster joints, and those of the links on joints of their own; parents first."""
         grouped = {i for cluster in self.clusters for i in cluster.links}
-        single = [i for i in range(len(self.links)) if i not in grouped]
+        found = [TreeJoint(cluster.links, cluster.parent, cluster) for cluster in self.clusters]
+        for i, link in enumerate(self.links):
+            if i not in grouped:
+                found.append(TreeJoint((i,), WORLD if link.motion == "free" else link.parent))
         # All links of a cluster descend from the one that carries it.
-        first = {cluster.links[0]: cluster for cluster in self.clusters}
-        return tuple(first.get(i, i) for i in sorted([*single, *first]))
+        return tuple(sorted(found, key=lambda joint: joint.i))
 
     @cached_property
-    def _joint_of(self) -> dict[int, int]:
-        """Per link, the first link of its joint."""
-        together = {i: cluster.links[0] for cluster in self.clusters for i in cluster.links}
-        return {i: together.get(i, i) for i in range(len(self.links))}
+    def _joint_of(self) -> dict[int, TreeJoint]:
+        """Per link, its joint."""
+        return {i: joint for joint in self.joints for i in joint.links}
 
     def _ways(self, i: int) -> dict[int, int]:
-        """Return per joint that moves link i its link on the way to the root, upwards."""
-        parents = {cluster.links[0]: cluster.parent for cluster in self.clusters}
+        """Return per joint that moves link i its link on the way to the root, upwards.
+
+        Joints are named by their first links.
+        """
         ways: dict[int, int] = {}
         while i != WORLD:
-            joint, link = self._joint_of[i], self.links[i]
-            ways[joint] = i
-            i = WORLD if link.motion == "free" else parents.get(joint, link.parent)
+            joint = self._joint_of[i]
+            ways[joint.i] = i
+            i = joint.parent
         return ways
 
     def root_of(self, i: int) -> int:
