@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
-from delassus_ros.algorithms.auto import Route, decide
+from delassus_ros.algorithms.auto import Route, decide, places
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus_ros.algorithms.mixed_propagation import Decision, wide_nodes
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows
 from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.compiler.trace import OperationCounter
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
@@ -96,6 +97,30 @@ def test_every_decision_gives_the_same_matrix() -> None:
         G = np.array(Route(decision=decision)(tree, contact_rows(problem, x), x))
         assert relative_error(problem, G, expected) < TOLERANCE, decision
         assert np.array_equal(G, G.T), decision
+
+
+def test_neighbours_that_are_left_out_do_the_same() -> None:
+    problem = many_contacts(0)
+    tree = tree_of(problem)
+    left_out = 0
+
+    def count(decision: Decision) -> int:
+        # A counter of its own: what another count left in the graph can be of use.
+        return OperationCounter(problem, tree, False)(Route(decision=decision))
+
+    for decision in decisions()[:6]:
+        opens, couples, spreads = decision.opens, decision.couples, decision.spreads
+        if couples is None or not opens:
+            continue
+        couples, spreads = couples & opens, spreads & opens
+        route = Route(decision=Decision(opens, couples, spreads))
+        changed = [Decision(opens, couples, spreads ^ {i}) for i in opens]
+        changed += [Decision(opens, couples ^ {i}, spreads) for i in opens]
+        counted = {neighbour.decision for neighbour in route.neighbours(tree, places(tree))}
+        for other in set(changed) - counted:
+            assert count(other) == count(route.decision), other
+            left_out += 1
+    assert left_out > 8
 
 
 def test_contacts_of_other_trees_do_not_couple() -> None:
