@@ -38,7 +38,7 @@ Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
 WHOLE: dict[str, Whole] = {"ltl": projection, "efpa": efpa, "kjr": kjr}
 """Routes that leave nothing to decide; all but the last, for ordinary trees, know clusters."""
 
-_BUDGET = 100_000
+_BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
 _FAR = 1.15
 """Algorithms estimated at this many times the best count are not counted."""
