@@ -200,9 +200,14 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         ("a: \x00", "is not YAML"),
         ("a: 2020-99-99", "is not YAML: month must be in 1..12"),
         ("a: &x [1]\nb: *x", "has the alias *x; write it out"),
-        ("a: " + "[" * 30 + "]" * 30, "is nested more than 20 deep"),
+        ("a: " + "[" * 30 + "]" * 30, "is nested more than 10 deep"),
         ("a: !!python/object/apply:os.getcwd []", "not YAML: could not determine a constructor"),
-        ("#" * 1_000_001, "is larger than 1000000 bytes"),
+        ("#" * (2**18 + 1), "config.yaml' is larger than 262144 bytes"),
+        ("a: {ros__parameters: {base: fixed, base: floating}}",
+         "config.yaml': line 1: key 'base' appears twice"),
+        ("a: {ros__parameters: {rows: all}}\na: {ros__parameters: {}}", "key 'a' appears twice"),
+        ("a: {ros__parameters: {contacts: {names: [LF]}, contacts.names: [RF]}}",
+         "config.yaml': 'contacts.names' appears twice"),
         ("a: {ros__parameters: {base: 1}}", "'base' is 1, expected text"),
         ("a: {ros__parameters: {base: held}}", "unknown base 'held'"),
         ("a: {ros__parameters: {contacts: {names: LF}}}", "'contacts.names' is 'LF', expected a"),
@@ -210,6 +215,7 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         (f"a: {{ros__parameters: {{{ONE}, xyz: [0, x, 0]}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: [0, on, 0]}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: '123'}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: [0, '1', 0]}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: 1}}}}}}}}", "LF.xyz' is 1, expected a list of n"),
         (f"a: {{ros__parameters: {{{ONE}, kind: flat}}}}}}}}", "'LF': unknown kind 'flat'"),
         (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True, expected te"),
@@ -271,7 +277,10 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
     assert said == f"-o {tmp_path}/2nd.o gives no prefix for names in C: add --name PREFIX\n"
     missing = tmp_path / "missing.yaml"
     said = refusal(capsys, *exported(tmp_path, config=missing))
-    assert f"parameter file '{missing}' cannot be read: No such file" in said
+    assert said == f"parameter file '{missing}' cannot be read: No such file or directory\n"
+    os.mkfifo(tmp_path / "pipe")
+    said = refusal(capsys, *exported(tmp_path, config=tmp_path / "pipe"))
+    assert "pipe' cannot be read: Not a regular file" in said
 
 
 def test_export_writes_over_nothing_that_it_reads(capsys, tmp_path: Path) -> None:

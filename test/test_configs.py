@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,10 +113,8 @@ def test_the_feet_stand_level_and_are_mirror_images(
     assert np.abs(feet[:, 1]).min() > 0.05
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-def test_ros_reads_the_same_values(name: str) -> None:
+def as_ros_reads(file: Path) -> dict[str, Any]:
     rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    file = CONFIG / f"{name}.yaml"
     context = rclpy.Context()
     rclpy.init(args=["--ros-args", "--params-file", str(file)], context=context)
     try:
@@ -129,6 +128,28 @@ def test_ros_reads_the_same_values(name: str) -> None:
         node.destroy_node()
     finally:
         rclpy.shutdown(context=context)
+    return given
+
+
+def test_ros_reads_the_same_numbers(tmp_path: Path) -> None:
+    """Those of C: whole ones also in octal and hexadecimal, and 09 is none."""
+    numbers = "0 7 -7 +7 010 -010 09 0x10 -0XfF 1.5 1. .5 -.5e-3 1e-3 1E3 1e+2 010.5".split()
+    file = tmp_path / "numbers.yaml"
+    listed = ", ".join(f"n{k}: {number}" for k, number in enumerate(numbers))
+    file.write_text(f"/**: {{ros__parameters: {{{listed}}}}}")
+    given = as_ros_reads(file)
+    for k, number in enumerate(numbers):
+        file.write_text(
+            "/**: {ros__parameters: {contacts: {names: [LF], LF: {frame: foot}}, "
+            f"reference: {{names: [knee], values: [{number}]}}}}}}"
+        )
+        read = settings_of(str(file)).reference
+        assert read == {"knee": float(given[f"n{k}"])}, number
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_ros_reads_the_same_values(name: str) -> None:
+    given = as_ros_reads(CONFIG / f"{name}.yaml")
     read = settings(name)
     assert given["autostart"] is True
     assert given["base"] == read.base

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from delassus_ros.errors import InputError
+from delassus_ros.errors import InputError, RobotError
+from delassus_ros.model.safe_yaml import INT, StrictLoader, load_yaml
 from delassus_ros.node.parameter_table import misspelt
 from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
 
-_MOST_BYTES = 1_000_000
-_DEEPEST = 20
 _SECTION = "ros__parameters"
+
+
+class _RosLoader(StrictLoader):
+    """Reads whole numbers as ROS does, which is as C does: 010 is 8, and 0x10 is 16."""
+
+
+def _whole(loader: _RosLoader, node: yaml.ScalarNode) -> int | float:
+    text = str(loader.construct_scalar(node)).lower()
+    digits = text.lstrip("+-")
+    base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
+    try:
+        whole = int(text, base)
+    except ValueError:
+        return float(text)  # 09, which is a fraction where 07 is not
+    return whole if -(2**63) <= whole < 2**63 else float(text)
+
+
+_RosLoader.add_implicit_resolver(INT, re.compile(r"[-+]?0[xX][0-9a-fA-F]+$"), list("-+0"))
+_RosLoader.add_constructor(INT, _whole)
 
 
 def settings_of(path: str) -> Settings:
@@ -24,51 +42,26 @@ def settings_of(path: str) -> Settings:
     Raises
     ------
     InputError
-        If the file cannot be read, is not YAML of this form, a value has a wrong type, or the
-        node has no such parameter; the node itself only warns of that.
+        If the file cannot be read, is not YAML of this form, has a key twice, a value has a
+        wrong type, or the node has no such parameter; the node itself only warns of that.
     DelassusError
         For what :meth:`Settings.from_parameters` refuses.
     """
-    parameters = _flat(_section(path, _content(path)))
-    values = {name: _typed(path, name, value) for name, value in parameters}
+    try:
+        content = load_yaml(Path(path), "parameter file", _RosLoader)
+    except RobotError as error:  # the reader's, whatever it reads
+        raise InputError(str(error)) from error
+    parameters = _flat(_section(path, content))
+    values: dict[str, Any] = {}
+    for name, value in parameters:
+        if name in values:  # nested and with dots
+            raise InputError(f"parameter file {path!r}: {name!r} appears twice")
+        values[name] = _typed(path, name, value)
     contacts = values.get("contacts.names")
     complaints = misspelt(values, contacts) if contacts else ()
     if complaints:
         raise InputError(f"parameter file {path!r}: {complaints[0]}")
     return Settings.from_parameters(values)
-
-
-def _content(path: str) -> Any:
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"parameter file {path!r} cannot be read: {error.strerror}") from error
-    if len(text) > _MOST_BYTES:
-        raise InputError(f"parameter file {path!r} is larger than {_MOST_BYTES} bytes")
-    try:
-        _check_events(path, text)
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
-        # ValueError: dates that do not exist and the like.
-        said = " ".join(str(error).split())
-        raise InputError(f"parameter file {path!r} is not YAML: {said}") from error
-
-
-def _check_events(path: str, text: bytes) -> None:
-    """Refuse what a few bytes can make huge; ROS refuses aliases, too."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            raise InputError(
-                f"parameter file {path!r} has the alias *{event.anchor}; write it out"
-            )
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEEPEST:
-            raise InputError(f"parameter file {path!r} is nested more than {_DEEPEST} deep")
 
 
 def _section(path: str, content: Any) -> Mapping[Any, Any]:
@@ -113,30 +106,24 @@ def _typed(path: str, name: str, value: Any) -> Any:
     default = DEFAULTS.get(name)
     if default is None and name.startswith("contacts."):
         default = CONTACT_DEFAULTS.get(name.rpartition(".")[2])
-    expected = ""
-    if isinstance(default, str):
-        expected = "" if isinstance(value, str) else "text"
+    if isinstance(default, str) and not isinstance(value, str):
+        expected = "text"
     elif isinstance(default, float):
+        if _is_number(value):
+            return float(value)
         expected = "a number"
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            return _number(value)
     elif isinstance(default, tuple) and name.endswith(".names"):
-        names = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-        expected = "" if names else "a list of names"
+        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+            return value
+        expected = "a list of names"
     elif isinstance(default, tuple):
+        if isinstance(value, list) and all(map(_is_number, value)):
+            return [float(entry) for entry in value]
         expected = "a list of numbers"
-        if isinstance(value, list):
-            with contextlib.suppress(TypeError, ValueError, OverflowError):
-                return [_number(entry) for entry in value]
-    if expected:
-        raise InputError(
-            f"parameter file {path!r}: {name!r} is {value!r:.60}, expected {expected}"
-        )
-    return value
+    else:
+        return value
+    raise InputError(f"parameter file {path!r}: {name!r} is {value!r:.60}, expected {expected}")
 
 
-def _number(value: Any) -> float:
-    """Return a number; also of text, as 1e-3 without a dot is text to YAML 1.1 but not to ROS."""
-    if isinstance(value, bool):
-        raise TypeError("a truth value is no number")
-    return float(value)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -18,24 +18,25 @@ MAX_DEPTH = 10
 """Deepest nesting accepted; such files need 4."""
 
 
-_INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("int", "float"))
+INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("int", "float"))
 _INTEGERS = re.compile(r"[-+]?[0-9]+$")
 REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.inf$|\.nan$")
 """How numbers are written."""
 
 
-class _StrictLoader(yaml.SafeLoader):
+class StrictLoader(yaml.SafeLoader):
     """Reads numbers as YAML 1.2 does, and refuses keys that appear twice.
 
     YAML 1.1 makes 8 of 010 and 90 of 1:30, and text of 1e-5; of keys it would keep the last.
     """
 
     yaml_implicit_resolvers = {
-        first: [each for each in found if each[0] not in (_INT, _FLOAT)]
+        first: [each for each in found if each[0] not in (INT, _FLOAT)]
         for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping as YAML has it, each key once."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for i, key in enumerate(keys):
             if key in keys[:i]:
@@ -44,12 +45,16 @@ class _StrictLoader(yaml.SafeLoader):
         return mapping
 
 
-_StrictLoader.add_implicit_resolver(_INT, _INTEGERS, list("-+0123456789"))
-_StrictLoader.add_implicit_resolver(_FLOAT, REAL, list("-+.0123456789"))
-_StrictLoader.add_constructor(_INT, lambda loader, node: int(loader.construct_scalar(node)))
+StrictLoader.add_implicit_resolver(INT, _INTEGERS, list("-+0123456789"))
+StrictLoader.add_implicit_resolver(_FLOAT, REAL, list("-+.0123456789"))
+StrictLoader.add_constructor(INT, lambda loader, node: int(loader.construct_scalar(node)))
 
 
-def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
+def load_yaml(
+    source: str | Path | Mapping[str, Any],
+    what: str,
+    loader: type[StrictLoader] = StrictLoader,
+) -> Any:
     """Return the plain data of a YAML document.
 
     Parameters
@@ -57,12 +62,13 @@ def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
     source : a path, YAML text (a string with a line break or that starts with ``{``), or data,
         which is returned as it is.
     what : what is read, for messages.
+    loader : how scalars are read.
 
     Raises
     ------
     RobotError
-        If the file cannot be read, is too large or deep, is not YAML, or has aliases or tags
-        of objects.
+        If the file cannot be read, is too large or deep, is not YAML, or has aliases, tags of
+        objects, or a key twice.
     """
     if isinstance(source, Mapping):
         return source
@@ -75,12 +81,12 @@ def load_yaml(source: str | Path | Mapping[str, Any], what: str) -> Any:
         text = source
     else:
         what = f"{what} {str(source)!r:.200}"
-        text = _read(Path(source), what)
+        text = _read(source, what)
     if len(text) > MAX_BYTES:
         raise RobotError(f"{what} is larger than {MAX_BYTES} bytes")
     try:
         _check_events(text)
-        return yaml.load(text, Loader=_StrictLoader)
+        return yaml.load(text, Loader=loader)
     except RobotError as error:
         raise RobotError(f"{what}: {error}") from error
     except (yaml.YAMLError, ValueError) as error:
@@ -102,15 +108,14 @@ def yaml_fault(error: yaml.YAMLError | ValueError) -> str:
     return ", ".join(part for part in (error.context, error.problem, where) if part)
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read(source: str | Path, what: str) -> bytes:
     """Return at most one byte more than the size bound of the file."""
     try:
-        return read_regular_file(path, MAX_BYTES)
+        return read_regular_file(source, MAX_BYTES)
     except OSError as error:
-        raise RobotError(
-            f"{what} cannot be read: {error.strerror or error}; give the path of a file, YAML "
-            "text or a mapping"
-        ) from error
+        # A string may have been meant as text.
+        hint = "; give the path of a file, YAML text or a mapping" * isinstance(source, str)
+        raise RobotError(f"{what} cannot be read: {error.strerror or error}{hint}") from error
     except ValueError as error:
         raise RobotError(f"{what} is neither a path nor YAML: {error}") from error
 
