@@ -654,19 +654,25 @@ def make_cache(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("how", "begins", "words"),
     # Each builds a kernel twice; test_cache_trust.py has them all, without a node.
     [
-        "flipped",
-        pytest.param("truncated", marks=pytest.mark.slow),
-        pytest.param("writable", marks=pytest.mark.slow),
-        "other results",
+        ("flipped", "kernel cache not used: ", "is damaged; it will be replaced"),
+        pytest.param(
+            "truncated", "kernel cache not used: ", "is damaged; it will be replaced",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "writable", "kernel cache not used: ", "must belong to you with mode 0600",
+            marks=pytest.mark.slow,
+        ),
+        ("other results", "cached kernel of efpa compiled anew: ", "does not reproduce its stored"),
     ],
-)
+)  # fmt: skip
 def test_a_cache_that_was_tampered_with(
-    graph, start, urdf, robot, q, cache, how, monkeypatch
+    graph, start, urdf, robot, q, cache, how, begins, words, monkeypatch
 ) -> None:
-    """What is in it is not run; the kernel is built anew, and replaces the one that was there."""
+    """What is in it is not run, as the log says; the kernel is built anew, and replaces it."""
     node = start()
 
     def change(algorithm: str) -> None:
@@ -692,7 +698,11 @@ def test_a_cache_that_was_tampered_with(
             cache_module.store(path.stem, cache_module.pack(*parts, changed))
         else:
             path.chmod(0o666)
-    change("efpa")
+    assert node.set_parameters([Parameter("algorithm", value="efpa")])[0].successful
+    line = graph.wait_for_log(begins)
+    assert words in line
+    assert begins != "kernel cache not used: " or str(cache) in line
+    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
     change("dense")
     monkeypatch.setattr("delassus_ros.node.exchange.BackgroundBuild", None)
     change("efpa")
