@@ -23,11 +23,10 @@ Start = Callable[..., DelassusNode]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep to this machine, and share one fresh cache of kernels."""
+def own_surroundings() -> Iterator[None]:
+    """Keep to this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

@@ -25,14 +25,6 @@ from delassus_ros.structural_rank import generic_matrices
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def private_cache(tmp_path_factory: pytest.TempPathFactory):
-    """Keep the user's own cache out of this."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture
 def arm(tmp_path: Path) -> str:
     """Return the file of an arm with every kind of joint and a colon in a frame's name."""

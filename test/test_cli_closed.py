@@ -25,13 +25,6 @@ LOOPS = PIN + "independent: [crank]\n"
 REFERENCE = f"--reference=crank=0.8,coupler={assembled(0.8)[0]},rocker={assembled(0.8)[1]}"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def private_cache(tmp_path_factory: pytest.TempPathFactory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 def four_bar_urdf() -> str:
     """Return crank, coupler and rocker; the loop is said elsewhere."""
     parts = ['<link name="ground"/>']

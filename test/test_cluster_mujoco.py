@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import cluster_oracle
 import numpy as np
 import pytest
@@ -76,6 +78,7 @@ def test_random_geared_robots(seed: int) -> None:
     assert_agrees(problem, [q])
 
 
+@cache
 def demo() -> tuple[Problem, np.ndarray]:
     """Return the geared demo robot with a foot and the four-bar's tool, and a closed q."""
     robot = Robot.from_urdf(demo_urdf("geared"))
@@ -84,6 +87,7 @@ def demo() -> tuple[Problem, np.ndarray]:
     return Problem(robot, contacts), np.array(result.q)
 
 
+@cache
 def geared(seed: int) -> tuple[Problem, np.ndarray]:
     given = random_problem(seed)
     robot = acceptable(given.robot)

@@ -257,7 +257,9 @@ def test_node_reports_agreement_then_disagreement(
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_node_ends_well_when_all_agreed(
     talkers: Talkers, compare: subprocess.Popen[str], number: int
 ) -> None:

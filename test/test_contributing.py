@@ -37,6 +37,7 @@ def test_the_example_computes_the_matrix(name) -> None:
     assert np.linalg.norm(found - expected) < 1e-13 * np.linalg.norm(expected)
 
 
+@pytest.mark.slow
 def test_the_example_passes_the_conformance_suite(name) -> None:
     for check in CHECKS:
         check(name)

@@ -260,20 +260,20 @@ def test_a_robot_in_the_air_feels_nothing(motion) -> None:
 
 @pytest.fixture(name="record", scope="module")
 def make_record() -> sequence.Record:
-    return sequence.run(stride=4)
+    return sequence.run(stride=8)
 
 
 def test_sequence_has_every_phase(record) -> None:
     phases = record.phases()
-    assert phases["stance"].sum() > 3000
+    assert phases["stance"].sum() > 2000
     for phase in ("lift-off", "landing", "slip"):
         assert phases[phase].any(axis=0).all(), f"some foot has no {phase}"
-        assert phases[phase].sum() > 50, phase
+        assert phases[phase].sum() > 30, phase
     assert (record.simulated[:, :, 2] == 0.0).any(axis=0).all()
     together = sum(phase.astype(int) for phase in phases.values())
     np.testing.assert_array_equal(together, record.simulated[:, :, 2] > 0.0)
     sliding = np.diff(np.flatnonzero(phases["slip"][:, LEGS.index("LF")]))
-    assert (sliding == 1).sum() > 30, "no slip of more than 0.1 s"
+    assert (sliding == 1).sum() > 15, "no slip of more than 0.1 s"
 
 
 def test_prediction_is_within_the_tolerance_in_every_phase(record) -> None:
@@ -443,6 +443,27 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
         rclpy.try_shutdown()
 
 
+def test_node_refuses_a_layout_without_all_rows() -> None:
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    import rclpy
+    from delassus_msgs.msg import Layout
+    from force_prediction.node import ForceNode
+    from ros_support import new_domain
+    from std_msgs.msg import String
+
+    rclpy.init(args=[], domain_id=new_domain())
+    try:
+        take = {each.topic_name: each.callback for each in ForceNode().subscriptions}
+        take["/robot_description"](String(data=demo_urdf()))
+        with pytest.raises(
+            ValueError, match="contacts are of kinds point, point, point, point; expected surface"
+        ):
+            take["/delassus_node/layout"](Layout(kinds=["point"] * 4))
+    finally:
+        rclpy.try_shutdown()
+
+
 def test_a_joint_state_without_some_values_is_named() -> None:
     pytest.importorskip("delassus_msgs", reason="the message package is not installed")
     pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
@@ -557,17 +578,6 @@ def test_node_names_a_floor_that_does_not_exist(start) -> None:
     assert program.finish() == 1
     assert "force_prediction: parameter floor is 'ice'; expected mujoco or rigid" in program.text
     assert "Traceback" not in program.text
-
-
-def test_node_refuses_a_layout_without_all_rows(start) -> None:
-    start("delassus_ros.sim.simulator_node", "-p", "rate:=50")
-    # With all contacts in each matrix, so that it is the layout that is refused, whatever of
-    # the two comes first.
-    config = str(ROOT / "config" / "quadruped.yaml")
-    start("delassus_ros.node.main", "--params-file", config, "-p", "rows:=all")
-    program = start("force_prediction.node")
-    assert program.finish() == 1
-    assert "contacts are of kinds point, point, point, point; expected surface" in program.text
 
 
 def test_node_without_anything_to_compare_says_so(start) -> None:

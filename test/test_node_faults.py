@@ -630,7 +630,7 @@ def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:
 
 
 def test_contacts_that_switch_all_the_time(graph, start, urdf, robot, q) -> None:
-    switch_contacts(graph, start, urdf, robot, q, times=2_000)
+    switch_contacts(graph, start, urdf, robot, q, times=300)
 
 
 @pytest.mark.slow

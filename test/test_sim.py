@@ -224,7 +224,7 @@ def test_robot_stays_up_and_every_foot_steps(simulation, seconds: int) -> None:
     lower, upper = simulation_limits(simulation)
     for tick in range(1, 1000 * seconds + 1):
         simulation.step()
-        assert simulation.time == pytest.approx(1e-3 * tick, abs=1e-9)
+        assert abs(simulation.time - 1e-3 * tick) < 1e-9
         assert is_upright(simulation)
         q = simulation.q
         assert (lower < q).all() and (q < upper).all()

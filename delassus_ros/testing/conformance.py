@@ -9,8 +9,8 @@ Each check raises :class:`ConformanceError` with the case that failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def active_contacts_are_blocks(name: str) -> None:
 
 def is_repeatable(name: str) -> None:
     """Check that two bindings do not disturb each other, and equal inputs give equal bits."""
-    problem, label = next(_problems(name))
+    problem, label = _problems(name)[0]
     solver = _solver(problem, name)
     one, other = solver.bind(), solver.bind()
     _fill(one.inputs, sample_inputs(problem.inputs, problem, seed=1))
@@ -297,25 +297,29 @@ def relative_error(problem: Problem, G: Array, expected: Array) -> float:
     return float(np.max(errors))
 
 
-def _all_problems() -> Iterator[tuple[Problem, str]]:
+@cache
+def _all_problems() -> tuple[tuple[Problem, str], ...]:
     cases: tuple[tuple[int, tuple[JointKind, ...], Axes, bool], ...] = (
         (1, SIMPLE, "contact", False), (4, SIMPLE, "contact", False), (2, SIMPLE, "world", False),
         (9, ALL, "contact", False), (6, ALL, "world", False),
         (16, SIMPLE, "contact", True), (1, ALL, "world", True),
     )  # fmt: skip
+    problems = []
     for seed, kinds, axes, moving in cases:
         problem = random_problem(seed, kinds, axes, 9, moving)
         contacts = ", moving contacts" if moving else ""
-        yield problem, f"random tree {seed}, {axes} axes, base {problem.robot.base}{contacts}"
+        label = f"random tree {seed}, {axes} axes, base {problem.robot.base}{contacts}"
+        problems.append((problem, label))
+    return tuple(problems)
 
 
-def _problems(name: str) -> Iterator[tuple[Problem, str]]:
-    """Yield the problems that the algorithm supports."""
+def _problems(name: str) -> list[tuple[Problem, str]]:
+    """Return the problems that the algorithm supports."""
     algorithm = algorithms.get(name)
     supported = [case for case in _all_problems() if algorithm.supports(case[0]) is None]
     if not supported:
         raise ConformanceError(f"{name}: supports none of the suite's problems")
-    yield from supported
+    return supported
 
 
 def _massless_leaf() -> Robot:
