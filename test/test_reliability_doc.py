@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from delassus_ros.sim.soak import _parser
@@ -18,6 +19,7 @@ def named_tests(text: str) -> list[tuple[str, str]]:
     return re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
 
 
+@cache
 def functions(file: str) -> dict[str, str]:
     """Return the functions of a test file, each with its source."""
     tree = ast.parse((ROOT / "test" / file).read_text(encoding="utf-8"))
