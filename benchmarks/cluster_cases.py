@@ -11,9 +11,9 @@ from benchmarks import mechanisms, oracle
 from benchmarks.cases import beside
 from benchmarks.timing import Timing
 from delassus_ros import Closure, Contact, Problem, Robot, Transform
+from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
-from delassus_ros.testing.closed import closed_inputs
 
 POOL = 64
 """Random closed configurations that calls cycle through."""

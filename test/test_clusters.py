@@ -1,4 +1,4 @@
-"""Which joints make a cluster, and the tree that clusters make."""
+"""Which joints make a cluster, and what carries it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
     Robot,
-    cluster_indices,
-    cluster_parents,
     clusters_of,
-    output_bodies,
 )
 from delassus_ros.model.clusters import groups_of
 from delassus_ros.testing.random_trees import random_robot
@@ -174,21 +171,6 @@ def test_groups_are_the_strong_components_of_the_graph(seed: int) -> None:
         carriers = {robot.joints[joint].parent for joint in group} - set(group)
         assert len(carriers) == 1
         assert carriers == {WORLD} or place[carriers.pop()] < i
-
-
-# --- tree of clusters -------------------------------------------------------------------------
-
-
-def test_tree_of_clusters() -> None:
-    robot = geared_chain(3)
-    assert cluster_indices(robot) == (0, 1, 1, 2, 2, 3, 3)
-    assert cluster_parents(robot) == (WORLD, 0, 1, 2)
-
-
-def test_output_bodies_carry_clusters_or_contacts() -> None:
-    robot = geared_chain(3)
-    assert output_bodies(robot) == ((0,), (1,), (3,), ())
-    assert output_bodies(robot, [6, 2, 5, WORLD, 2]) == ((0,), (1, 2), (3,), (5, 6))
 
 
 def test_clusters_are_found_once_and_alike_in_a_copy() -> None:

@@ -19,6 +19,7 @@ from delassus_ros.cli import text
 from delassus_ros.cli.closed import closed_configuration, closed_rows, closure_of, refuse_reference
 from delassus_ros.cli.options import configuration_of, orientation_of, problem_of, robot_of
 from delassus_ros.cli.parameter_file import settings_of
+from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.compiler.export import Target, export
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.conditioning import ConditionSettings
@@ -28,7 +29,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.structural_rank import row_scales
-from delassus_ros.testing.closed import closed_inputs, definition
+from delassus_ros.testing.closed import definition
 
 _REFERENCE = "dense"
 _DEFAULT = "pv_osimr"

@@ -2,10 +2,7 @@
 
 from delassus_ros.model.clusters import (
     Cluster,
-    cluster_indices,
-    cluster_parents,
     clusters_of,
-    output_bodies,
 )
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
@@ -25,8 +22,5 @@ __all__ = [
     "LoopKind",
     "Robot",
     "Transform",
-    "cluster_indices",
-    "cluster_parents",
     "clusters_of",
-    "output_bodies",
 ]

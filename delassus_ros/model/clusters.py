@@ -153,37 +153,6 @@ def velocity_offsets(robot: Robot) -> dict[int, int]:
     return offsets
 
 
-def cluster_indices(robot: Robot) -> tuple[int, ...]:
-    """Return for each joint (= body) the index of its cluster in :func:`clusters_of`."""
-    indices = [0] * len(robot.joints)
-    for i, cluster in enumerate(clusters_of(robot)):
-        for joint in cluster.joints:
-            indices[joint] = i
-    return tuple(indices)
-
-
-def cluster_parents(robot: Robot) -> tuple[int, ...]:
-    """Return for each cluster the index of the cluster that carries it, or WORLD."""
-    indices = cluster_indices(robot)
-    return tuple(
-        WORLD if cluster.parent == WORLD else indices[cluster.parent]
-        for cluster in clusters_of(robot)
-    )
-
-
-def output_bodies(robot: Robot, contact_bodies: Iterable[int] = ()) -> tuple[tuple[int, ...], ...]:
-    """Return for each cluster its bodies that carry other clusters or contacts, increasing.
-
-    Parameters
-    ----------
-    contact_bodies : bodies that have contacts; WORLD and repetitions do no harm.
-    """
-    outputs = {cluster.parent for cluster in clusters_of(robot)} | set(contact_bodies)
-    return tuple(
-        tuple(body for body in cluster.joints if body in outputs) for cluster in clusters_of(robot)
-    )
-
-
 class _Groups:
     """Disjoint groups of joints; the leader of a group is its first joint."""
 
