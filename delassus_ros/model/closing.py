@@ -14,7 +14,7 @@ from delassus_ros.model.constraints import Coupling, Loop
 from delassus_ros.model.description import Description, JointDescription
 from delassus_ros.model.elements import floats
 from delassus_ros.model.independents import independent_joints
-from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
+from delassus_ros.model.robot import Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.side_file import SideFile
 from delassus_ros.model.spatial import Inertia
 
@@ -99,7 +99,7 @@ def _led(robot: Robot, motors: Sequence[str]) -> list[str]:
 def _coupling(robot: Robot, described: LinkCoupling) -> Coupling:
     what = f"coupling {described.name!r}"
     paths = [
-        _path(robot, _frame(robot.frames, link, what).body)
+        robot.path(_frame(robot.frames, link, what).body)
         for link in (described.predecessor, described.successor)
     ]
     common = set(paths[0]) & set(paths[1])
@@ -211,12 +211,3 @@ def _frame(frames: Mapping[str, Frame], link: str, what: str) -> Frame:
     if link not in frames:
         raise RobotError(f"{what}: {unknown('link', link, frames)}")
     return frames[link]
-
-
-def _path(robot: Robot, body: int) -> list[int]:
-    """Return a body and what carries it, outermost first."""
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = robot.joints[body].parent
-    return path

@@ -14,7 +14,7 @@ from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.independents import independent_joints
 from delassus_ros.model.members import Members
-from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.robot import JointKind, Robot
 
 _Constraint = Coupling | Loop | FunctionConstraint
 _WORDS: dict[type[_Constraint], str] = {
@@ -106,16 +106,15 @@ def groups_of(robot: Robot) -> tuple[Members, ...]:
     RobotError
         If a joint with more than one degree of freedom is in a group; names the constraint.
     """
-    parents = [joint.parent for joint in robot.joints]
     indices = {joint.name: i for i, joint in enumerate(robot.joints)}
     tied: list[tuple[_Constraint, list[int]]] = []
     for coupling in robot.couplings:
-        tied.append((coupling, _coupled(parents, [indices[name] for name, _ in coupling.ratios])))
+        tied.append((coupling, _coupled(robot, [indices[name] for name, _ in coupling.ratios])))
     for loop in robot.loops:
-        tied.append((loop, _looped(parents, loop)))
+        tied.append((loop, _looped(robot, loop)))
     for function in robot.functions:
-        tied.append((function, _coupled(parents, [indices[name] for name in function.tied])))
-    groups = _Groups(len(parents))
+        tied.append((function, _coupled(robot, [indices[name] for name in function.tied])))
+    groups = _Groups(len(robot.joints))
     for constraint, joints in tied:
         _check_single(robot, constraint, joints)
         groups.join(joints)
@@ -194,30 +193,21 @@ def _check_single(robot: Robot, constraint: _Constraint, joints: list[int]) -> N
             )
 
 
-def _path(parents: list[int], body: int) -> list[int]:
-    """Return a body and what carries it, down to the root."""
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = parents[body]
-    return path
-
-
-def _coupled(parents: list[int], joints: list[int]) -> list[int]:
+def _coupled(robot: Robot, joints: list[int]) -> list[int]:
     """Return coupled joints and those between them and the body that carries them all.
 
     Without the latter a cluster would carry parts of itself.
     """
-    paths = [_path(parents, joint) for joint in joints]
+    paths = [robot.path(joint) for joint in joints]
     # The carrier is no coupled joint's own body: it starts at their parents.
     carriers = set(paths[0][1:]).intersection(*(path[1:] for path in paths[1:]))
     return sorted(set().union(*paths) - carriers)
 
 
-def _looped(parents: list[int], loop: Loop) -> list[int]:
+def _looped(robot: Robot, loop: Loop) -> list[int]:
     """Return the joints on the two branches from the nearest common ancestor of a loop's ends.
 
     These joints, the predecessor's branch down and the successor's up, are the loop.
     """
-    branches = (_path(parents, loop.predecessor), _path(parents, loop.successor))
+    branches = (robot.path(loop.predecessor), robot.path(loop.successor))
     return sorted(set(branches[0]) ^ set(branches[1]))

@@ -50,14 +50,8 @@ class Members:
 
     def on_the_way(self, loop: Loop) -> tuple[int, ...]:
         """Return the joints, increasing, that move the ends of a loop against each other."""
-        ways = []
-        for body in (loop.predecessor, loop.successor):
-            way = set()
-            while body in self.joints:
-                way.add(body)
-                body = self.robot.joints[body].parent
-            ways.append(way)
-        return tuple(sorted(ways[0] ^ ways[1]))
+        ways = (self.robot.path(loop.predecessor), self.robot.path(loop.successor))
+        return tuple(sorted(set(ways[0]) ^ set(ways[1])))
 
     def names(self, joints: Iterable[int]) -> str:
         """Return the names of joints, quoted, for messages."""

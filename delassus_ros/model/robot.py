@@ -326,6 +326,14 @@ class Robot:
         floating = bool(self._joints) and self._joints[0].kind is JointKind.ROOT
         return "floating" if floating else "fixed"
 
+    def path(self, body: int) -> list[int]:
+        """Return a body, the one that carries it, and so on to the root; none for WORLD."""
+        path = []
+        while body != WORLD:
+            path.append(body)
+            body = self._joints[body].parent
+        return path
+
     @property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the joints that have entries in q, in the order of q."""
