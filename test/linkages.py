@@ -194,7 +194,8 @@ def random_linkage(
     independent = tuple(range(1, 1 + spare))
     names = tuple(joints[i].name for i in independent)
     robot = Robot("linkage", joints, bodies, [Frame("tip", 1, frame)], (), [loop], names)
-    return robot, Cluster(tuple(range(1, count + 1)), 0, (), (loop,), independent), q
+    members = tuple(range(1, count + 1))
+    return robot, Cluster(robot, members, loops=(loop,), independent=independent), q
 
 
 def tied(robot: Robot) -> Cluster:

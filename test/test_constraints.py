@@ -118,7 +118,7 @@ def test_what_a_kind_leaves_free_does_not_open_it(kind):
         loop = Loop("l", kind, 0, 1, at, at @ motion, z)
         # Both frames are then where `motion` takes the first one: bodies lie upon each other.
         robot = Robot("r", joints, [Body("a", BOX), Body("b", BOX)], [], (), [loop])
-        rows = residual(robot, Cluster((0, 1), WORLD, (), (loop,), ()), [0.0, 0.0])
+        rows = residual(robot, Cluster(robot, (0, 1), loops=(loop,)), [0.0, 0.0])
         assert (np.abs(rows).max() < 1e-14) == closed
 
 
@@ -219,7 +219,7 @@ def test_independent_joints_may_be_any():
 
 def test_ordinary_joints_have_the_identity():
     robot = chain(2, [])
-    assert loop_jacobian(robot, Cluster((1,), 0, (), (), (1,)), [0.0, 0.0]) == [[1.0]]
+    assert loop_jacobian(robot, Cluster(robot, (1,), independent=(1,)), [0.0, 0.0]) == [[1.0]]
 
 
 def test_couplings_and_loops_in_one_cluster():
@@ -250,7 +250,7 @@ def short(x):
 def test_explicit_functions_give_their_own_derivative():
     function = FunctionConstraint("cam", ("j0",), doubled, 1, dependent=("j1",))
     robot = chain(2, [])
-    cluster = Cluster((0, 1), WORLD, (), (), (0,), (function,))
+    cluster = Cluster(robot, (0, 1), functions=(function,), independent=(0,))
     assert residual(robot, cluster, [0.5, 2.0]) == pytest.approx([2.0 - doubled([0.5])[0]])
     graph = Graph()
     q = [graph.input(0), graph.input(1)]
@@ -261,7 +261,7 @@ def test_explicit_functions_give_their_own_derivative():
     assert floats[1][0] == pytest.approx(2.0 + 0.3 * np.cos(0.5), rel=1e-15)
     wrong = FunctionConstraint("cam", ("j0", "j1"), short, 2)
     with pytest.raises(RobotError, match="'cam': its function returned 1 numbers, expected 2"):
-        residual(robot, Cluster((0, 1), WORLD, (), (), (), (wrong,)), [0.0, 0.0])
+        residual(robot, Cluster(robot, (0, 1), functions=(wrong,)), [0.0, 0.0])
 
 
 SCALE = 2.0
@@ -380,7 +380,7 @@ def test_frames_half_a_turn_apart_do_not_count_as_closed():
     for kind, turned in ((LoopKind.POINT, False), (LoopKind.HINGE, True), (LoopKind.WELD, True)):
         loop = Loop("l", kind, 0, 1, half)
         robot = Robot("r", joints, [Body("a", BOX), Body("b", BOX)], [], (), [loop])
-        rows = residual(robot, Cluster((0, 1), WORLD, (), (loop,), ()), [0.0, 0.0])
+        rows = residual(robot, Cluster(robot, (0, 1), loops=(loop,)), [0.0, 0.0])
         assert np.abs(rows).max() < 1e-14
         assert is_turned(robot, loop, [0.0, 0.0]) == turned
 

@@ -40,7 +40,7 @@ def tello(name: str) -> tuple[Robot, Cluster]:
         "tello", joints, bodies, [Frame("tip", 3, Transform())], independent=names[:2],
         functions=[differential(name, names)],
     )  # fmt: skip
-    return robot, Cluster((0, 1, 2, 3), WORLD, (), (), (0, 1), robot.functions)
+    return robot, Cluster(robot, (0, 1, 2, 3), functions=robot.functions, independent=(0, 1))
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])

@@ -145,6 +145,6 @@ def test_loops_through_the_world():
     assert np.abs(violation).max() <= 1e-12
     from delassus_ros.model import Cluster
 
-    whole = Cluster(tuple(path), WORLD, (), (to_world,), ())
+    whole = Cluster(tied_down, tuple(path), loops=(to_world,))
     K = np.array(constraint_jacobian(tied_down, whole, q.tolist()))
     assert difference(K, rows[:, path]) <= 1e-9

@@ -30,7 +30,7 @@ def closed_at(kind: LoopKind, seed: int) -> tuple[Robot, np.ndarray]:
 
 
 def closure_of(robot: Robot) -> tuple[LoopClosure, tuple[int, ...]]:
-    (members,) = [members for members in groups_of(robot) if members.is_tied]
+    (members,) = [members for members in groups_of(robot) if not members.is_ordinary]
     return LoopClosure(members), members.joints
 
 

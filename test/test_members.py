@@ -32,7 +32,7 @@ def test_described_names_every_constraint() -> None:
         functions=[FunctionConstraint("cam", ("rod",), cam, 1)],
     )
     (members,) = groups_of(robot)
-    assert members.is_tied
+    assert not members.is_ordinary
     assert members.described() == "coupling 'g' and loop 'bar' and constraint 'cam'"
     assert members.names([2, 0]) == "'rocker', 'crank'"
     assert members.names([]) == "none"
@@ -57,5 +57,5 @@ def test_linear_joints_are_in_no_loop_and_no_input_of_a_function() -> None:
 
 def test_an_ordinary_joint_is_not_tied() -> None:
     root, geared = groups_of(geared_chain(1))
-    assert (root.is_tied, geared.is_tied) == (False, True)
+    assert (root.is_ordinary, geared.is_ordinary) == (True, False)
     assert geared.described() == "coupling 'gear0'"

@@ -11,7 +11,6 @@ from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
 from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.loop_closure import LoopClosure
-from delassus_ros.model.members import Members
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 
@@ -145,10 +144,9 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
     """
     offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
     entries = offsets[list(moved)]
-    members = Members(robot, cluster.joints, cluster.couplings, cluster.loops, cluster.functions)
-    gaps = LoopClosure(members)
+    gaps = LoopClosure(cluster)
     units = 1.0 / gaps.in_units(np.ones(len(offsets)))
-    linear = members.is_linear[list(moved)]
+    linear = cluster.is_linear[list(moved)]
     # Functions, too, may be of rotors that have to turn far.
     longest = _LONGEST if cluster.loops else np.inf
     for exact in (False, True):

@@ -76,7 +76,7 @@ def _stated(
         names = [robot.joints[joint].name for joint in members.joints]
         stated = {name: described[name].independent for name in names if name in described}
         is_stated = any(value is not None for value in stated.values())
-        if members.is_tied and is_stated and not set(names) & set(named):
+        if not members.is_ordinary and is_stated and not set(names) & set(named):
             independent += [name for name, value in stated.items() if value is not False]
     return independent
 
@@ -91,7 +91,7 @@ def _led(robot: Robot, motors: Sequence[str]) -> list[str]:
     return [
         robot.joints[joint].name
         for members in groups_of(robot)
-        if members.is_tied and led.intersection(members.joints)
+        if not members.is_ordinary and led.intersection(members.joints)
         for joint in independent_joints(members, led)
     ]
 

@@ -13,11 +13,10 @@ from functools import lru_cache
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.independents import independent_joints
-from delassus_ros.model.members import Members
+from delassus_ros.model.members import Constraint, Members
 from delassus_ros.model.robot import JointKind, Robot
 
-_Constraint = Coupling | Loop | FunctionConstraint
-_WORDS: dict[type[_Constraint], str] = {
+_WORDS: dict[type[Constraint], str] = {
     Coupling: "coupling",
     Loop: "loop",
     FunctionConstraint: "constraint",
@@ -27,25 +26,24 @@ _KEPT = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster:
-    """Joints that constrain each other, and the bodies they move.
+class Cluster(Members):
+    """Joints that constrain each other, and the bodies they move, with their coordinates.
 
     Attributes
     ----------
-    joints : joint (= body) indices, increasing: parents come first.
-    parent : the body that carries the cluster, or WORLD. The parent of every body of the
-        cluster is this one or in the cluster.
-    couplings, loops, functions : the constraints between its joints.
     independent : joints whose positions are independent coordinates, in increasing order;
         the other joints of the cluster follow from them.
     """
 
-    joints: tuple[int, ...]
-    parent: int
-    couplings: tuple[Coupling, ...] = ()
-    loops: tuple[Loop, ...] = ()
     independent: tuple[int, ...] = ()
-    functions: tuple[FunctionConstraint, ...] = ()
+
+    @property
+    def parent(self) -> int:
+        """The body that carries the cluster, or WORLD.
+
+        The parent of every body of the cluster is this one or in the cluster.
+        """
+        return self.robot.joints[self.joints[0]].parent
 
     @property
     def dependent(self) -> tuple[int, ...]:
@@ -53,20 +51,9 @@ class Cluster:
         return tuple(joint for joint in self.joints if joint not in self.independent)
 
     @property
-    def is_ordinary(self) -> bool:
-        """Whether this is one joint without constraints."""
-        return not (self.couplings or self.loops or self.functions)
-
-    @property
     def is_constant(self) -> bool:
         """Whether its loop Jacobian ∂q/∂y is the same in every configuration."""
         return not (self.loops or self.functions)
-
-    @property
-    def constraint_names(self) -> tuple[str, ...]:
-        """Names of its constraints, for messages."""
-        constraints: list[_Constraint] = [*self.couplings, *self.loops, *self.functions]
-        return tuple(constraint.name for constraint in constraints)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -85,15 +72,7 @@ def clusters_of(robot: Robot) -> tuple[Cluster, ...]:
         for it are of wrong number or do not determine the others. Names the constraints.
     """
     return tuple(
-        Cluster(
-            members.joints,
-            # The first joint is on the body that carries all of them.
-            robot.joints[members.joints[0]].parent,
-            members.couplings,
-            members.loops,
-            independent_joints(members),
-            members.functions,
-        )
+        Cluster(**vars(members), independent=independent_joints(members))
         for members in groups_of(robot)
     )
 
@@ -107,7 +86,7 @@ def groups_of(robot: Robot) -> tuple[Members, ...]:
         If a joint with more than one degree of freedom is in a group; names the constraint.
     """
     indices = {joint.name: i for i, joint in enumerate(robot.joints)}
-    tied: list[tuple[_Constraint, list[int]]] = []
+    tied: list[tuple[Constraint, list[int]]] = []
     for coupling in robot.couplings:
         tied.append((coupling, _coupled(robot, [indices[name] for name, _ in coupling.ratios])))
     for loop in robot.loops:
@@ -118,7 +97,7 @@ def groups_of(robot: Robot) -> tuple[Members, ...]:
     for constraint, joints in tied:
         _check_single(robot, constraint, joints)
         groups.join(joints)
-    constraints: dict[int, list[_Constraint]] = {}
+    constraints: dict[int, list[Constraint]] = {}
     for constraint, joints in tied:
         constraints.setdefault(groups.leader(joints[0]), []).append(constraint)
     return tuple(
@@ -127,7 +106,7 @@ def groups_of(robot: Robot) -> tuple[Members, ...]:
     )
 
 
-def _members(robot: Robot, joints: Iterable[int], constraints: Iterable[_Constraint]) -> Members:
+def _members(robot: Robot, joints: Iterable[int], constraints: Iterable[Constraint]) -> Members:
     couplings, loops, functions = [], [], []
     for constraint in constraints:
         if isinstance(constraint, Coupling):
@@ -177,7 +156,7 @@ class _Groups:
         return groups
 
 
-def _check_single(robot: Robot, constraint: _Constraint, joints: list[int]) -> None:
+def _check_single(robot: Robot, constraint: Constraint, joints: list[int]) -> None:
     what = _WORDS[type(constraint)]
     for index in joints:
         joint = robot.joints[index]

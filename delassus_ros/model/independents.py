@@ -36,7 +36,7 @@ def independent_joints(members: Members, motors: Iterable[int] = ()) -> tuple[in
         If couplings contradict each other, no configuration that closes the loops is found,
         or the stated joints are too few, too many or do not determine the others.
     """
-    if not members.is_tied:
+    if members.is_ordinary:
         return members.joints
     regular, rank = _regular_jacobians(members)
     stated = set(members.robot.independent)

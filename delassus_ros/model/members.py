@@ -12,10 +12,18 @@ from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 
+Constraint = Coupling | Loop | FunctionConstraint
+
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The joints of a cluster, increasing, with the constraints between them."""
+    """The joints of a cluster with the constraints between them.
+
+    Attributes
+    ----------
+    joints : joint (= body) indices, increasing: parents come first.
+    couplings, loops, functions : the constraints between its joints.
+    """
 
     robot: Robot
     joints: tuple[int, ...]
@@ -24,9 +32,15 @@ class Members:
     functions: tuple[FunctionConstraint, ...] = ()
 
     @property
-    def is_tied(self) -> bool:
-        """Whether there are constraints."""
-        return bool(self.couplings or self.loops or self.functions)
+    def is_ordinary(self) -> bool:
+        """Whether this is one joint without constraints."""
+        return not (self.couplings or self.loops or self.functions)
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Names of its constraints, for messages."""
+        constraints: list[Constraint] = [*self.couplings, *self.loops, *self.functions]
+        return tuple(constraint.name for constraint in constraints)
 
     @property
     def columns(self) -> dict[str, int]:

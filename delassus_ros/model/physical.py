@@ -74,7 +74,7 @@ def _check_massless(members: Members, massless: list[int]) -> None:
     if not massless:
         return
     robot, first = members.robot, massless[0]
-    if not members.is_tied:
+    if members.is_ordinary:
         if robot.joints[first].armature > 0.0:
             return
         raise RobotError(
