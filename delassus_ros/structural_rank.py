@@ -1,14 +1,16 @@
 """The largest rank that contacts can have on a robot: structure, told apart from posture.
 
 Four points on one flat foot own twelve rows of which only six can ever be independent; that is
-no fault of the posture. A structural rank is the rank at generic configurations: almost every
-configuration has it, none has more.
+no fault of the posture. A structural rank is the rank at generic configurations, which moving
+contacts' placements are part of: almost every configuration has it, none has more. It is a
+matter of the model alone: joints whose limits leave no range, or hardly any, are moved all the
+same, as the mass matrix lets them move and encoders may say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,8 +21,9 @@ from delassus_ros.arguments import number, numbers
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, NumericalError, ProblemError
-from delassus_ros.inputs import InputCheck
+from delassus_ros.inputs import Given, InputCheck
 from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
 
 if TYPE_CHECKING:
@@ -32,6 +35,12 @@ RANK_TOLERANCE = 1e-10
 The computed matrix carries an error of about 1e-16 times the condition number of the mass
 matrix, which is 1e3 to 1e5 for humanoids.
 """
+_NOISE = 1e-13
+"""Diagonal entries below this fraction of the largest are rounding, given rows of like size."""
+_LENGTH = 0.1
+"""How much angular rows count beside linear ones, and how far contacts are moved [m]."""
+_RANGE = 0.2
+"""Least range that joints are drawn from [rad or m]."""
 _CACHED = 4096
 """Active sets whose rank is kept; 12 contacts have as many."""
 
@@ -58,6 +67,17 @@ def row_scales(contacts: ContactSet, characteristic_length: float) -> Array:
     return scales
 
 
+def unit_scales(contacts: ContactSet) -> Array:
+    """Return the factors (m,) with which all rows are of norm 1, angular ones times 0.1 m.
+
+    Whatever the units that a selection is written in, and the length that conditions are weighed
+    by.
+    """
+    rows = np.vstack([contact.selection for contact in contacts])
+    scales: Array = row_scales(contacts, _LENGTH) / np.linalg.norm(rows, axis=1)
+    return scales
+
+
 def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int:
     """Return how many of the eigenvalues, ascending, are not zero beside the largest."""
     if not eigenvalues.size or not eigenvalues[-1] > 0:
@@ -73,11 +93,14 @@ def generic_matrices(
 ) -> Array:
     """Return G of all contacts (count, m, m) at generic configurations.
 
+    Moving contacts are placed at random within 0.1 m of their own places, turned in any way.
+
     Parameters
     ----------
     solver : computes them.
     count : how many; one is enough but for chance.
-    seed : of the random configurations, which keep to the joints' limits.
+    seed : of the random configurations, which keep to the joints' limits where these leave a
+        range of 0.2 rad or 0.2 m.
     configurations : (N, nq) to use instead. A robot with loops or couplings needs them, as its
         joints cannot be drawn independently of each other; see :func:`closed_configurations`.
 
@@ -110,13 +133,11 @@ def generic_matrices(
     else:
         # More than needed, as some may fail: a massless joint has postures without a matrix.
         given = np.array([_random_q(problem.robot, rng) for _ in range(10 * count)])
-    world = any(port.name == "base_orientation" for port in problem.inputs)
     check = InputCheck(problem)
     bound = solver.bind()
     found: list[Array] = []
     for q in given:
-        orientation = _random_quaternion(rng) if world else None
-        inputs = check.single({"q": q, "base_orientation": orientation})
+        inputs = check.single({"q": q, **_random_places(problem, rng)})
         for name, values in inputs.items():
             bound.inputs[name][...] = values
         solution = bound.solve()
@@ -172,7 +193,8 @@ class StructuralRank:
     ----------
     matrices : (N, m, m) G of all contacts at generic configurations; see
         :func:`generic_matrices`.
-    scales : (m,) factors of the rows; see :func:`row_scales`.
+    scales : (m,) factors that make rows comparable, so that one that is zero can be told from a
+        small one; see :func:`unit_scales`. The rank depends on them no further.
 
     Raises
     ------
@@ -197,16 +219,51 @@ class StructuralRank:
         key = tuple(rows)
         rank = self._ranks.get(key)
         if rank is None:
-            if len(self._ranks) >= _CACHED:
-                self._ranks.clear()
-            rank = self._ranks[key] = self._rank(key)
+            rank = self._rank(key)
+            self._keep(key, rank)
         return rank
 
+    def witness(self, rows: Sequence[int], rank: int) -> None:
+        """Raise the rank of these rows to what a matrix of them was seen to have."""
+        key = tuple(rows)
+        self._keep(key, max(rank, self._ranks.get(key, 0)))
+
+    def _keep(self, key: tuple[int, ...], rank: int) -> None:
+        if len(self._ranks) >= _CACHED and key not in self._ranks:
+            self._ranks.clear()
+        self._ranks[key] = rank
+
     def _rank(self, rows: tuple[int, ...]) -> int:
-        if not rows:
-            return 0
-        blocks = self._matrices[:, np.array(rows)[:, np.newaxis], rows]
-        return max(numerical_rank(eigenvalues) for eigenvalues in np.linalg.eigvalsh(blocks))
+        rank = 0
+        for matrix in self._matrices:
+            if rank == len(rows):
+                break
+            noise = _NOISE * float(matrix.diagonal().max())
+            rank = max(rank, _rank_of(matrix[np.array(rows)[:, np.newaxis], rows], noise))
+        return rank
+
+
+def _rank_of(rest: Array, noise: float) -> int:
+    """Return the rank of a positive semidefinite matrix (k, k), whatever the size of its rows.
+
+    Cholesky's method: the next row is always the one of which those before leave the largest
+    part. It counts if that part is more than a fraction of the row itself, and more than noise.
+
+    Parameters
+    ----------
+    rest : the matrix, which is overwritten with what is left.
+    noise : diagonal entries that are rounding.
+    """
+    left = rest.diagonal()
+    own = left.copy()
+    for rank in range(len(rest)):
+        share = np.divide(left, own, out=np.zeros(len(rest)), where=left > noise)
+        j = int(share.argmax())
+        if not share[j] > RANK_TOLERANCE:
+            return rank
+        column = rest[j] / np.sqrt(left[j])
+        rest -= np.outer(column, column)
+    return len(rest)
 
 
 def _random_q(robot: Robot, rng: np.random.Generator) -> Array:
@@ -222,8 +279,26 @@ def _random_q(robot: Robot, rng: np.random.Generator) -> Array:
             reach = np.pi if joint.kind is JointKind.REVOLUTE else 1.0
             low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - reach)
             high = joint.upper if np.isfinite(joint.upper) else max(reach, low + reach)
-            values[...] = rng.uniform(low, high)
+            short = max(0.0, _RANGE - (high - low)) / 2
+            values[...] = rng.uniform(low - short, high + short)
     return q
+
+
+def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
+    """Return a random orientation of the base and random places of moving contacts, as inputs."""
+    places: dict[str, Any] = {}
+    own = {contact.name: contact.placement.translation for contact in problem.contacts}
+    for port in problem.inputs:
+        if port.name == "base_orientation":
+            places[port.name] = _random_quaternion(rng)
+        elif port.name == "contact_positions":
+            reach = _LENGTH * np.ones(3)
+            places[port.name] = {
+                name: own[name] + rng.uniform(-reach, reach) for name in problem.moving
+            }
+        elif port.name == "contact_orientations":
+            places[port.name] = {name: _random_quaternion(rng) for name in problem.turning}
+    return places
 
 
 def _random_quaternion(rng: np.random.Generator) -> Array:
