@@ -142,7 +142,7 @@ def test_without_refresh_the_estimate_renews_itself(solver, monitor) -> None:
         errors.append(abs(seen.smallest / np.linalg.eigvalsh(G)[0] - 1))
         exact += seen.exact
     assert 5 < exact < 390
-    assert max(errors) < 0.1
+    assert max(errors) < 0.031
 
 
 def test_jump_of_posture_is_noticed(solver, monitor) -> None:
@@ -322,6 +322,38 @@ def test_matrices_of_extreme_size_are_judged(monitor, mode) -> None:
         for size in (1e-200, 1e200):
             for _ in range(3):
                 assert monitor.examine(size * np.eye(12)).condition == pytest.approx(1.0)
+
+
+class Table(np.ndarray):
+    """A subclass of the usual array."""
+
+
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("mode", Damping)
+def test_matrices_of_other_kinds_are_judged_or_refused(solver, mode, after) -> None:
+    G = next(motion(solver, 1)).copy()
+    whole = (1e4 * G).astype(int)
+    good = [
+        whole, whole.astype(object), G.astype(np.float32), np.asfortranarray(G), G > -1,
+        G.astype(">f8"), G.view(Table), np.ma.masked_greater(G, np.inf), G[::-1, ::-1],
+    ]  # fmt: skip
+    holes = np.ma.masked_greater(G, G.mean())
+    bad = [G + 0j, G + 1j, G.astype(str), np.where(G > 0, G, None), holes, G.astype("M8[s]")]
+    for kind in (*good, *bad):
+        settings = ConditionSettings(damping=mode)
+        monitor = ConditionMonitor(solver.problem, generic_matrices(solver), settings)
+        for _ in range(after):
+            monitor.examine(G)
+        if any(kind is each for each in bad):
+            with pytest.raises(InputError, match="(?s)^matrix is .*; expected numbers"):
+                monitor.examine(kind)
+            monitor.refresh()
+            assert monitor.examine(G).conditioning is Conditioning.OK
+        else:
+            expected = np.linalg.eigvalsh(np.asarray(kind, dtype=float))
+            assert monitor.examine(kind, exact=True).largest == pytest.approx(expected[-1])
+            assert type(monitor.examine(kind).matrix) is np.ndarray
+            monitor.refresh()
 
 
 def test_no_contact_is_nothing_to_judge(monitor) -> None:

@@ -9,8 +9,9 @@ import robots
 import small
 from flat_foot import flat_foot
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, structural_rank
 from delassus_ros.closure import Closure
+from delassus_ros.conditioning import Conditioning, ConditionMonitor, ConditionSettings
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, NumericalError, ProblemError
 from delassus_ros.model import WORLD, Body, Coupling, Frame, Joint, JointKind, LoopKind
@@ -20,13 +21,14 @@ from delassus_ros.structural_rank import (
     generic_matrices,
     numerical_rank,
     row_scales,
+    unit_scales,
 )
 
 
 def rank_of(problem: Problem, rows=None) -> int:
     solver = DelassusSolver(problem)
     everything = range(problem.contacts.rows)
-    scales = row_scales(problem.contacts, 0.1)
+    scales = unit_scales(problem.contacts)
     return StructuralRank(generic_matrices(solver), scales).of(
         everything if rows is None else rows
     )
@@ -96,27 +98,109 @@ def test_fewer_freedoms_than_rows() -> None:
     assert rank_of(problem) == 2
 
 
-def test_stretched_knee_at_its_limit_is_not_taken_for_structure() -> None:
-    """Random configurations lie inside the limits, not on them."""
+def leg(lower: float, upper: float) -> Problem:
+    """Return a leg of two links, with these limits at the knee, and its foot's plane."""
     zero = Transform()
     straight = Transform.from_xyz_rpy((0.5, 0, 0), (0, 0, 0))
+    y = np.array([0.0, 1, 0])
     joints = [
-        Joint("hip", JointKind.REVOLUTE, WORLD, zero, np.array([0.0, 1, 0]), lower=-1, upper=1),
-        Joint("knee", JointKind.REVOLUTE, 0, straight, np.array([0.0, 1, 0]), lower=0, upper=2),
+        Joint("hip", JointKind.REVOLUTE, WORLD, zero, y, lower=-1, upper=1),
+        Joint("knee", JointKind.REVOLUTE, 0, straight, y, lower=lower, upper=upper),
     ]
     bodies = [Body(name, small.BOX) for name in ("thigh", "shank")]
     robot = Robot("leg", joints, bodies, [Frame("sole", 1, straight)])
-    plane = np.eye(6)[[0, 2]]
-    assert rank_of(Problem(robot, [Contact("sole", "sole", plane)])) == 2
+    return Problem(robot, [Contact("sole", "sole", np.eye(6)[[0, 2]])])
+
+
+@pytest.mark.parametrize("limits", [(0, 2), (-np.inf, np.inf), (0, 0), (-1e-9, 1e-9), (-1e-5, 0)])
+def test_stretched_knee_at_its_limit_is_not_taken_for_structure(limits) -> None:
+    """Nor one whose limits leave hardly another posture, though the model has."""
+    problem = leg(*limits)
+    assert rank_of(problem) == 2
+    solver = DelassusSolver(problem)
+    monitor = ConditionMonitor(problem, generic_matrices(solver))
+    for knee, expected in (
+        (1.0, Conditioning.OK),
+        (1e-4, Conditioning.SINGULAR),
+        (0.0, Conditioning.SINGULAR),
+    ):
+        seen = monitor.examine(solver.solve([0.3, knee]).matrix)
+        assert (seen.conditioning, seen.structural_rank) == (expected, 2)
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+@pytest.mark.parametrize("moving", ["position", "pose"])
+def test_moving_contacts_are_moved(moving, axes) -> None:
+    """Two points of one link, at the same place until they move: they can hold five rows."""
+    contacts = [Contact(name, "foot1", moving=moving) for name in ("a", "b")]
+    problem = Problem(small.walker(), contacts, axes)
+    assert rank_of(problem) == 5
+    solver = DelassusSolver(problem)
+    monitor = ConditionMonitor(problem, generic_matrices(solver))
+    inputs = {"q": [0.3, -0.2, 0.9]}
+    if axes == "world":
+        inputs["base_orientation"] = [0.0, 0.0, 0.0, 1.0]
+    for apart, expected in ((0.1, Conditioning.OK), (1e-3, Conditioning.SINGULAR)):
+        places = {"a": [0.0, 0.0, 0.0], "b": [apart, 0.0, 0.0]}
+        seen = monitor.examine(solver.solve(**inputs, contact_positions=places).matrix)
+        assert (seen.conditioning, seen.rank, seen.structural_rank) == (expected, 5, 5)
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1e-6), (1e-8, 1.0), (1e8, 1e2)])
+def test_units_of_rows_do_not_matter(sizes) -> None:
+    rows = np.eye(6)[:2] * np.array(sizes)[:, np.newaxis]
+    problem = Problem(small.walker(), [Contact("c", "foot1", rows)])
+    assert rank_of(problem) == 2
+    solver = DelassusSolver(problem)
+    seen = ConditionMonitor(problem, generic_matrices(solver)).examine(
+        solver.solve([0.3, -0.2, 0.9]).matrix
+    )
+    assert (seen.conditioning, seen.rank) == (Conditioning.SINGULAR, 1)
+
+
+@pytest.mark.parametrize("length", [1e-7, 1e-5, 1e-3, 0.1, 10.0, 1e3, 1e5])
+def test_the_characteristic_length_is_no_matter_of_structure(length) -> None:
+    problem = small.problem()
+    solver = DelassusSolver(problem)
+    settings = ConditionSettings(characteristic_length=length)
+    monitor = ConditionMonitor(problem, generic_matrices(solver), settings)
+    seen = monitor.examine(solver.solve([0.3, -0.2, 0.9]).matrix)
+    assert seen.structural_rank == 9
+    assert (seen.conditioning is Conditioning.OK) == (length == 0.1)
+
+
+def test_rows_that_are_zero_or_nearly_so() -> None:
+    """A hinge's own axis never moves along itself; a heavy body moves little."""
+    hinged = Problem(
+        small.walker(floating=False, legs=1), [Contact("axis", "base", np.eye(6)[1:2])]
+    )
+    assert rank_of(hinged) == 0
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(6, 4))
+    heavy = np.array([1.0, 1.0, 1.0, 1e-4, 1e-4, 1e-5])
+    G = np.outer(heavy, heavy) * (A @ A.T)
+    assert StructuralRank(G[np.newaxis], np.ones(6)).of(range(6)) == 4
+    G += np.diag(1e-17 * rng.normal(size=6))
+    assert StructuralRank(G[np.newaxis], np.ones(6)).of(range(6)) == 4
+
+
+def test_a_witness_raises_the_rank() -> None:
+    ranks = StructuralRank(np.diag([0.0, 1.0, 1.0])[np.newaxis], np.ones(3))
+    assert ranks.of([0, 1]) == 1
+    ranks.witness([0, 1], 2)
+    ranks.witness([0, 1], 1)
+    assert (ranks.of([0, 1]), ranks.of([0, 2])) == (2, 1)
 
 
 def test_one_rank_is_computed_once_per_set(monkeypatch) -> None:
     solver = DelassusSolver(small.problem())
     ranks = StructuralRank(generic_matrices(solver), row_scales(small.contacts(), 0.1))
     calls = []
-    original = np.linalg.eigvalsh
-    monkeypatch.setattr(np.linalg, "eigvalsh", lambda a: calls.append(1) or original(a))
+    original = structural_rank._rank_of
+    count = lambda *args: calls.append(1) or original(*args)  # noqa: E731
+    monkeypatch.setattr(structural_rank, "_rank_of", count)
     assert [ranks.of([0, 1, 2]) for _ in range(3)] == [3, 3, 3]
+    # The first matrix shows that they can all be independent.
     assert len(calls) == 1
 
 
