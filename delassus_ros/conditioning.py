@@ -15,7 +15,7 @@ that was too low, and raises it for good.
 
 Time per matrix of 12, 24 and 42 rows, one core, median [µs]: estimate 8, 9, 20; exact 14, 26,
 54; with selective damping that has something to raise 43, 80, 140; renewed eigenvectors, after
-the matrix is published and about every fourth time, 18, 50, 111. They hold with LAPACK kept to
+the matrix is published and about every seventh time, 18, 50, 111. They hold with LAPACK kept to
 one thread: with several, single calls were seen to take 24 ms on a busy machine.
 """
 
