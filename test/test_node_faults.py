@@ -666,7 +666,7 @@ def make_cache(tmp_path, monkeypatch) -> Path:
             "writable", "kernel cache not used: ", "must belong to you with mode 0600",
             marks=pytest.mark.slow,
         ),
-        ("other results", "cached kernel of efpa compiled anew: ", "does not reproduce its stored"),
+        ("other results", "cached kernel of efpa compiled anew: ", "not reproduce its stored"),
     ],
 )  # fmt: skip
 def test_a_cache_that_was_tampered_with(
