@@ -8,8 +8,9 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
-from delassus_ros.model.description import MAX_NAME
+from delassus_ros.model.description import MAX_NAME, describe
 from delassus_ros.model.urdf import read_urdf
+from delassus_ros.model.xml import parse_xml
 
 
 def refuses(words: str, *parts: str) -> None:
@@ -60,14 +61,6 @@ def test_elements_of_another_namespace_are_dropped() -> None:
     assert read_urdf(foreign).to_bytes() == read_urdf(plain).to_bytes()
 
 
-def test_refuses_unexpanded_xacro() -> None:
-    text = robot_xml(link("a"), '<xacro:leg prefix="LF"/>').replace(
-        "<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" '
-    )
-    with pytest.raises(RobotError, match="<leg> is xacro: expand the file first with 'xacro "):
-        read_urdf(text)
-
-
 @pytest.mark.parametrize(
     "dropped",
     [
@@ -114,10 +107,25 @@ def test_refuses_unknown_joint_types() -> None:
         read_urdf(text)
 
 
-def test_refuses_a_statement_about_independence_that_is_neither() -> None:
-    odd = robot_xml(*with_joint()).replace('type="revolute"', 'type="revolute" independent="no"')
-    with pytest.raises(RobotError, match="joint 'knee': independent must be 'true' or 'false'"):
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ('independent="no"', "independent must be 'true' or 'false', got 'no'"),
+        ('independent="FALSE"', "independent must be 'true' or 'false', got 'FALSE'"),
+        ('Independent="false"', "Independent=… is not read; did you mean independent=…"),
+        ('independant="false"', "independant=… is not read; did you mean independent=…"),
+    ],
+)
+def test_refuses_a_statement_about_independence_that_is_none(stated: str, words: str) -> None:
+    odd = robot_xml(*with_joint()).replace('type="revolute"', f'type="revolute" {stated}')
+    with pytest.raises(RobotError, match=f"joint 'knee': {words}"):
         read_urdf(odd)
+
+
+@pytest.mark.parametrize("stated", ["true", "True", "false", "False"])
+def test_independence_may_be_written_as_python_does(stated: str) -> None:
+    text = robot_xml(*with_joint()).replace('type="re', f'independent="{stated}" type="re')
+    assert describe(parse_xml(text)).joints["knee"].independent is (stated in ("true", "True"))
 
 
 def test_mimic_on_a_fixed_joint_means_nothing() -> None:

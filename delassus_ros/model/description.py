@@ -38,6 +38,7 @@ from delassus_ros.model.elements import (
 )
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
+from delassus_ros.model.unread import meant, refuse_unread
 
 FIXED = "fixed"
 KINDS = {
@@ -108,15 +109,15 @@ def describe(root: ElementTree.Element) -> Description:
     ------
     RobotError
         For another root element, a missing, repeated or unreadable part, a number or an
-        inertia that is not physical, and what is not supported: unknown joint types,
-        unexpanded xacro. Names the link, joint, coupling or loop.
+        inertia that is not physical, and what is not supported: unknown joint types and what
+        :mod:`~delassus_ros.model.unread` refuses. Names the link, joint, coupling or loop.
     """
     namespace, brace, tag = root.tag.rpartition("}")
     if tag != "robot":
         raise RobotError(f"not a URDF: the root element is <{tag}>, expected <robot>")
     # A default namespace (Drake writes one) prefixes every tag; foreign tags keep theirs.
     prefix = namespace + brace
-    _refuse_xacro(root)
+    refuse_unread(root, prefix)
     links: dict[str, LinkDescription] = {}
     for element in root.findall(f"{prefix}link"):
         name = name_of(element, "link", links)
@@ -135,16 +136,6 @@ def describe(root: ElementTree.Element) -> Description:
         loops[name] = loop_of(element, prefix, name)
     name = name_of(root, "robot", ())
     return Description(name, links, joints, couplings, loops, transmissions_of(root, prefix))
-
-
-def _refuse_xacro(root: ElementTree.Element) -> None:
-    """Refuse what would change the robot if it were dropped like other unknown tags."""
-    for element in root:
-        if "xacro" in element.tag.partition("}")[0]:
-            raise RobotError(
-                f"<{element.tag.rpartition('}')[2]}> is xacro: expand the file first with "
-                "'xacro robot.urdf.xacro > robot.urdf'"
-            )
 
 
 def _link(element: ElementTree.Element, prefix: str, name: str) -> LinkDescription:
@@ -213,10 +204,14 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> JointDescrip
 
 
 def _independent(element: ElementTree.Element, what: str) -> bool | None:
+    for key in element.attrib:
+        if meant(key, ("independent", "name", "type")) == "independent":
+            raise RobotError(f"{what}: {key}=… is not read; did you mean independent=…?")
     stated = element.get("independent")
-    if stated not in (None, "true", "false"):
+    # Published files have True and False as well, as Python writes them.
+    if stated not in (None, "true", "false", "True", "False"):
         raise RobotError(f"{what}: independent must be 'true' or 'false', got {stated[:40]!r}")
-    return None if stated is None else stated == "true"
+    return None if stated is None else stated.lower() == "true"
 
 
 def _copy_limit(

@@ -32,8 +32,17 @@ class _BoundedBuilder(ElementTree.TreeBuilder):
         super().__init__()
         self._depth = 0
         self._elements = 0
+        self._xacro: set[str] = set()
+
+    def start_ns(self, prefix: str, uri: str, /) -> None:
+        if prefix == "xacro":
+            self._xacro.add(uri)
 
     def start(self, tag: str, attrs: dict[Any, Any], /) -> ElementTree.Element:
+        namespace, _, name = tag[1:].rpartition("}")
+        if namespace in self._xacro:
+            # Xacro goes by the prefix, whatever is bound to it; a tree has no prefixes.
+            tag = f"{{xacro}}{name}"
         self._depth += 1
         self._elements += 1
         if self._depth > MAX_DEPTH:
@@ -119,6 +128,8 @@ def _parsed(source: str | bytes | Path) -> ElementTree.Element:
     except ElementTree.ParseError as error:
         line, column = error.position
         reason = str(error).rsplit(": line ", 1)[0]
+        if reason == "unbound prefix":
+            reason += "; if it is xacro:, expand the file first with xacro"
         raise RobotError(f"broken XML at line {line}, column {column + 1}: {reason}") from error
     except (LookupError, ValueError) as error:
         raise RobotError(f"the XML cannot be decoded: {error}; save it as UTF-8") from error
