@@ -12,6 +12,7 @@ from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, JointKind, LoopKind, Robot, clusters_of
+from delassus_ros.model.robot import Base
 from delassus_ros.model.urdf import read_urdf
 
 BELT = (
@@ -136,9 +137,57 @@ def test_refuses_a_wrong_number_of_stated_coordinates() -> None:
     refuses(words.format(3), stated(text, hip="true"))
 
 
-def test_statements_outside_of_clusters_mean_nothing() -> None:
+def test_true_outside_of_clusters_means_nothing() -> None:
     text = robot_xml(*BELT, coupling("gear", "thigh", "rotor"))
-    assert independent(read_urdf(stated(text, knee="false"), "fixed")) == ["hip", "knee"]
+    assert independent(read_urdf(stated(text, knee="true"), "fixed")) == ["hip", "knee"]
+
+
+def undetermined(name: str) -> str:
+    return f'joint {name!r} is independent="false", but no loop, coupling or mimic determines it'
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_refuses_dependent_joints_that_nothing_determines(base: Base) -> None:
+    """What should is misspelt, is somewhere else or was taken away."""
+    one = robot_xml(*BELT, coupling("gear", "thigh", "rotor"))
+    for text, name in (
+        (stated(robot_xml(*BELT), spin="false"), "spin"),
+        (stated(one, knee="false"), "knee"),
+        (stated(one, spin="false", knee="false"), "knee"),
+        (stated(one.replace("coupling", "couple"), spin="false"), "spin"),
+    ):
+        with pytest.raises(RobotError, match=undetermined(name)):
+            read_urdf(text, base)
+
+
+@pytest.mark.parametrize("kind", ["planar", "floating"])
+def test_refuses_dependent_joints_that_nothing_could_determine(kind: str) -> None:
+    parts = (link("base"), link("ball"), joint("drift", "base", "ball", kind))
+    for base in ("fixed", "floating"):
+        with pytest.raises(RobotError, match=undetermined("drift")):
+            read_urdf(stated(robot_xml(*parts), drift="false"), base)
+
+
+def test_dependent_joints_of_another_type_must_be_determined_as_well() -> None:
+    text = stated(robot_xml(*BELT), knee="false")
+    refuses(undetermined("knee"), text, {"joints": {"knee": "universal_xy"}})
+    assert read_urdf(text, "fixed", {"joints": {"knee": "fixed"}}).joint_names == ("hip", "spin")
+
+
+def test_the_side_file_may_determine_them_or_say_that_they_are_independent() -> None:
+    text = stated(robot_xml(*BELT), spin="false")
+    gear = {"couplings": [{"name": "gear", "joints": {"spin": -1, "hip": 6}}]}
+    assert independent(read_urdf(text, "fixed", gear)) == ["hip", "knee"]
+    named = read_urdf(text, "fixed", {"independent": ["spin"]})
+    assert independent(named) == ["hip", "knee", "spin"]
+
+
+def test_refuses_clusters_of_dependent_joints_alone() -> None:
+    text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
+    text = stated(text, hip="false", knee="false", spin="false")
+    refuses("coupling 'belt': all joints .* 'hip', 'knee', 'spin', are independent", text)
+    robot = read_urdf(text, "fixed", {"independent": ["spin", "hip"]})
+    assert independent(robot) == ["hip", "spin"]
 
 
 def test_the_side_file_counts_before_the_document() -> None:

@@ -17,6 +17,7 @@ from delassus_ros.model.independents import independent_joints
 from delassus_ros.model.robot import Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.side_file import SideFile
 from delassus_ros.model.spatial import Inertia
+from delassus_ros.model.tree import listed
 
 
 def with_joint_types(description: Description, side: SideFile) -> Description:
@@ -42,8 +43,9 @@ def closed(robot: Robot, description: Description, side: SideFile) -> Robot:
     ------
     RobotError
         If a link or joint is unknown, a loop is between links of one body, a coupling is not
-        between two branches, mimic joints follow each other in a circle, or a transmission
-        with a rotor is not of one joint, one actuator and one reduction.
+        between two branches, mimic joints follow each other in a circle, a transmission
+        with a rotor is not of one joint, one actuator and one reduction, or nothing determines
+        a joint that is stated to be dependent.
     """
     joints, bodies, frames = list(robot.joints), list(robot.bodies), list(robot.frames.values())
     couplings = [_coupling(robot, each) for each in description.couplings.values()]
@@ -59,6 +61,7 @@ def closed(robot: Robot, description: Description, side: SideFile) -> Robot:
     couplings += side.couplings
     named = side.independent
     whole = Robot(robot.name, joints, bodies, frames, couplings, loops, named)
+    _check_determined(whole, description.joints, named)
     independent = (*named, *_stated(whole, description.joints, named), *_led(whole, side.motors))
     return Robot(robot.name, joints, bodies, frames, couplings, loops, independent)
 
@@ -77,8 +80,40 @@ def _stated(
         stated = {name: described[name].independent for name in names if name in described}
         is_stated = any(value is not None for value in stated.values())
         if not members.is_ordinary and is_stated and not set(names) & set(named):
-            independent += [name for name, value in stated.items() if value is not False]
+            others = [name for name, value in stated.items() if value is not False]
+            if not others:
+                raise RobotError(
+                    f"{members.described()}: all joints of the description in it, "
+                    f'{listed(list(stated))}, are independent="false"; say so of fewer, or name '
+                    "the independent ones in the loops file"
+                )
+            independent += others
     return independent
+
+
+def _check_determined(
+    robot: Robot, described: Mapping[str, JointDescription], named: Sequence[str]
+) -> None:
+    """Refuse joints that are to follow from others, where there is nothing that they follow by.
+
+    What should tie them is misspelt or was removed: read as it is, the robot would be open.
+    """
+    tied = {
+        robot.joints[joint].name
+        for members in groups_of(robot)
+        if members.is_tied
+        for joint in members.joints
+    }
+    for joint in described.values():
+        # On a fixed joint the statement means nothing; names of the side file count before it.
+        if joint.independent is not False or joint.kind is None or joint.name in named:
+            continue
+        names = {f"{joint.name}_{letter}" for letter in joint.chain} or {joint.name}
+        if not names <= tied:
+            raise RobotError(
+                f'joint {joint.name!r} is independent="false", but no loop, coupling or mimic '
+                "determines it; add what does, or take the statement away"
+            )
 
 
 def _led(robot: Robot, motors: Sequence[str]) -> list[str]:
