@@ -61,6 +61,56 @@ def test_refuses_broken_couplings(inside: str, words: str) -> None:
         coupling_of(coupling(inside), "", "gear")
 
 
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (
+            ENDS + '<ratio value="6"/><offset value="0.3"/>',
+            "<coupling>: unknown element 'offset'; elements: predecessor, successor, ratio",
+        ),
+        (
+            ENDS + '<ratio value="6" offset="0.2"/>',
+            "<ratio>: unknown attribute 'offset'; attributes: value",
+        ),
+        (
+            '<predecesor link="a"/><successor link="b"/><ratio value="6"/>',
+            "<coupling>: unknown element 'predecesor'; did you mean 'predecessor'",
+        ),
+        (
+            '<predecessor link="a"><origin/></predecessor><successor link="b"/><ratio value="6"/>',
+            "<predecessor>: unknown element 'origin'; elements: none",
+        ),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["", "http://drake.mit.edu"])
+def test_refuses_what_a_coupling_does_not_have(inside: str, words: str, namespace: str) -> None:
+    declared = f'xmlns="{namespace}"' if namespace else ""
+    odd = element(f'<coupling name="gear" {declared}>{inside}</coupling>')
+    with pytest.raises(RobotError, match=f"coupling 'gear': {words}"):
+        coupling_of(odd, f"{{{namespace}}}" if namespace else "", "gear")
+
+
+def test_refuses_attributes_that_a_coupling_does_not_have() -> None:
+    odd = element(f'<coupling name="gear" offset="1">{ENDS}<ratio value="1"/></coupling>')
+    with pytest.raises(RobotError, match="<coupling>: unknown attribute 'offset'; attributes: na"):
+        coupling_of(odd, "", "gear")
+
+
+def test_the_type_that_published_couplings_have_changes_nothing() -> None:
+    odd = element(f'<coupling name="gear" type="rolling">{ENDS}<ratio value="2"/></coupling>')
+    assert coupling_of(odd, "", "gear") == coupling_of(
+        coupling(ENDS + '<ratio value="2"/>'), "", "gear"
+    )
+
+
+def test_what_others_add_in_their_namespaces_is_dropped() -> None:
+    text = '<coupling name="gear" xmlns:o="o" o:offset="1"><o:offset/>{}</coupling>'
+    plain = ENDS + '<ratio value="2"/>'
+    assert coupling_of(element(text.format(plain)), "", "gear") == coupling_of(
+        coupling(plain), "", "gear"
+    )
+
+
 # --- loops ------------------------------------------------------------------------------------
 
 
@@ -104,7 +154,7 @@ def test_types_of_loops(loop_type: str, kind: LoopKind) -> None:
         (ENDS + '<axis xyz="0 0"/>', "axis: expected 3 numbers, got 2"),
         (
             '<predecessor link="a"><origin quat="1 0 0 0"/></predecessor><successor link="b"/>',
-            "predecessor: <origin quat=…> is not supported",
+            "predecessor: <origin>: unknown attribute 'quat'; attributes: xyz, rpy",
         ),
         (
             '<predecessor link="a"><origin xyz="1 0 inf"/></predecessor><successor link="b"/>',
@@ -114,6 +164,40 @@ def test_types_of_loops(loop_type: str, kind: LoopKind) -> None:
 )
 def test_refuses_broken_loops(inside: str, words: str) -> None:
     with pytest.raises(RobotError, match=f"loop 'bar'.*{words}"):
+        loop_of(loop(inside), "", "bar")
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (
+            ENDS + '<origin xyz="1 0 0"/>',
+            "<loop>: unknown element 'origin'; elements: predecessor, successor, axis",
+        ),
+        (
+            '<predecessor link="a" xyz="1 0 0"/><successor link="b"/>',
+            "<predecessor>: unknown attribute 'xyz'; attributes: link",
+        ),
+        (
+            '<predecessor link="a"><orgin/></predecessor><successor link="b"/>',
+            "<predecessor>: unknown element 'orgin'; did you mean 'origin'",
+        ),
+        (
+            '<predecessor link="a"/><successor link="b"><origin xzy="1 0 0"/></successor>',
+            "successor: <origin>: unknown attribute 'xzy'; did you mean 'xyz'",
+        ),
+        (
+            '<predecessor link="a"/><successor link="b"><origin><x/></origin></successor>',
+            "successor: <origin>: unknown element 'x'; elements: none",
+        ),
+        (
+            ENDS + '<axis xyz="0 0 1" frame="world"/>',
+            "<axis>: unknown attribute 'frame'; attributes: xyz",
+        ),
+    ],
+)
+def test_refuses_what_a_loop_does_not_have(inside: str, words: str) -> None:
+    with pytest.raises(RobotError, match=f"loop 'bar': {words}"):
         loop_of(loop(inside), "", "bar")
 
 

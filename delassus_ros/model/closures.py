@@ -16,6 +16,7 @@ from delassus_ros.model.elements import (
     ORIGIN,
     attribute,
     axis_of,
+    check_parts,
     floats,
     only_child,
 )
@@ -32,6 +33,7 @@ LOOP_TYPES = {
 }
 """Kind of the loop types of URDF+: what a joint of that type between the frames would allow.
 The last two are not in URDF+; the order of a universal joint's axes is not known to it."""
+_ENDS = ("predecessor", "successor")
 
 
 @dataclass(frozen=True)
@@ -82,28 +84,33 @@ class Transmission:
 def coupling_of(element: ElementTree.Element, prefix: str, name: str) -> LinkCoupling:
     """Read a URDF+ ``<coupling>``."""
     what = f"coupling {name!r}"
-    ratio = attribute(_child(element, prefix, "ratio", what), "value", what)
+    # Published files have a type, "rolling", which does not change the equation.
+    check_parts(element, prefix, what, ("name", "type"), (*_ENDS, "ratio"))
+    text = attribute(_child(element, prefix, "ratio", what, "value"), "value", what)
     predecessor, successor = (
-        attribute(_child(element, prefix, end, what), "link", what)
-        for end in ("predecessor", "successor")
+        attribute(_child(element, prefix, end, what, "link"), "link", what) for end in _ENDS
     )
-    return LinkCoupling(name, predecessor, successor, float(floats(ratio, 1, f"{what}: ratio")[0]))
+    return LinkCoupling(name, predecessor, successor, float(floats(text, 1, f"{what}: ratio")[0]))
 
 
 def loop_of(element: ElementTree.Element, prefix: str, name: str) -> LinkLoop:
     """Read a URDF+ ``<loop>``."""
     what = f"loop {name!r}"
+    check_parts(element, prefix, what, ("name", "type"), (*_ENDS, "axis"))
     loop_type = element.get("type", "")
     if loop_type not in LOOP_TYPES:
         raise RobotError(f"{what}: {unknown('type', loop_type[:MAX_NAME], LOOP_TYPES)}")
     ends = []
-    for end in ("predecessor", "successor"):
-        child = _child(element, prefix, end, what)
+    for end in _ENDS:
+        child = _child(element, prefix, end, what, "link", ("origin",))
         link = attribute(child, "link", what)
         ends.append((link, _origin(child, prefix, f"{what}: {end}")))
     (predecessor, placement), (successor, other) = ends
     axis = only_child(element, prefix, "axis", what)
-    xyz = None if axis is None else floats(attribute(axis, "xyz", what), 3, f"{what}: axis")
+    xyz = None
+    if axis is not None:
+        check_parts(axis, prefix, what, ("xyz",))
+        xyz = floats(attribute(axis, "xyz", what), 3, f"{what}: axis")
     kind = LOOP_TYPES[loop_type]
     return LinkLoop(name, kind, predecessor, successor, placement, other, axis_of(xyz, what))
 
@@ -143,10 +150,19 @@ def transmissions_of(root: ElementTree.Element, prefix: str) -> tuple[Transmissi
     return tuple(transmissions)
 
 
-def _child(element: ElementTree.Element, prefix: str, tag: str, what: str) -> ElementTree.Element:
+def _child(
+    element: ElementTree.Element,
+    prefix: str,
+    tag: str,
+    what: str,
+    key: str,
+    children: tuple[str, ...] = (),
+) -> ElementTree.Element:
+    """Return the child with this tag, which may have this attribute and these children alone."""
     child = only_child(element, prefix, tag, what)
     if child is None:
         raise RobotError(f"{what} has no <{tag}>")
+    check_parts(child, prefix, what, (key,), children)
     return child
 
 
@@ -154,7 +170,6 @@ def _origin(element: ElementTree.Element, prefix: str, what: str) -> Transform:
     origin = only_child(element, prefix, "origin", what)
     if origin is None:
         return Transform()
-    for key in origin.attrib.keys() - set(ORIGIN):
-        raise RobotError(f"{what}: <origin {key}=…> is not supported; write xyz and rpy")
+    check_parts(origin, prefix, what, ORIGIN)
     xyz, rpy = (floats(origin.get(key, "0 0 0"), 3, f"{what}: origin {key}") for key in ORIGIN)
     return Transform.from_xyz_rpy(xyz, rpy)

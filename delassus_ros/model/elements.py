@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 from urdf_parser_py.xml_reflection.core import ParseError
 
-from delassus_ros.errors import RobotError
+from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.spatial import Array, Transform
 
 MAX_NUMBER = 1e9
@@ -44,6 +44,24 @@ def only_child(
     if len(found) > 1:
         raise RobotError(f"{what}: <{tag}> appears {len(found)} times; one is meant")
     return found[0] if found else None
+
+
+def check_parts(
+    element: ElementTree.Element,
+    prefix: str,
+    what: str,
+    attributes: tuple[str, ...],
+    children: tuple[str, ...] = (),
+) -> None:
+    """Refuse attributes and children that are not read; those of other namespaces are dropped."""
+    place = f"{what}: <{element.tag.removeprefix(prefix)}>"
+    for key in element.attrib:
+        if "}" not in key and key not in attributes:
+            raise RobotError(f"{place}: {unknown('attribute', key[:MAX_NAME], attributes)}")
+    for child in element:
+        namespace, brace, tag = child.tag.rpartition("}")
+        if namespace + brace == prefix and tag not in children:
+            raise RobotError(f"{place}: {unknown('element', tag[:MAX_NAME], children)}")
 
 
 def copy(
