@@ -295,6 +295,9 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
         (("compute", QUADRUPED, *LEGS, *LEGS[:2]), "contact 'LF_FOOT' appears twice"),
         (("compute", QUADRUPED, *LEGS, "--q", "1,2"), "'q' has shape (2,), expected (12,)"),
         (("compute", QUADRUPED, *LEGS, "--q", "1,b"), "--q: '1,b' is not a list of numbers"),
+        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1_0"), "'1_0' is not a number\n"),
+        (("compute", QUADRUPED, *LEGS, "--q", "\u0662"), "'\u0662' is not a number\n"),
+        (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1_0"), "'1_0' is not a number\n"),
         (("compute", QUADRUPED, *LEGS, "--q", "LF_KFF=1"), "unknown joint 'LF_KFF'; did you mean"),
         (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=x"), "--q: joint 'LF_KFE': 'x' is not a"),
         (

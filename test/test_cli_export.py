@@ -232,7 +232,10 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         *(
             (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: {value}}}}}}}",
              f"'orientation.timeout' is {shown}, expected a number")
-            for value, shown in (("abc", "'abc'"), ("on", "True"), ("[1]", "[1]"), ("", "None"))
+            for value, shown in (
+                ("abc", "'abc'"), ("on", "True"), ("[1]", "[1]"), ("", "None"), ("1_0", "'1_0'"),
+                ("1_0.5", "'1_0.5'"), ("1:30", "'1:30'"), ("'\u0662'", "'\u0662'"),
+            )
         ),
         (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: -1}}}}}}",
          "'orientation.timeout' is -1.0; expected seconds, 0 for never"),

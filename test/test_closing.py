@@ -275,7 +275,10 @@ def test_transmissions_without_rotor_mean_nothing() -> None:
         ({"joint": ""}, "'drive' has 0 <joint>"),
         ({"joint": '<joint name="knee"/><joint name="knee"/>'}, "'drive' has 2 <joint>"),
         ({"reduction": ""}, "'drive' has 0 <mechanicalReduction>"),
-        ({"reduction": "<mechanicalReduction>x</mechanicalReduction>"}, "1 numbers, got 'x'"),
+        (
+            {"reduction": "<mechanicalReduction>x</mechanicalReduction>"},
+            "mechanicalReduction: 'x' is not a number",
+        ),
         ({"reduction": "<mechanicalReduction>0</mechanicalReduction>"}, "'knee' is 0.0"),
         ({"joint": '<joint name="kne"/>'}, "'drive': unknown joint 'kne'; did you mean 'knee'"),
         ({"actuator": '<actuator name="knee">'}, "name of the actuator, 'knee'"),

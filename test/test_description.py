@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from urdf_text import INERTIAL, joint, link, robot_xml
@@ -148,7 +150,7 @@ def test_refuses_a_zero_axis(kind: str, axis: str) -> None:
         ('<axis xyz="nan 0 1"/>', "joint 'knee': axis: numbers must be finite .* got nan 0 1"),
         ('<axis xyz="inf 0 1"/>', "joint 'knee': axis: numbers must be finite .* got inf 0 1"),
         ('<axis xyz="0 1"/>', "joint 'knee': expected three numbers"),
-        ('<axis xyz="x y z"/>', "joint 'knee': could not convert string to float: 'x'"),
+        ('<axis xyz="x y z"/>', "joint 'knee': <axis xyz=…>: 'x' is not a number"),
         ("<axis/>", "joint 'knee': <axis> has no attribute 'xyz'"),
         ('<axis xyz="0 0 1"/><axis xyz="0 1 0"/>', "joint 'knee': <axis> appears 2 times"),
     ],
@@ -171,7 +173,7 @@ def test_the_axis_of_fixed_and_floating_joints_means_nothing(kind: str) -> None:
         ('<origin xyz="1 2"/>', r"joint 'knee': expected three numbers \(at /joint.*origin"),
         ('<origin xyz="1 2 3 4"/>', "joint 'knee': expected three numbers"),
         ('<origin xyz=""/>', "joint 'knee': expected three numbers"),
-        ('<origin rpy="a b c"/>', "joint 'knee': could not convert .*'a' .*origin"),
+        ('<origin rpy="a b c"/>', "joint 'knee': <origin rpy=…>: 'a' is not a number"),
         ("<origin/><origin/>", "joint 'knee': <origin> appears 2 times; one is meant"),
         ('<origin quat_xyzw="0 0 0 1"/>', "joint 'knee': <origin quat_xyzw=…> is not supported"),
     ],
@@ -197,7 +199,7 @@ def test_missing_parts_of_an_origin_are_zero() -> None:
     [
         ('<limit lower="2" upper="1"/>', "joint 'knee': limits must have lower <= upper, got 2"),
         ('<limit lower="nan" upper="1"/>', "joint 'knee': limits must have lower <= upper"),
-        ('<limit lower="x"/>', "joint 'knee': could not convert string to float: 'x' .*limit"),
+        ('<limit lower="x"/>', "joint 'knee': <limit lower=…>: 'x' is not a number"),
     ],
 )
 def test_refuses_unreadable_limits(limit: str, words: str) -> None:
@@ -229,6 +231,29 @@ def test_refuses_ends_without_link(end: str) -> None:
             read_urdf(text.replace(f'<{end} link="{name}"/>', nothing))
 
 
+ODD_NUMBERS = ["2_0", "\u0662", "\uff12", "1,5", "0x2", "1d0", "2kg", "1/2", "--1", "1e", ".e5"]
+
+
+@pytest.mark.parametrize("odd", ODD_NUMBERS)
+def test_refuses_numbers_that_xml_does_not_have(odd: str) -> None:
+    words = f"{re.escape(repr(odd))} is not a number"
+    axis = f'<axis xyz="0 {odd} 1"/>'
+    refuses(f"joint 'knee': <axis xyz=…>: {words}", *with_joint(axis))
+    refuses(f"joint 'knee': <origin rpy=…>: {words}", *with_joint(f'<origin rpy="0 0 {odd}"/>'))
+    refuses(f"joint 'knee': <limit upper=…>: {words}", *with_joint(f'<limit upper="{odd}"/>'))
+    mimic = f'<mimic joint="knee" multiplier="{odd}"/>'
+    refuses(f"joint 'knee': mimic multiplier: {words}", *with_joint(mimic))
+    refuses(f"link 'shank': <mass value=…>: {words}", with_inertial('"1.5"', f'"{odd}"'))
+    refuses(f"link 'shank': <inertia ixx=…>: {words}", with_inertial('ixx="0.02"', f'ixx="{odd}"'))
+
+
+def test_only_the_white_space_of_xml_separates_numbers() -> None:
+    refuses("<axis xyz=…>: '0\\\\xa00' is not a number", *with_joint('<axis xyz="0\xa00 1"/>'))
+    origin = '<origin xyz="&#9;+2\n.5 &#13;1e-3 "/>'
+    placement = read_urdf(robot_xml(*with_joint(origin))).joints[1].placement
+    assert placement.translation.tolist() == [2.0, 0.5, 0.001]
+
+
 # --- inertia ----------------------------------------------------------------------------------
 
 
@@ -238,7 +263,7 @@ def test_refuses_ends_without_link(end: str) -> None:
         ('value="1.5"', 'value="-1.5"', "link 'shank': mass must be >= 0 kg, got -1.5"),
         ('value="1.5"', 'value="nan"', "link 'shank': mass: numbers must be finite .*got nan"),
         ('value="1.5"', 'value="inf"', "link 'shank': mass: numbers must be finite .*got inf"),
-        ('value="1.5"', 'value="heavy"', "link 'shank': could not convert .*'heavy'"),
+        ('value="1.5"', 'value="heavy"', "link 'shank': <mass value=…>: 'heavy' is not a number"),
         ('value="1.5"', "", "link 'shank': <mass> has no attribute 'value'"),
         ('<mass value="1.5"/>', "", "link 'shank': Required element not set in XML: mass"),
         ('ixx="0.02"', 'ixx="nan"', "link 'shank': inertia: numbers must be finite"),

@@ -10,6 +10,7 @@ from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.model.written import number
 from delassus_ros.problem import Problem
 
 NEUTRAL = "neutral"
@@ -226,6 +227,8 @@ def _contact(text: str, robot: Robot) -> Contact:
 
 def _numbers(what: str, text: str) -> Array:
     try:
-        return np.array([float(part) for part in text.split(",")])
+        return np.array([number(part) for part in text.split(",")])
     except ValueError as error:
-        raise InputError(f"{what}: {text!r} is not a list of numbers like 0.1,-0.2") from error
+        raise InputError(
+            f"{what}: {text!r} is not a list of numbers like 0.1,-0.2: {error}"
+        ) from error

@@ -11,6 +11,7 @@ from urdf_parser_py.xml_reflection.core import ParseError
 
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.spatial import Array, Transform
+from delassus_ros.model.written import numbers_in
 
 MAX_NUMBER = 1e9
 """Largest length [m], angle [rad], mass [kg] or inertia [kg·m²] accepted: beyond it, sums
@@ -84,6 +85,9 @@ def copy(
     if required is not None and not child.get(required):
         raise RobotError(f"{what}: <{tag}> has no attribute {required!r}")
     attributes = {key: child.attrib[key] for key in keys if key in child.attrib}
+    for key, text in attributes.items():
+        if key != "link":
+            _numbers_in(text, f"{what}: <{tag} {key}=…>")
     ElementTree.SubElement(target, tag, attributes)
 
 
@@ -113,11 +117,7 @@ def attribute(element: ElementTree.Element, key: str, what: str) -> str:
 
 def floats(text: str, count: int, what: str) -> Array:
     """Return `count` numbers written in an attribute or in the text of an element."""
-    try:
-        values = [float(word) for word in text.split()]
-    except ValueError as error:
-        raise RobotError(f"{what}: expected {count} numbers, got {text[:40]!r}") from error
-    return numbers(values, count, what)
+    return numbers(_numbers_in(text, what), count, what)
 
 
 def numbers(values: Iterable[float], count: int, what: str) -> Array:
@@ -132,6 +132,13 @@ def numbers(values: Iterable[float], count: int, what: str) -> Array:
             f"{what}: numbers must be finite and at most {MAX_NUMBER:g} in SI units, got {shown}"
         )
     return array
+
+
+def _numbers_in(text: str, what: str) -> list[float]:
+    try:
+        return numbers_in(text)
+    except ValueError as error:
+        raise RobotError(f"{what}: {error}") from error
 
 
 def pose_of(origin: Any, what: str) -> Transform:

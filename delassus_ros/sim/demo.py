@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from delassus_ros.errors import DelassusError
+from delassus_ros.model.written import number
 from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.agreement import Agreement
 from delassus_ros.sim.needs import without
@@ -168,7 +169,7 @@ def _run(commands: Sequence[Command], clock: _Clock) -> int:
 def _seconds(text: str) -> float:
     """Parse a positive number of seconds."""
     try:
-        value = float(text)
+        value = number(text)
     except ValueError:
         value = math.nan
     if not value > 0.0:

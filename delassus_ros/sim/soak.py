@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from delassus_ros.errors import DelassusError
+from delassus_ros.model.written import number
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.humanoid import CONTACTS
 from delassus_ros.sim.needs import without
@@ -308,7 +309,7 @@ def _cycles(one: _Run, seconds: float, proceed: Callable[[], bool]) -> int:
 def _positive(text: str) -> float:
     """Parse a positive number."""
     try:
-        value = float(text)
+        value = number(text)
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
