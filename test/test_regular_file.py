@@ -28,4 +28,17 @@ def test_what_is_no_regular_file_is_refused_and_left_closed(tmp_path: Path) -> N
     for path in (tmp_path / "pipe", tmp_path / "socket", tmp_path, Path("/dev/zero")):
         with pytest.raises(OSError, match="Not a regular file|Is a directory|No such device"):
             read_regular_file(path, 10)
+        with pytest.raises(OSError, match="Not a regular file|Is a directory|No such device"):
+            read_regular_file(path, 10, inherited=True)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_pipes_of_this_process_count_where_they_may() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"0123456789")
+    os.close(writer)
+    path = f"/dev/fd/{reader}"
+    with pytest.raises(OSError, match="Not a regular file"):
+        read_regular_file(path, 10)
+    assert read_regular_file(path, 4, inherited=True) == b"01234"
+    os.close(reader)

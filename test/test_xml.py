@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -235,14 +236,33 @@ def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:
         read_urdf(large)
 
 
-def test_reads_from_a_pipe(tmp_path: Path) -> None:
-    """As of ``<(xacro robot.urdf.xacro)`` in a shell."""
+@pytest.mark.parametrize("form", ["/dev/fd/{}", "/proc/self/fd/{}"])
+def test_reads_from_a_pipe_of_the_shell(form: str) -> None:
+    """As of ``<(xacro robot.urdf.xacro)``, which may write only after it is opened."""
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with open(writer, "w", encoding="utf-8") as pipe:
+            for part in (SOUND[:40], SOUND[40:] + " " * 200_000):
+                time.sleep(0.2)
+                pipe.write(part)
+                pipe.flush()
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        assert read_urdf(form.format(reader)).joint_names == read_urdf(SOUND).joint_names
+    finally:
+        os.close(reader)
+        thread.join(20.0)
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.urdf"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(SOUND,), daemon=True)
-    writer.start()
-    assert read_urdf(pipe).joint_names == read_urdf(SOUND).joint_names
-    writer.join(20.0)
+    for source in (pipe, str(pipe), "/dev/zero", "/dev/null"):
+        with pytest.raises(RobotError, match=f"cannot read .*'{source}': Not a regular file"):
+            read_urdf(source)
 
 
 def nested(depth: int) -> str:

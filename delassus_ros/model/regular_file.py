@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
+_INHERITED = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/[0-9]+", re.ASCII)
 
-def read_regular_file(path: str | Path, most: int) -> bytes:
+
+def read_regular_file(path: str | Path, most: int, inherited: bool = False) -> bytes:
     """Return the content of a file, or one byte more than `most` of a larger one.
+
+    Parameters
+    ----------
+    inherited : whether a pipe that the process has open counts as well: ``/dev/stdin``, or
+        ``/dev/fd/63``, as a shell makes it of ``<(xacro …)``. Who writes to it is waited for.
 
     Raises
     ------
@@ -19,7 +27,10 @@ def read_regular_file(path: str | Path, most: int) -> bytes:
         If it is no path.
     """
     with open(path, "rb", opener=_open) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        mode = os.fstat(file.fileno()).st_mode
+        if inherited and stat.S_ISFIFO(mode) and _INHERITED.fullmatch(str(path)):
+            os.set_blocking(file.fileno(), True)
+        elif not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "Not a regular file", str(path))
         content: bytes = file.read(most + 1)
         return content

@@ -11,6 +11,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.regular_file import read_regular_file
 
 MAX_BYTES = 8 * 2**20
 """Largest document accepted [bytes]; large published robots have 0.2 MiB."""
@@ -65,8 +66,9 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
     Parameters
     ----------
     source : a path, XML bytes, or a string: XML if its first character that is not white
-        space is ``<``, else a path. Bytes and files are read in the encoding that they
-        declare, else as UTF-8.
+        space is ``<``, else a path: of a regular file, or of a pipe that the process has
+        open, ``/dev/stdin`` or a shell's ``<(xacro …)``. Bytes and files are read in the
+        encoding that they declare, else as UTF-8.
 
     Raises
     ------
@@ -169,8 +171,7 @@ def _read(path: Path) -> bytes:
     """Return at most one byte more than the size bound of the file."""
     shown = str(path)[:_SHOWN]
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+        return read_regular_file(path, MAX_BYTES, inherited=True)
     except OSError as error:
         raise RobotError(
             f"cannot read the URDF file {shown!r}: {error.strerror or error}; give the path of "
