@@ -30,6 +30,19 @@ def test_plain_data(tmp_path: Path) -> None:
     assert load_yaml(expected, "x") is expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a: [1, 2.5, text]", "  a: [1, 2.5, text]", "a : [1, 2.5, text]", "{a: [1, 2.5, text]}"],
+)
+def test_text_may_be_one_line(text: str) -> None:
+    assert load_yaml(text, "x") == {"a": [1, 2.5, "text"]}
+
+
+@pytest.mark.parametrize("path", ["a:b.yaml", "a.yaml", "/a: b.yaml", "./a: 1", "C:a", "a b: c"])
+def test_other_lines_are_paths(path: str) -> None:
+    refuses("cannot be read: No such file.*YAML text or a mapping", path)
+
+
 def test_depth_is_bounded_and_no_more() -> None:
     assert load_yaml("{a: " + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}", "x")
     refuses(f"nested more than {MAX_DEPTH} deep", "{a: " + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}")

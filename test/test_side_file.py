@@ -42,9 +42,17 @@ def test_path_text_and_mapping_say_the_same(tmp_path: Path) -> None:
         str(path),
         path.read_text(),
         "{independent: [a, b]}",
+        "independent: [a, b]",
         {"independent": ["a", "b"]},
     ):
         assert read_side_file(source).independent == ("a", "b")
+
+
+def test_couplings_in_one_line() -> None:
+    read = read_side_file("couplings: [{name: belt, joints: {a: -1, b: 2}}]")
+    assert read.couplings[0].ratios == (("a", -1.0), ("b", 2.0))
+    with pytest.raises(RobotError, match="^the loops file: unknown key 'coupling'; did you mean"):
+        read_side_file("coupling: [{name: belt, joints: {a: -1, b: 2}}]")
 
 
 def test_what_is_wrong_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
@@ -108,7 +116,10 @@ def test_loops_are_called_by_their_kind(label: str) -> None:
         ),
         ({"frames": ["a", "b"], "type": "hinge"}, "loop 'a:b': .* 'hinge' needs an axis"),
         ({"frames": ["a", "b"], "type": "weld", "axis": [1, 0, 0]}, "'weld' has no axis"),
-        ({"frames": ["a", "b"], "type": "hinge", "axis": [0, 0, 0]}, "axis must not be zero"),
+        (
+            {"frames": ["a", "b"], "type": "hinge", "axis": [0, 0, 0]},
+            r"the axis must not be zero; give its direction in axis: \[x, y, z\]",
+        ),
         ({"frames": ["a", "b"], "type": "hinge", "axis": [0, 1]}, "axis: expected 3 numbers"),
         ({"frames": ["a", "b"], "type": "hinge", "axis": "z"}, "axis must be a list of numbers"),
         ({"frames": ["a", "b"], "typ": "weld"}, r"loops\[1\]: unknown key 'typ'; did you mean"),

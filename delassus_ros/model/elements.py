@@ -151,10 +151,13 @@ def pose_of(origin: Any, what: str) -> Transform:
     )
 
 
-def axis_of(xyz: Iterable[float] | None, what: str) -> Array:
-    """Return a unit vector; (1, 0, 0), URDF's default, if there is none."""
+def axis_of(xyz: Iterable[float] | None, what: str, written: str = "<axis xyz>") -> Array:
+    """Return a unit vector; (1, 0, 0), URDF's default, if there is none.
+
+    `written` is where its file has it, for the message.
+    """
     axis = numbers((1.0, 0.0, 0.0) if xyz is None else xyz, 3, f"{what}: axis")
     length = float(np.linalg.norm(axis))
     if length < 1.0 / MAX_NUMBER:
-        raise RobotError(f"{what}: the axis must not be zero; give its direction in <axis xyz>")
+        raise RobotError(f"{what}: the axis must not be zero; give its direction in {written}")
     return axis / length

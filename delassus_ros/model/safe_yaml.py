@@ -22,6 +22,8 @@ INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("int", "float"))
 _INTEGERS = re.compile(r"[-+]?[0-9]+$")
 REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.inf$|\.nan$")
 """How numbers are written."""
+_TEXT = re.compile(r"\s*(\{|[A-Za-z_]+\s*:(\s|$))")
+"""How YAML text in one line starts: no name of a file does."""
 
 
 class StrictLoader(yaml.SafeLoader):
@@ -59,8 +61,8 @@ def load_yaml(
 
     Parameters
     ----------
-    source : a path, YAML text (a string with a line break or that starts with ``{``), or data,
-        which is returned as it is.
+    source : a path, YAML text (a string with a line break or that starts with ``{`` or with
+        ``key:`` and white space), or data, which is returned as it is.
     what : what is read, for messages.
     loader : how scalars are read.
 
@@ -96,7 +98,7 @@ def load_yaml(
 
 def is_text(source: str | Path) -> bool:
     """Return whether a source is YAML text and not a path."""
-    return isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{"))
+    return isinstance(source, str) and ("\n" in source or bool(_TEXT.match(source)))
 
 
 def yaml_fault(error: yaml.YAMLError | ValueError) -> str:

@@ -85,7 +85,7 @@ def read_side_file(source: str | Path | Mapping[str, Any]) -> SideFile:
     Parameters
     ----------
     source : path of a YAML file, YAML text (a string with a line break or that starts with
-        ``{``), or what such text contains.
+        ``{`` or ``key:``), or what such text contains.
 
     Raises
     ------
@@ -138,7 +138,8 @@ def _loop(value: Any, index: int) -> LinkLoop:
     # Without a direction these kinds mean nothing; URDF's default would rarely be right.
     if "axis" not in entry and kind in _WITH_AXIS:
         raise RobotError(f"{what}: a loop of type {loop_type!r} needs an axis: [x, y, z]")
-    axis = axis_of(_numbers(entry.get("axis", [0, 0, 1]), f"{what}: axis"), what)
+    given = _numbers(entry.get("axis", [0, 0, 1]), f"{what}: axis")
+    axis = axis_of(given, what, "axis: [x, y, z]")
     return LinkLoop(name, kind, *frames, Transform(), Transform(), axis)
 
 
