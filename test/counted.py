@@ -27,9 +27,9 @@ def loop_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     plain = LoopClosure._loop_rows
 
-    def counted(self, loop, poses):
+    def counted(self, number, q):
         found.append(1)
-        return plain(self, loop, poses)
+        return plain(self, number, q)
 
     monkeypatch.setattr(LoopClosure, "_loop_rows", counted)
     return found

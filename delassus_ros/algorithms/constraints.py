@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from delassus_ros.algorithms.constraints_elimination import Solved, solve, solve_exactly
-from delassus_ros.algorithms.constraints_loops import is_turned, joints_of, loop_rows, size_of
+from delassus_ros.algorithms.constraints_loops import is_turned, joints_of, loop_rows
 from delassus_ros.algorithms.duals import VARYING, differentiated
 from delassus_ros.algorithms.generic import constants, specific_constants
 from delassus_ros.algorithms.scalars import (
@@ -29,6 +29,7 @@ from delassus_ros.algorithms.scalars import (
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster
 from delassus_ros.model.constraints import Coupling, FunctionConstraint
+from delassus_ros.model.loop_ways import size_of
 from delassus_ros.model.robot import Robot
 
 __all__ = [
@@ -77,7 +78,7 @@ class Continuation:
     ----------
     determinant : of Kᵀ(before) K.
     own : of Kᵀ K.
-    rows : the entries of K, row by row; lengths in units of the loop's size.
+    rows : the entries of K, row by row; lengths in units of their loop's size.
     """
 
     determinant: Scalar
@@ -97,7 +98,7 @@ def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
     One number per row: couplings in their order [units of their joints], then loops, linear
     rows first [m], then angular ones [sines of angles], then functions [units of their own].
     """
-    return _rows(robot, cluster, q, 1.0)[0]
+    return _rows(robot, cluster, q, metres=True)[0]
 
 
 def constraint_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
@@ -108,7 +109,7 @@ def constraint_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> 
     (rows, joints), columns in the order of ``cluster.joints``; exact also where the cluster
     is not closed. What is zero in every configuration is the float 0.0.
     """
-    return _rows(robot, cluster, q, 1.0)[1]
+    return _rows(robot, cluster, q, metres=True)[1]
 
 
 def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
@@ -141,8 +142,7 @@ def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix
     if cluster.is_constant:
         x = constants((robot, cluster))(_constant_dependence(robot, cluster))
     else:
-        unit = size(robot, cluster)
-        K, pattern = _rows(robot, cluster, q, unit)[1], _pattern(robot, cluster, unit)
+        K, pattern = _rows(robot, cluster, q)[1], _pattern(robot, cluster)
         x = _solved(K, pattern, dependent, independent, described(cluster)).x
     E = [[0.0] * len(independent) for _ in columns]
     for row, k in enumerate(independent):
@@ -162,11 +162,10 @@ def newton_step(
     NumericalError
         On numbers, if the unknown joints do not follow from the others at q.
     """
-    unit = size(robot, cluster)
-    values, K = _rows(robot, cluster, q, unit)
+    values, K = _rows(robot, cluster, q)
     columns = [cluster.joints.index(joint) for joint in unknown]
     a, b = [[row[c] for c in columns] for row in K], [[-value] for value in values]
-    pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster, unit)]
+    pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster)]
     # The residual is constant only if it is always 0; rows of zeros are not looked at.
     solved = solve(a, b, pattern, [[VARYING]] * len(b), described(cluster))
     step = [row[0] for row in solved.x]
@@ -188,7 +187,7 @@ def continuation(
     """
     rows = rows_that_count(robot, cluster, unknown)
     columns = [cluster.joints.index(joint) for joint in unknown]
-    K = _rows(robot, cluster, q, size(robot, cluster))[1]
+    K = _rows(robot, cluster, q)[1]
     now = [[K[r][c] for c in columns] for r in rows]
     u = len(columns)
     then = [list(before[u * r : u * (r + 1)]) for r in range(len(rows))]
@@ -208,13 +207,18 @@ def continuation(
 def rows_that_count(robot: Robot, cluster: Cluster, unknown: Sequence[int]) -> list[int]:
     """Return the rows that depend on the joints `unknown` in some configuration."""
     columns = [cluster.joints.index(joint) for joint in unknown]
-    pattern = _pattern(robot, cluster, size(robot, cluster))
+    pattern = _pattern(robot, cluster)
     return [r for r, row in enumerate(pattern) if not all(is_zero(row[c]) for c in columns)]
 
 
-def size(robot: Robot, cluster: Cluster) -> float:
-    """Return a typical length of the loops of a cluster [m]."""
-    return max((size_of(robot, loop) for loop in cluster.loops), default=1.0)
+def size(robot: Robot, cluster: Cluster, joint: int) -> float:
+    """Return a typical length [m] of the smallest loop of a cluster that a joint is in.
+
+    That of the largest one for joints in none of them, and 1 where there is no loop.
+    """
+    sizes = {loop: size_of(robot, loop) for loop in cluster.loops}
+    through = [size for loop, size in sizes.items() if joint in joints_of(robot, loop)]
+    return min(through, default=max(sizes.values(), default=1.0))
 
 
 def row_names(cluster: Cluster) -> list[str]:
@@ -241,9 +245,9 @@ def described(cluster: Cluster) -> str:
 
 
 def _rows(
-    robot: Robot, cluster: Cluster, q: Sequence[Scalar], unit: float
+    robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = False
 ) -> tuple[Vector, Matrix]:
-    """Return residual and K; lengths of loops in units of `unit`."""
+    """Return residual and K; lengths of each loop in units of its size, or in metres."""
     values: Vector = []
     K: Matrix = []
     for coupling in cluster.couplings:
@@ -252,6 +256,7 @@ def _rows(
         values.append(offset + dot(ratios, positions))
         K.append(ratios)
     for loop in cluster.loops:
+        unit = 1.0 if metres else size_of(robot, loop)
         gaps, slopes = loop_rows(robot, loop, q, unit)
         values += gaps
         K += [[row.get(joint, 0.0) for joint in cluster.joints] for row in slopes]
@@ -295,10 +300,10 @@ def _function_rows(
 
 
 @lru_cache(maxsize=256)
-def _pattern(robot: Robot, cluster: Cluster, unit: float) -> Matrix:
+def _pattern(robot: Robot, cluster: Cluster) -> Matrix:
     """Return K with its constants, and the varying scalar for what depends on q."""
     with specific_constants():
-        return _rows(robot, cluster, [VARYING] * robot.nq, unit)[1]
+        return _rows(robot, cluster, [VARYING] * robot.nq)[1]
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,6 @@ then about z, so that rows that are always satisfied become structural zeros.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,12 +26,13 @@ from delassus_ros.algorithms.scalars import (
     transpose,
 )
 from delassus_ros.model.constraints import Loop, LoopKind
-from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.loop_ways import Way, ways_of
+from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_between
 
 _CLEAN = 1e-12
 """Entries of constant rotations this near to 0 or ±1, and lengths that are smaller than this
-share of the loop's size, are rounding errors of whoever wrote the robot's description."""
+share of the loop's longest or than the rounding of where it is mounted, are rounding errors of whoever wrote the robot's description."""
 _UP = np.array([0.0, 0.0, 1.0])
 
 
@@ -86,22 +86,9 @@ class End:
     joints: list[tuple[int, bool, Vector, Vector]]
 
 
-def size_of(robot: Robot, loop: Loop) -> float:
-    """Return a typical length of a loop [m]: the longest constant distance along it, or 1.
-
-    It is a power of two, so that lengths are exact in units of it.
-    """
-    lengths = []
-    for branch in _branches(robot, loop, 1.0):
-        steps = [branch.translation, *(segment.translation for segment in branch.segments)]
-        lengths += [float(np.linalg.norm(step)) for step in steps]
-    longest = max(lengths)
-    return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
-
-
 def joints_of(robot: Robot, loop: Loop) -> set[int]:
     """Return the joints that a loop goes through."""
-    return {each.joint for branch in _branches(robot, loop, 1.0) for each in branch.segments}
+    return {joint for way in ways_of(robot, loop) for joint in way.joints}
 
 
 def loop_rows(
@@ -280,48 +267,35 @@ def cross(a: Vector, b: Vector) -> Vector:
 @lru_cache(maxsize=256)
 def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[Branch, Branch]:
     """Return the predecessor's and the successor's branch, lengths in units of `unit`."""
-    paths = [_path(robot, body) for body in (loop.predecessor, loop.successor)]
-    while paths[0] and paths[1] and paths[0][0] == paths[1][0]:
-        del paths[0][0], paths[1][0]
-    first = (paths[0] or paths[1])[0]
+    ways = ways_of(robot, loop)
+    first = next(joint for way in ways for joint in way.joints)
     # The axes that both branches share: z along the first joint.
     shared = Transform(robot.joints[first].placement.rotation @ _to_axis(robot, first))
-    ends = (loop.predecessor_placement, loop.successor_placement)
-    chains = [
-        _chain(robot, path, shared, placement @ Transform(rotation_between(_UP, loop.axis)))
-        for path, placement in zip(paths, ends, strict=True)
-    ]
+    to_axis = Transform(rotation_between(_UP, loop.axis))
+    chains = [_chain(robot, way, shared, to_axis) for way in ways]
     longest = max(float(np.abs(pose.translation).max()) for chain in chains for pose in chain)
     scale = longest / unit or 1.0
+    rounding = max(_CLEAN * scale, *(way.rounding / unit for way in ways))
 
-    def branch(path: list[int], chain: list[Transform]) -> Branch:
+    def branch(way: Way, chain: list[Transform]) -> Branch:
         segments = tuple(
             Segment(
                 joint,
                 robot.q_offsets[joint],
                 robot.joints[joint].kind is JointKind.REVOLUTE,
-                _clean(pose.rotation, 1.0),
-                _clean(pose.translation[None] / unit, scale)[0],
+                _clean(pose.rotation, 1.0, _CLEAN),
+                _clean(pose.translation[None] / unit, scale, rounding)[0],
             )
-            for joint, pose in zip(path, chain, strict=False)
+            for joint, pose in zip(way.joints, chain, strict=False)
         )
         last = chain[-1]
-        translation = _clean(last.translation[None] / unit, scale)[0]
-        return Branch(segments, _clean(last.rotation, 1.0), translation)
+        translation = _clean(last.translation[None] / unit, scale, rounding)[0]
+        return Branch(segments, _clean(last.rotation, 1.0, _CLEAN), translation)
 
     first_branch, second_branch = (
-        branch(path, chain) for path, chain in zip(paths, chains, strict=True)
+        branch(way, chain) for way, chain in zip(ways, chains, strict=True)
     )
     return first_branch, second_branch
-
-
-def _path(robot: Robot, body: int) -> list[int]:
-    """Return a body and what carries it, the root's child first."""
-    path = []
-    while body != WORLD:
-        path.append(body)
-        body = robot.joints[body].parent
-    return path[::-1]
 
 
 def _to_axis(robot: Robot, joint: int) -> Array:
@@ -329,21 +303,21 @@ def _to_axis(robot: Robot, joint: int) -> Array:
     return rotation_between(_UP, robot.joints[joint].axis)
 
 
-def _chain(robot: Robot, path: list[int], shared: Transform, end: Transform) -> list[Transform]:
+def _chain(robot: Robot, way: Way, shared: Transform, to_axis: Transform) -> list[Transform]:
     """Return the constant poses along a branch: of each joint's frame, then of its end."""
     poses, before = [], shared.inverse()
-    for joint in path:
+    for joint, placement in zip(way.joints, way.placements, strict=False):
         aligned = Transform(_to_axis(robot, joint))
-        poses.append(before @ robot.joints[joint].placement @ aligned)
+        poses.append(before @ placement @ aligned)
         before = aligned.inverse()
-    return [*poses, before @ end]
+    return [*poses, before @ way.placements[-1] @ to_axis]
 
 
-def _clean(values: Array, scale: float) -> Matrix:
-    """Return rows without rounding errors at 0, and for rotations (scale 1) at ±1."""
+def _clean(values: Array, scale: float, rounding: float) -> Matrix:
+    """Return rows without rounding errors at multiples of `scale`: at 0, of rotations at ±1."""
 
     def cleaned(value: float) -> float:
         nearest = round(value / scale) * scale
-        return nearest + 0.0 if abs(value - nearest) < _CLEAN * scale else value
+        return nearest + 0.0 if abs(value - nearest) < rounding else value
 
     return [[cleaned(float(value)) for value in row] for row in values]

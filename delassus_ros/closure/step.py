@@ -149,11 +149,14 @@ class ClosureStep(NewtonStep):
 
 def curved_joints(robot: Robot, cluster: Cluster) -> Mapping[int, float]:
     """Return the joints of loops and functions, each with what counts as 1 of it [rad or m]."""
-    unit = constraints.size(robot, cluster)
     loops = {joint for loop in cluster.loops for joint in constraints.joints_of(robot, loop)}
     names = {name for each in cluster.functions for name in each.tied}
     return {
-        joint: unit if robot.joints[joint].kind is JointKind.PRISMATIC else 1.0
+        joint: (
+            constraints.size(robot, cluster, joint)
+            if robot.joints[joint].kind is JointKind.PRISMATIC
+            else 1.0
+        )
         for joint in cluster.joints
         if joint in loops or robot.joints[joint].name in names
     }

@@ -1,22 +1,26 @@
 """Loops on plain numbers: the gap between their ends, its Jacobian, configurations that close.
 
 Used once per robot, to find how many rows of the loops count; see
-:mod:`~delassus_ros.model.independents`.
+:mod:`~delassus_ros.model.independents`. A loop is measured by itself: where it is mounted, and
+how large other loops of its cluster are, makes no difference.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.closing_step import closing_step
-from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.constraints import FunctionConstraint, LoopKind
+from delassus_ros.model.loop_ways import size_of, ways_of
 from delassus_ros.model.members import Members
 from delassus_ros.model.robot import WORLD, JointKind
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
 
 CLOSED = 2e-5
-"""Largest gap of a closed loop: an angle [rad], or a share of the cluster's size. Published
+"""Largest gap of a closed loop: an angle [rad], or a share of the loop's size. Published
 angles are rounded, as 1.5708, so that hinges in a plane are not quite parallel."""
 _EXACT = 1e-10
 """Gap or step at which iterations end."""
@@ -24,21 +28,23 @@ _ITERATIONS = 100
 _PATIENCE = 20
 """Iterations in which the gap must shrink by a thousandth; else it is a smallest one."""
 _LONGEST_STEP = 0.5
-"""Longest step of one iteration [rad, or the cluster's size], of joints that are not linear."""
+"""Longest step of one iteration [rad, or the loop's size], of joints that are not linear."""
 _SCALES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
 """Starts are this far [rad] from the reference; near ones come first, for they are on the branch
 that is meant."""
 _ENOUGH = 5
 """Closed configurations that are looked at."""
 _DIFFERENCE = 1e-5
-"""Step [rad, or the cluster's size] of numerical derivatives."""
+"""Step [rad, or the loop's size] of numerical derivatives."""
 
 
 class LoopClosure:
     """The constraints of one cluster as functions of its q.
 
-    Lengths are measured in units of the cluster's size, so that rows and columns of
-    revolute and prismatic joints are comparable; `q` and the results are in these units.
+    Lengths of a loop are in units of its size, so that rows and columns of revolute and
+    prismatic joints are comparable; `q` and the results are in these units. A prismatic joint
+    counts in those of the smallest loop that it is in; in none, in those of the largest loop of
+    the cluster, else of the longest link between its joints.
 
     Parameters
     ----------
@@ -51,10 +57,11 @@ class LoopClosure:
         self._joints = members.joints
         self._loops = members.loops
         self._column = {joint: i for i, joint in enumerate(members.joints)}
-        self._size = self._largest_length()
-        slides = [self._robot.joints[j].kind is JointKind.PRISMATIC for j in self._joints]
-        self._units = np.where(slides, self._size, 1.0)
+        self._ways = [ways_of(self._robot, loop) for loop in self._loops]
+        self._sizes = [size_of(self._robot, loop) for loop in self._loops]
+        self._units = self._units_of_joints()
         self._linear = members.coupling_rows() * np.append(self._units, 1.0)
+        self._linear /= np.abs(self._linear[:, :-1]).max(axis=1, initial=0.0, keepdims=True)
         self._is_linear = members.is_linear
         self._best = (np.inf, "", np.inf)
 
@@ -67,6 +74,18 @@ class LoopClosure:
     def in_units(self, q: Array) -> Array:
         """Return the cluster's q [rad, m] in the units used here."""
         return q / self._units
+
+    def blocks(self) -> list[tuple[str, slice]]:
+        """Return each coupling, loop and function, as in messages, with its rows."""
+        members, blocks, first = self._members, [], 0
+        for what, rows in (
+            *((f"coupling {each.name!r}", 1) for each in members.couplings),
+            *((f"loop {each.name!r}", each.kind.rows) for each in members.loops),
+            *((f"constraint {each.name!r}", each.rows) for each in members.functions),
+        ):
+            blocks.append((what, slice(first, first + rows)))
+            first += rows
+        return blocks
 
     def gap(self, q: Array) -> Array:
         """Return the constraint rows: of couplings, of loops, of functions."""
@@ -87,7 +106,7 @@ class LoopClosure:
         poses = self._poses(q * self._units)
         mass: Array = np.diag([robot.joints[joint].armature for joint in self._joints])
         for body in self._joints:
-            twists = self._twists(body, poses, poses[body])
+            twists = self._twists(self._carriers(body), poses, poses[body])
             turned = np.kron(np.eye(2), poses[body].rotation.T) @ twists
             mass += turned.T @ composite[body].matrix() @ turned
         mass *= np.outer(self._units, self._units)
@@ -128,33 +147,37 @@ class LoopClosure:
         gap = np.abs(self.gap(q))
         if gap.max() >= self._best[0]:
             return
-        blocks = [(f"loop {loop.name!r}", self._row_units(loop)) for loop in self._loops]
-        for function in self._members.functions:
-            blocks.append((f"constraint {function.name!r}", np.ones(function.rows)))
-        row, worst = len(self._linear), (self._members.described(), -1.0)
-        for what, units in blocks:
-            own = float((gap[row : row + len(units)] * units).max())
-            worst = max(worst, (what, own), key=lambda each: each[1])
-            row += len(units)
+        units = np.ones(len(gap))
+        first = len(self._linear)
+        for loop, size in zip(self._loops, self._sizes, strict=True):
+            kinds = np.array(_ROWS[loop.kind])
+            units[first : first + len(kinds)] = np.where(kinds < 3, 1.0, size)
+            first += len(kinds)
+        worst = (self._members.described(), -1.0)
+        for what, rows in self.blocks()[len(self._linear) :]:
+            worst = max(worst, (what, float((gap * units)[rows].max())), key=lambda each: each[1])
         self._best = (float(gap.max()), *worst)
 
-    def _largest_length(self) -> float:
-        lengths = [
-            np.linalg.norm(self._robot.joints[j].placement.translation) for j in self._joints
-        ]
-        for loop in self._loops:
-            for placement in (loop.predecessor_placement, loop.successor_placement):
-                lengths.append(np.linalg.norm(placement.translation))
-        return float(max(lengths)) or 1.0
-
-    def _row_units(self, loop: Loop) -> Array:
-        return np.array([1.0 if row < 3 else self._size for row in _ROWS[loop.kind]])
+    def _units_of_joints(self) -> Array:
+        """Return what counts as 1 of each joint [rad or m]."""
+        joints = [self._robot.joints[joint] for joint in self._joints]
+        links = [each.placement.translation for each in joints if each.parent in self._column]
+        largest = max(self._sizes or [float(np.linalg.norm(link)) for link in links], default=0.0)
+        units = np.ones(len(joints))
+        for k, (number, joint) in enumerate(zip(self._joints, joints, strict=True)):
+            if joint.kind is JointKind.PRISMATIC:
+                through = [
+                    size
+                    for size, ways in zip(self._sizes, self._ways, strict=True)
+                    if any(number in way.joints for way in ways)
+                ]
+                units[k] = min(through, default=largest) or 1.0
+        return units
 
     def _rows(self, q: Array) -> tuple[Array, Array]:
-        poses = self._poses(q * self._units)
         gaps, jacobians = [self._linear[:, :-1] @ q + self._linear[:, -1]], [self._linear[:, :-1]]
-        for loop in self._loops:
-            gap, jacobian = self._loop_rows(loop, poses)
+        for number in range(len(self._loops)):
+            gap, jacobian = self._loop_rows(number, q * self._units)
             gaps.append(gap)
             jacobians.append(jacobian)
         for function in self._members.functions:
@@ -195,45 +218,62 @@ class LoopClosure:
     def _poses(self, q: Array) -> dict[int, Transform]:
         """Return the pose of each body of the cluster, and of what carries it."""
         poses = {self._robot.joints[self._joints[0]].parent: Transform()}
-        for joint, value in zip(self._joints, q, strict=True):
+        for joint in self._joints:
             data = self._robot.joints[joint]
-            if data.kind is JointKind.PRISMATIC:
-                motion = Transform(translation=value * data.axis)
-            else:
-                w = skew(data.axis)
-                motion = Transform(np.eye(3) + np.sin(value) * w + (1 - np.cos(value)) * w @ w)
-            poses[joint] = poses[data.parent] @ data.placement @ motion
+            poses[joint] = poses[data.parent] @ data.placement @ self._motion(joint, q)
         return poses
 
-    def _loop_rows(self, loop: Loop, poses: dict[int, Transform]) -> tuple[Array, Array]:
+    def _motion(self, joint: int, q: Array) -> Transform:
+        """Return where a joint puts its body, relative to its frame."""
+        data, value = self._robot.joints[joint], q[self._column[joint]]
+        if data.kind is JointKind.PRISMATIC:
+            return Transform(translation=value * data.axis)
+        w = skew(data.axis)
+        return Transform(np.eye(3) + np.sin(value) * w + (1 - np.cos(value)) * w @ w)
+
+    def _loop_rows(self, number: int, q: Array) -> tuple[Array, Array]:
         """Return gap and Jacobian in the axes of the predecessor's frame, the loop's last."""
-        predecessor = poses[loop.predecessor] @ loop.predecessor_placement
-        successor = poses[loop.successor] @ loop.successor_placement
+        loop, size, ways = self._loops[number], self._sizes[number], self._ways[number]
+        poses, ends = {}, []
+        for way in ways:
+            pose = Transform()
+            for joint, placement in zip(way.joints, way.placements, strict=False):
+                pose = pose @ placement @ self._motion(joint, q)
+                poses[joint] = pose
+            ends.append(pose @ way.placements[-1])
+        predecessor, successor = ends
         basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
         axes = predecessor.rotation @ basis
         between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
-        offset = axes.T @ (successor.translation - predecessor.translation) / self._size
+        offset = axes.T @ (successor.translation - predecessor.translation) / size
         if loop.kind in (LoopKind.HINGE, LoopKind.PLANAR):
             angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
         else:
             angles = _rotation_vector(between)
-        twists = self._twists(loop.successor, poses, successor)
-        twists -= self._twists(loop.predecessor, poses, successor)
-        twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / self._size])
+        twists = self._twists(ways[1].joints, poses, successor)
+        twists -= self._twists(ways[0].joints, poses, successor)
+        twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / size])
         rows = _ROWS[loop.kind]
         return np.concatenate([angles, offset])[rows], (twists * self._units)[rows]
 
-    def _twists(self, body: int, poses: dict[int, Transform], at: Transform) -> Array:
-        """Return the twist, angular first, of a body at a point by each joint's unit rate."""
-        twists = np.zeros((6, len(self._joints)))
+    def _carriers(self, body: int) -> list[int]:
+        """Return the joints of the cluster that move a body."""
+        carriers = []
         while body in self._column:
-            data = self._robot.joints[body]
-            axis = poses[body].rotation @ data.axis
-            arm = at.translation - poses[body].translation
+            carriers.append(body)
+            body = self._robot.joints[body].parent
+        return carriers
+
+    def _twists(self, joints: Iterable[int], poses: dict[int, Transform], at: Transform) -> Array:
+        """Return the twist, angular first, that a unit rate of each joint makes at a point."""
+        twists = np.zeros((6, len(self._joints)))
+        for joint in joints:
+            data = self._robot.joints[joint]
+            axis = poses[joint].rotation @ data.axis
+            arm = at.translation - poses[joint].translation
             slides = data.kind is JointKind.PRISMATIC
-            twists[:3, self._column[body]] = 0.0 if slides else axis
-            twists[3:, self._column[body]] = axis if slides else skew(axis) @ arm
-            body = data.parent
+            twists[:3, self._column[joint]] = 0.0 if slides else axis
+            twists[3:, self._column[joint]] = axis if slides else skew(axis) @ arm
         return twists
 
 
