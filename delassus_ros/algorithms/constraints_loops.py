@@ -32,7 +32,8 @@ from delassus_ros.model.spatial import Array, Transform, rotation_between
 
 _CLEAN = 1e-12
 """Entries of constant rotations this near to 0 or ±1, and lengths that are smaller than this
-share of the loop's longest or than the rounding of where it is mounted, are rounding errors of whoever wrote the robot's description."""
+share of the loop's longest or than the rounding of where it is mounted, are rounding errors of
+whoever wrote the robot's description."""
 _UP = np.array([0.0, 0.0, 1.0])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from delassus_ros.errors import RobotError
 from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.constraints import FunctionConstraint, LoopKind
-from delassus_ros.model.loop_ways import size_of, ways_of
+from delassus_ros.model.loop_ways import Way, poses_along, size_of, ways_of
 from delassus_ros.model.members import Members
 from delassus_ros.model.robot import WORLD, JointKind
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
@@ -103,11 +103,14 @@ class LoopClosure:
             joint = robot.joints[i]
             if i not in self._column and joint.parent != WORLD:
                 composite[joint.parent] += composite[i].in_parent(joint.placement)
-        poses = self._poses(q * self._units)
+        values = self._values(q)
         mass: Array = np.diag([robot.joints[joint].armature for joint in self._joints])
         for body in self._joints:
-            twists = self._twists(self._carriers(body), poses, poses[body])
-            turned = np.kron(np.eye(2), poses[body].rotation.T) @ twists
+            carriers = self._carriers(body)
+            placements = (*(robot.joints[joint].placement for joint in carriers), Transform())
+            poses = poses_along(robot, Way(carriers, placements, 0.0), values)
+            twists = self._twists(carriers, poses, poses[-1])
+            turned = np.kron(np.eye(2), poses[-1].rotation.T) @ twists
             mass += turned.T @ composite[body].matrix() @ turned
         mass *= np.outer(self._units, self._units)
         return mass
@@ -177,7 +180,7 @@ class LoopClosure:
     def _rows(self, q: Array) -> tuple[Array, Array]:
         gaps, jacobians = [self._linear[:, :-1] @ q + self._linear[:, -1]], [self._linear[:, :-1]]
         for number in range(len(self._loops)):
-            gap, jacobian = self._loop_rows(number, q * self._units)
+            gap, jacobian = self._loop_rows(number, self._values(q))
             gaps.append(gap)
             jacobians.append(jacobian)
         for function in self._members.functions:
@@ -215,33 +218,23 @@ class LoopClosure:
             slopes[:, column] = (ahead - behind) / (2.0 * _DIFFERENCE)
         return slopes
 
-    def _poses(self, q: Array) -> dict[int, Transform]:
-        """Return the pose of each body of the cluster, and of what carries it."""
-        poses = {self._robot.joints[self._joints[0]].parent: Transform()}
-        for joint in self._joints:
-            data = self._robot.joints[joint]
-            poses[joint] = poses[data.parent] @ data.placement @ self._motion(joint, q)
-        return poses
+    def _values(self, q: Array) -> dict[int, float]:
+        """Return the position of each joint by its index [rad or m]."""
+        return dict(zip(self._joints, (q * self._units).tolist(), strict=True))
 
-    def _motion(self, joint: int, q: Array) -> Transform:
-        """Return where a joint puts its body, relative to its frame."""
-        data, value = self._robot.joints[joint], q[self._column[joint]]
-        if data.kind is JointKind.PRISMATIC:
-            return Transform(translation=value * data.axis)
-        w = skew(data.axis)
-        return Transform(np.eye(3) + np.sin(value) * w + (1 - np.cos(value)) * w @ w)
+    def _carriers(self, body: int) -> tuple[int, ...]:
+        """Return the joints of the cluster that move a body, the outermost last."""
+        carriers: list[int] = []
+        while body in self._column:
+            carriers.insert(0, body)
+            body = self._robot.joints[body].parent
+        return tuple(carriers)
 
-    def _loop_rows(self, number: int, q: Array) -> tuple[Array, Array]:
+    def _loop_rows(self, number: int, q: dict[int, float]) -> tuple[Array, Array]:
         """Return gap and Jacobian in the axes of the predecessor's frame, the loop's last."""
         loop, size, ways = self._loops[number], self._sizes[number], self._ways[number]
-        poses, ends = {}, []
-        for way in ways:
-            pose = Transform()
-            for joint, placement in zip(way.joints, way.placements, strict=False):
-                pose = pose @ placement @ self._motion(joint, q)
-                poses[joint] = pose
-            ends.append(pose @ way.placements[-1])
-        predecessor, successor = ends
+        first, second = (poses_along(self._robot, way, q) for way in ways)
+        predecessor, successor = first[-1], second[-1]
         basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
         axes = predecessor.rotation @ basis
         between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
@@ -250,27 +243,19 @@ class LoopClosure:
             angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
         else:
             angles = _rotation_vector(between)
-        twists = self._twists(ways[1].joints, poses, successor)
-        twists -= self._twists(ways[0].joints, poses, successor)
+        twists = self._twists(ways[1].joints, second, successor)
+        twists -= self._twists(ways[0].joints, first, successor)
         twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / size])
         rows = _ROWS[loop.kind]
         return np.concatenate([angles, offset])[rows], (twists * self._units)[rows]
 
-    def _carriers(self, body: int) -> list[int]:
-        """Return the joints of the cluster that move a body."""
-        carriers = []
-        while body in self._column:
-            carriers.append(body)
-            body = self._robot.joints[body].parent
-        return carriers
-
-    def _twists(self, joints: Iterable[int], poses: dict[int, Transform], at: Transform) -> Array:
+    def _twists(self, joints: Iterable[int], poses: Iterable[Transform], at: Transform) -> Array:
         """Return the twist, angular first, that a unit rate of each joint makes at a point."""
         twists = np.zeros((6, len(self._joints)))
-        for joint in joints:
+        for joint, pose in zip(joints, poses, strict=False):
             data = self._robot.joints[joint]
-            axis = poses[joint].rotation @ data.axis
-            arm = at.translation - poses[joint].translation
+            axis = pose.rotation @ data.axis
+            arm = at.translation - pose.translation
             slides = data.kind is JointKind.PRISMATIC
             twists[:3, self._column[joint]] = 0.0 if slides else axis
             twists[3:, self._column[joint]] = axis if slides else skew(axis) @ arm
