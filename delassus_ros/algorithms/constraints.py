@@ -101,15 +101,22 @@ def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
     return _rows(robot, cluster, q, metres=True)[0]
 
 
-def constraint_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
+def constraint_jacobian(
+    robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = True
+) -> Matrix:
     """Return K: the derivative of :func:`residual` by the positions of the cluster's joints.
+
+    Parameters
+    ----------
+    q : (nq,) configuration of the spanning tree [rad, m].
+    metres : off, gaps of each loop are in units of its size instead.
 
     Returns
     -------
     (rows, joints), columns in the order of ``cluster.joints``; exact also where the cluster
     is not closed. What is zero in every configuration is the float 0.0.
     """
-    return _rows(robot, cluster, q, metres=True)[1]
+    return _rows(robot, cluster, q, metres)[1]
 
 
 def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:

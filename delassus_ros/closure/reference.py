@@ -10,8 +10,9 @@ from delassus_ros.algorithms import constraints
 from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
 from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.independents import KEPT, openings
 from delassus_ros.model.loop_closure import LoopClosure
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 
 _CLOSED = 1e-12
@@ -191,9 +192,33 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
                 f"configuration; {advice}"
             )
     try:
-        constraints.loop_jacobian(robot, cluster, q.tolist())
+        E = np.array(constraints.loop_jacobian(robot, cluster, q.tolist()), dtype=np.float64)
     except NumericalError as error:
         raise RobotError(f"reference configuration: {error}; {advice}") from error
+    name, opened = _worst_opening(robot, cluster, q, E)
+    if opened > KEPT:
+        raise RobotError(
+            f"reference configuration: {name} does not stay closed: it opens at {opened:.3g} of "
+            f"the rate of its joints where the independent ones move; {advice}"
+        )
+
+
+def _worst_opening(robot: Robot, cluster: Cluster, q: Array, E: Array) -> tuple[str, float]:
+    """Return what E keeps closed least, by all of its rows: those left out of E, too."""
+    K = np.array(constraints.constraint_jacobian(robot, cluster, q.tolist(), metres=False), float)
+    units = np.array([
+        constraints.size(robot, cluster, joint)
+        if robot.joints[joint].kind is JointKind.PRISMATIC
+        else 1.0
+        for joint in cluster.joints
+    ])  # fmt: skip
+    names, worst = constraints.row_names(cluster), ("", 0.0)
+    for number, name in enumerate(dict.fromkeys(names)):
+        rows = K[[k for k, each in enumerate(names) if each == name]]
+        is_coupling = number < len(cluster.couplings)
+        opened = float(openings(rows * units, E / units[:, None], is_coupling).max(initial=0.0))
+        worst = max(worst, (name, opened), key=lambda each: each[1])
+    return worst
 
 
 def motions_of(robot: Robot, cluster: Cluster, q: Array) -> Array:

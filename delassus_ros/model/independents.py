@@ -16,6 +16,9 @@ from delassus_ros.model.spatial import Array
 RANK_TOLERANCE = 1e-4
 """Constraint rows whose part of their own is smaller than this, relative to the largest, count
 as redundant: a planar four-bar closed by a hinge has three of them, up to rounded angles."""
+KEPT = 1e-3
+"""Rate at which a motion may open a constraint by what was taken for redundant, relative to the
+rates of its joints."""
 _SAME = 1e-9
 """Couplings whose factors differ by less than this, relatively, say the same."""
 _SMALLEST_PIVOT = 1e-6
@@ -34,21 +37,25 @@ def independent_joints(members: Members, motors: Iterable[int] = ()) -> tuple[in
     ------
     RobotError
         If couplings contradict each other, no configuration that closes the loops is found,
-        or the stated joints are too few, too many or do not determine the others.
+        the stated joints are too few, too many or do not determine the others, or it cannot be
+        told which equations are redundant.
     """
     if members.is_ordinary:
         return members.joints
     regular, rank = _regular_jacobians(members)
+    jacobians = [jacobian for _, jacobian in regular]
     stated = set(members.robot.independent)
     independent = tuple(
         joint for joint in members.joints if members.robot.joints[joint].name in stated
     )
     if independent:
-        _check_stated(members, independent, rank, [jacobian for _, jacobian in regular])
-        return independent
-    best = max((each[1] for each in regular), key=lambda each: _singular_values(each)[rank - 1])
-    dependent = _dependent_columns(members, best, rank, set(motors))
-    return tuple(joint for i, joint in enumerate(members.joints) if i not in dependent)
+        _check_stated(members, independent, rank, jacobians)
+    else:
+        best = max(jacobians, key=lambda each: _singular_values(each)[rank - 1])
+        dependent = _dependent_columns(members, best, rank, set(motors))
+        independent = tuple(joint for i, joint in enumerate(members.joints) if i not in dependent)
+    _check_kept(members, jacobians, independent)
+    return independent
 
 
 def null_motions(members: Members) -> tuple[LoopClosure, Array, Array]:
@@ -77,6 +84,7 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
             raise RobotError(_not_closed(members, closure))
     else:
         candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
+    candidates = _evenly(members, closure, candidates)
     # What turns a fine screw counts as much as what it moves.
     linear = members.is_linear
     ranks = [_rank(np.where(linear, _even(jacobian), jacobian)) for _, jacobian in candidates]
@@ -88,6 +96,66 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
             "with fewer rows; else make the joints fixed"
         )
     return [each for each, found in zip(candidates, ranks, strict=True) if found == rank], rank
+
+
+def _evenly(
+    members: Members, closure: LoopClosure, candidates: list[tuple[Array, Array]]
+) -> list[tuple[Array, Array]]:
+    """Return the candidates with functions in units that make their largest slopes 1.
+
+    Rows of loops and couplings are of that order; what a function counts in is its own affair.
+    """
+    rows = [each[1] for each in closure.blocks()[len(members.couplings) + len(members.loops) :]]
+    scale = np.ones(len(candidates[0][1]))
+    for row in (k for block in rows for k in range(block.start, block.stop)):
+        scale[row] = max(float(np.abs(jacobian[row]).max()) for _, jacobian in candidates) or 1.0
+    return [(q, jacobian / scale[:, None]) for q, jacobian in candidates]
+
+
+def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
+    """Return the rate at which each motion opens a constraint, relative to that of its joints.
+
+    Parameters
+    ----------
+    rows : (r, joints) the rows of its Jacobian; lengths in units of the loop's size.
+    motions : (joints, m) rates of the joints; those of slides in that unit, too.
+    is_coupling : its rates are those of its factors, however small. A loop has rows of nothing
+        but rounding, which count relative to its joints.
+    """
+    opened = np.abs(rows @ motions).max(axis=0)
+    rates = (np.abs(rows) @ np.abs(motions)).max(axis=0)
+    if not is_coupling:
+        moved = np.abs(motions[np.abs(rows).max(axis=0) > 0.0])
+        rates = np.maximum(rates, moved.max(axis=0, initial=0.0))
+    return np.asarray(opened / np.where(rates > 0.0, rates, 1.0))
+
+
+def _check_kept(members: Members, regular: list[Array], independent: tuple[int, ...]) -> None:
+    """Refuse motions of the independent joints that open a constraint: all rows must hold.
+
+    What was taken for redundant is looked at again here, each constraint by itself.
+    """
+    lead = [i for i, joint in enumerate(members.joints) if joint in independent]
+    follow = [i for i, joint in enumerate(members.joints) if joint not in independent]
+
+    def regularity(jacobian: Array) -> float:
+        return float(_singular_values(_even(jacobian[:, follow])).min(initial=1.0))
+
+    jacobian = max(regular, key=regularity)
+    columns, lengths = _even(jacobian[:, follow]), _lengths(jacobian[:, follow])
+    motions = np.eye(len(members.joints))[:, lead]
+    motions[follow] = -np.linalg.lstsq(columns, jacobian[:, lead], rcond=_SAME)[0]
+    motions[follow] /= lengths[:, None]
+    for number, (what, rows) in enumerate(LoopClosure(members).blocks()):
+        opened = openings(jacobian[rows], motions, number < len(members.couplings))
+        if opened.max() > KEPT:
+            joint = independent[int(np.argmax(opened))]
+            raise RobotError(
+                f"{members.described()}: it cannot be told how many of the equations are "
+                f"redundant: where joint {members.names([joint])} moves, {what} opens at "
+                f"{opened.max():.3g} of the rate of its joints; check its frames and the factors "
+                "of couplings"
+            )
 
 
 def _check_consistent(members: Members) -> None:
