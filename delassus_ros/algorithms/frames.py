@@ -121,7 +121,9 @@ class _Builder:
                 turned = rotation_of(turns)
                 frame = Transform(pose.rotation.T @ turned)
                 offset = turned.T @ pose.translation
-                slide = -offset[axis]
+                # Nobody feels how far a robot is mounted from the world's origin; slid along its
+                # axis to be near it, the first link would have the inertia of being far away.
+                slide = 0.0 if parent == WORLD else -offset[axis]
                 if motion == "revolute" and body is not None:
                     angle, slide = self._choice.about(i, axis, frame, slide)
                 along = slide * np.eye(3)[axis]
