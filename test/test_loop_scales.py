@@ -418,6 +418,37 @@ def test_a_loop_that_lost_its_rows_is_refused_by_name(monkeypatch: pytest.Monkey
         clusters_of(robot)
 
 
+def test_what_opens_a_constraint_is_told_from_rounding() -> None:
+    """A joint that stands still has rounding of what moves, and some loops nothing but that."""
+    gear = np.array([[1.0, -2.0, 0.0]])
+    motions = np.array([[1e-17, 1.0, 2.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 3.0, 1e5]])
+    assert ranking.openings(gear, motions, True) == pytest.approx([0.0, 1.0, 0.0, 0.0], abs=1e-9)
+    loop = np.array([[1.0, -2.0, 0.0], [4e-6, 0.0, 0.0]])
+    found = ranking.openings(loop, motions, False)
+    assert found == pytest.approx([0.0, 1.0, 2e-6, 0.0], abs=4e-6)
+    assert ranking.openings(4e-6 * loop, motions, False).max() < ranking.KEPT
+    assert not ranking.openings(0.0 * loop, motions, False).any()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_couplings_that_do_not_move_each_other_hold_in_any_order(order: int) -> None:
+    """Two freedoms in one cluster: what one of them moves is rounding for the other's gear."""
+    names = [f"j{i}" for i in range(6)]
+    joints = [Joint(name, JointKind.REVOLUTE, WORLD) for name in names]
+    bodies = [Body(name, BOX) for name in names]
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        f = random.uniform(-9.0, 9.0, 9)
+        couplings = [
+            Coupling("sum", (("j0", f[0]), ("j1", f[1]), ("j2", f[2]))),
+            Coupling("left", (("j3", f[3]), ("j1", f[4]))),
+            Coupling("right", (("j4", f[5]), ("j2", f[6]))),
+            Coupling("far", (("j5", f[7]), ("j4", 100.0 * f[8]))),
+        ]
+        robot = Robot("gears", joints, bodies, [], couplings[::order])
+        assert [len(each.independent) for each in clusters_of(robot)] == [2]
+
+
 def test_a_reference_where_rows_are_lost_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

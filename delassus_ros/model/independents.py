@@ -19,6 +19,9 @@ as redundant: a planar four-bar closed by a hinge has three of them, up to round
 KEPT = 1e-3
 """Rate at which a motion may open a constraint by what was taken for redundant, relative to the
 rates of its joints."""
+_STILL = 1e-7
+"""Rates of a constraint's joints that are smaller than this, relative to the largest of the
+cluster, are none."""
 _SAME = 1e-9
 """Couplings whose factors differ by less than this, relatively, say the same."""
 _SMALLEST_PIVOT = 1e-6
@@ -122,12 +125,15 @@ def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
     is_coupling : its rates are those of its factors, however small. A loop has rows of nothing
         but rounding, which count relative to its joints.
     """
+    if not rows.any():
+        return np.zeros(motions.shape[1])
     opened = np.abs(rows @ motions).max(axis=0)
     rates = (np.abs(rows) @ np.abs(motions)).max(axis=0)
     if not is_coupling:
-        moved = np.abs(motions[np.abs(rows).max(axis=0) > 0.0])
-        rates = np.maximum(rates, moved.max(axis=0, initial=0.0))
-    return np.asarray(opened / np.where(rates > 0.0, rates, 1.0))
+        rates = np.maximum(rates, np.abs(motions[rows.any(axis=0)]).max(axis=0))
+    # Joints that stand still have rounding of what moves elsewhere.
+    still = _STILL * np.abs(rows).max() * np.abs(motions).max(axis=0)
+    return np.asarray(opened / np.maximum(rates, still))
 
 
 def _check_kept(members: Members, regular: list[Array], independent: tuple[int, ...]) -> None:
@@ -148,7 +154,7 @@ def _check_kept(members: Members, regular: list[Array], independent: tuple[int, 
     motions[follow] /= lengths[:, None]
     for number, (what, rows) in enumerate(LoopClosure(members).blocks()):
         opened = openings(jacobian[rows], motions, number < len(members.couplings))
-        if opened.max() > KEPT:
+        if opened.max(initial=0.0) > KEPT:
             joint = independent[int(np.argmax(opened))]
             raise RobotError(
                 f"{members.described()}: it cannot be told how many of the equations are "
