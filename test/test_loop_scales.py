@@ -78,9 +78,7 @@ def scaled(robot: Robot, factor: float, offset: np.ndarray | None = None) -> Rob
         for loop in robot.loops
     ]
     frames = [replace(f, placement=resized(f.placement, factor)) for f in robot.frames.values()]
-    return Robot(
-        robot.name, joints, bodies, frames, robot.couplings, loops, robot.independent
-    )
+    return Robot(robot.name, joints, bodies, frames, robot.couplings, loops, robot.independent)
 
 
 def lengths(robot: Robot, q: np.ndarray, factor: float) -> np.ndarray:
@@ -166,9 +164,7 @@ def side_by_side(
         for loop in two.loops
     ]
     frames = [replace(f, name=f"one_{f.name}") for f in one.frames.values()]
-    frames += [
-        replace(f, name=f"two_{f.name}", body=after(f.body)) for f in two.frames.values()
-    ]
+    frames += [replace(f, name=f"two_{f.name}", body=after(f.body)) for f in two.frames.values()]
     led = [
         next(k for k, j in enumerate(robot.joints) if j.kind is JointKind.REVOLUTE)
         for robot in (one, two)
