@@ -101,7 +101,7 @@ def _check_determined(
     tied = {
         robot.joints[joint].name
         for members in groups_of(robot)
-        if members.is_tied
+        if not members.is_ordinary
         for joint in members.joints
     }
     for joint in described.values():
