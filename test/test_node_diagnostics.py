@@ -13,13 +13,14 @@ from delassus_ros.node.diagnostics import (
     Entry,
     InputHealth,
     Level,
+    Mismatch,
     Validity,
     names_of,
     of_algorithm,
     of_input,
     of_matrix,
     of_timing,
-    qos_remedy,
+    qos_mismatch,
     to_message,
 )
 from delassus_ros.node.outcome import Outcome
@@ -44,7 +45,7 @@ SEEN = Examination(
         ({"age": 0.7, "complaint": "0.7 s old"}, Level.STALE, "0.7 s old"),
         ({"silence": 12.34}, Level.STALE, "the latest came 12.34 s ago (publishers: 1)"),
         (
-            {"silence": 3.0, "complaint": "'LF' twice", "incompatible": ("DEADLINE",)},
+            {"silence": 3.0, "complaint": "'LF' twice", "incompatible": Mismatch(["DEADLINE"])},
             Level.STALE,
             "the latest came 3 s ago (publishers: 1): 'LF' twice; a publisher of /joint_states "
             "offers an incompatible QoS (DEADLINE): change it there",
@@ -61,14 +62,15 @@ SEEN = Examination(
             "nothing has come on /joint_states, whose publishers are 2",
         ),
         (
-            {"received": False, "incompatible": ("RELIABILITY",)},
+            {"received": False, "incompatible": Mismatch(["RELIABILITY"], ["/a", "/b/c"])},
             Level.ERROR,
             "nothing has come on /joint_states, whose publishers are 1: a publisher of "
-            "/joint_states offers an incompatible QoS (RELIABILITY): change it there, or by "
+            "/joint_states (nodes '/a', '/b/c') offers an incompatible QoS (RELIABILITY): change "
+            "it there, or by "
             "qos_overrides./joint_states.subscription.reliability",
         ),
         (
-            {"incompatible": ("LIVELINESS",)},
+            {"incompatible": Mismatch(["LIVELINESS"])},
             Level.WARN,
             "a publisher of /joint_states offers an incompatible QoS (LIVELINESS): change it "
             "there",
@@ -88,12 +90,15 @@ def test_inputs(change, level, words) -> None:
 
 
 def test_parameters_are_advised_only_where_they_help() -> None:
-    both = qos_remedy("/a", "publisher", ("RELIABILITY", "DEADLINE"))
+    both = qos_mismatch("/a", "publisher", Mismatch(["RELIABILITY", "DEADLINE"]))
     assert both == (
-        "change it there, or by qos_overrides./a.publisher.reliability and "
-        "qos_overrides./a.publisher.deadline"
+        "/a requests an incompatible QoS (RELIABILITY, DEADLINE): change it there, or by "
+        "qos_overrides./a.publisher.reliability and qos_overrides./a.publisher.deadline"
     )
-    assert qos_remedy("/a", "publisher", ("RELIABILITY", "DURABILITY")) == "change it there"
+    other = qos_mismatch("/a", "publisher", Mismatch(["RELIABILITY", "DURABILITY"], ["/b"]))
+    assert other == (
+        "/a (node '/b') requests an incompatible QoS (RELIABILITY, DURABILITY): change it there"
+    )
 
 
 def test_valid_matrix() -> None:

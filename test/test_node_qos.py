@@ -25,6 +25,8 @@ from node_support import (  # noqa: E402, F401
 )
 from std_msgs.msg import String  # noqa: E402
 
+from delassus_ros.errors import InputError  # noqa: E402
+
 JOINTS = "qos_overrides./joint_states.subscription"
 CONTACTS = "qos_overrides./active_contacts.subscription"
 MATRICES = "qos_overrides./delassus_node/delassus.publisher"
@@ -39,6 +41,13 @@ MATRICES = "qos_overrides./delassus_node/delassus.publisher"
         (f"{JOINTS}.reliability", 3, "unknown value '3'"),
         (f"{JOINTS}.history", "keep", "keep_last"),
         (f"{JOINTS}.depth", -1, "it is -1; expected a number of messages, an integer"),
+        (f"{JOINTS}.depth", 0, "it is 0; expected a number of messages, an integer from 1 to"),
+        (
+            f"{JOINTS}.depth",
+            2**31,
+            "expected a number of messages, an integer from 1 to 2147483647",
+        ),
+        (f"{CONTACTS}.depth", 2**62, "expected a number of messages, an integer from 1 to"),
         (f"{JOINTS}.depth", 1.5, "it is 1.5; expected a number of messages"),
         (f"{CONTACTS}.depth", True, "it is True; expected a number of messages"),
     ],
@@ -66,6 +75,9 @@ def test_activating_with_a_wrong_value_fails_with_its_name(
     ("policy", "value", "words"),
     [
         ("deadline", -5, "it is -5; expected a number of nanoseconds, an integer"),
+        ("deadline", 1, "it is 1; expected a number of nanoseconds, an integer: 100000 or more"),
+        ("lifespan", 99_999, "it is 99999; expected a number of nanoseconds, an integer: 100000"),
+        ("depth", 2**40, "it is 1099511627776; expected a number of messages, an integer from 1"),
         ("reliability", "best", "unknown value 'best'"),
     ],
 )
@@ -76,6 +88,12 @@ def test_configuring_with_a_wrong_value_of_an_output_fails(
     line = graph.wait_for_log("cannot configure: ")
     assert f"'{MATRICES}.{policy}': {words}" in line
     assert state_of(node) == "unconfigured"
+
+
+def test_a_bad_depth_of_the_description_is_refused_by_name(start) -> None:
+    name = "qos_overrides./robot_description.subscription.depth"
+    with pytest.raises(InputError, match=f"^parameter '{name}': it is 0; expected a number of "):
+        start(**{name: 0})
 
 
 def test_values_in_capitals_are_taken(graph, start, robot, q) -> None:

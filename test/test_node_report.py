@@ -213,7 +213,8 @@ def test_an_input_with_incompatible_qos_is_named(
     parameter = f"qos_overrides./{topic}.subscription.{policy.lower()}"
     assert node.has_parameter(parameter)
     assert status.message.endswith(f", or by {parameter}")
-    graph.wait_for_log(f"no messages on /{topic} with one: a publisher of it offers")
+    assert f"a publisher of /{topic} (node '/peer') offers" in status.message
+    graph.wait_for_log(f"no messages on /{topic} with node '/peer': a publisher of it offers")
 
 
 def test_a_publisher_below_an_overridden_reliability_is_named(graph, start, reports) -> None:
@@ -237,13 +238,15 @@ def test_a_subscriber_with_incompatible_qos_is_named(graph, start, reports) -> N
     )
     status = reports.until("output", WARN, "requests an incompatible QoS (DURABILITY)")
     assert status.message.endswith("change it there")
+    assert "a subscriber of /delassus_node/delassus (node '/peer') requests" in status.message
+    graph.wait_for_log("with node '/peer': a subscriber of it requests an incompatible QoS")
     graph.peer.destroy_subscription(subscription)
     reports.until("output", GOOD, "offered")
 
 
 def test_a_deadline_that_the_output_offers_is_watched(graph, start, reports, robot, q) -> None:
     deadline = {"qos_overrides__/delassus_node/delassus__publisher__deadline": 50_000_000}
-    start(diagnostics_period=0.05, rows="all", **deadline)
+    node = start(diagnostics_period=0.05, rows="all", **deadline)
     from rclpy.duration import Duration
 
     heard: list[DelassusMatrix] = []
@@ -254,7 +257,21 @@ def test_a_deadline_that_the_output_offers_is_watched(graph, start, reports, rob
         lambda: graph.ask(robot.joint_names, q) and heard, "matrix for one who asks for a deadline"
     )
     status = reports.until("output", WARN, "times later than the deadline that the QoS offers")
-    assert int(value_of(status, "missed deadlines")) > 0
+    missed = int(value_of(status, "missed deadlines"))
+    assert missed > 0
+    graph.wait_for_log("/delassus_node/delassus was later than the deadline its QoS offers")
+    # Each further period of silence counts, and none while the node is inactive.
+    graph.until(
+        lambda: int(value_of(reports.next()["delassus_node: output"], "missed deadlines"))
+        > missed + 2,
+        "further misses",
+    )
+    node.trigger_deactivate()
+    reports.until("matrix", GOOD, "the node is not active")
+    counts = [
+        value_of(reports.next()["delassus_node: output"], "missed deadlines") for _ in range(5)
+    ]
+    assert len(set(counts)) == 1
 
 
 def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tmp_path) -> None:

@@ -11,9 +11,9 @@ from delassus_ros.node.algorithm_change import AlgorithmChange
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.description_change import DescriptionChange
 from delassus_ros.node.diagnostics import Entry
+from delassus_ros.node.mismatches import Mismatches
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.qos import Topics
 from delassus_ros.node.report import Account, Report
 from delassus_ros.node.services import ComputeService
 from delassus_ros.node.settings import Settings
@@ -30,6 +30,7 @@ class Configuration:
     ----------
     node : the node.
     warn : takes the kind of a warning and its text.
+    mismatches : knows whose QoS does not match.
     operation : how to work.
     computation : what to compute.
     adopted : called when a new robot description is in use.
@@ -47,6 +48,7 @@ class Configuration:
         self,
         node: LifecycleNode,
         warn: Warn,
+        mismatches: Mismatches,
         operation: Operation,
         computation: Computation,
         adopted: Callable[[], object],
@@ -57,15 +59,13 @@ class Configuration:
         self._node = node
         self._warn = warn
         self._adopted = adopted
-        topics = Topics(node, warn)
         # All or nothing: nobody else would end what was begun.
         with ExitStack() as undo:
             length = operation.limits.condition.characteristic_length
-            self._outputs = Outputs(node, topics, warn, computation.layout, length)
+            self._outputs = Outputs(node, warn, computation.layout, length)
             undo.callback(self._outputs.close)
             self.stream = Stream(
                 node,
-                topics,
                 warn,
                 computation.pipeline,
                 self._outputs,
@@ -88,7 +88,7 @@ class Configuration:
                 node, self.stream.between, self._make, self._adopt, give_up
             )
             undo.callback(self.description.close)
-            self._account = Account(node, topics, self.stream, self._outputs, self.description)
+            self._account = Account(node, mismatches, self.stream, self._outputs, self.description)
             self._report = Report(node, operation.diagnostics_period, self._entries)
             undo.callback(self._report.close)
             self._undo = undo.pop_all()
@@ -109,6 +109,7 @@ class Configuration:
     def deactivate(self) -> None:
         """Answer no more; the kernel stays."""
         self.stream.stop()
+        self._outputs.pause()
         self.algorithm.close()
 
     def set_operation(self, operation: Operation) -> None:

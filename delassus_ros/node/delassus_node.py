@@ -9,7 +9,7 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
 from delassus_ros.errors import DelassusError, RobotError
@@ -20,8 +20,10 @@ from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.description import DescriptionTopic
+from delassus_ros.node.eventless_node import EventlessNode
 from delassus_ros.node.exchange import refusal
 from delassus_ros.node.log_bridge import LogBridge
+from delassus_ros.node.mismatches import Mismatches
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.overrides import overrides_of
 from delassus_ros.node.parameter_table import SETTINGS
@@ -53,7 +55,7 @@ def _logged(transition: _Transition) -> _Transition:
     return logged
 
 
-class DelassusNode(LifecycleNode):
+class DelassusNode(EventlessNode):
     """Publishes the Delassus matrix of each joint state while it is active.
 
     Configuring reads the parameters and the robot description and compiles the kernel;
@@ -95,6 +97,7 @@ class DelassusNode(LifecycleNode):
             self._description = DescriptionTopic(
                 self, self._on_description, lambda: self.stopping()
             )
+            self._mismatches = Mismatches(self, self._warn)
             self._list = ListService(self, self._computation)
         except BaseException:
             # Nobody gets a node to destroy.
@@ -226,6 +229,7 @@ class DelassusNode(LifecycleNode):
         return Configuration(
             self,
             self._warn,
+            self._mismatches,
             operation,
             computation,
             self._accept,

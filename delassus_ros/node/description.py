@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable
 
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from delassus_ros.node.qos import LATCHED, input_options
+from delassus_ros.node.qos import LATCHED, subscribe
 from delassus_ros.node.queue import take
 
 _TOPIC = "robot_description"
@@ -42,14 +41,7 @@ class DescriptionTopic:
         self._node = node
         self._arrived = arrived
         self._stopping = stopping
-        self._subscription = node.create_subscription(
-            String,
-            _TOPIC,
-            self._on_description,
-            # A copy, as rclpy writes overrides into what it is given.
-            copy.copy(LATCHED),
-            qos_overriding_options=input_options(node, _TOPIC, LATCHED),
-        )
+        self._subscription = subscribe(node, String, _TOPIC, self._on_description, LATCHED)
 
     @property
     def topic(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from delassus_ros.conditioning import Conditioning, Examination
 from delassus_ros.node.histogram import Histogram
+from delassus_ros.node.joint_names import listed
 from delassus_ros.node.outcome import Outcome
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.timing import Timing
@@ -66,6 +67,25 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Mismatch:
+    """Others at a topic that do not match.
+
+    Attributes
+    ----------
+    policies : by which QoS policies.
+    nodes : full names of the nodes they belong to, sorted; empty while none is known.
+    """
+
+    policies: Sequence[str]
+    nodes: Sequence[str] = ()
+
+    @property
+    def nodes_text(self) -> str:
+        """Return the nodes in words; ``one`` if none is known."""
+        return listed("node", self.nodes) if self.nodes else "one"
+
+
+@dataclass(frozen=True)
 class InputHealth:
     """What is known of an input topic.
 
@@ -79,7 +99,7 @@ class InputHealth:
     timeout : age and silence above which it is too old [s].
     received : whether anything has come since the node was activated.
     complaint : what was wrong with the latest input, in words; empty if nothing was.
-    incompatible : QoS policies by which publishers that there are do not match.
+    incompatible : publishers that there are and that do not match; None if all do.
     counts : further numbers, by what they count.
     """
 
@@ -91,7 +111,7 @@ class InputHealth:
     timeout: float
     received: bool
     complaint: str = ""
-    incompatible: Sequence[str] = ()
+    incompatible: Mismatch | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -100,11 +120,7 @@ def of_input(health: InputHealth) -> Entry:
     topic = health.topic
     causes = [health.complaint] if health.complaint else []
     if health.incompatible:
-        causes.append(
-            f"a publisher of {topic} offers an incompatible QoS "
-            f"({', '.join(health.incompatible)}): "
-            + qos_remedy(topic, "subscription", health.incompatible)
-        )
+        causes.append(f"a publisher of {qos_mismatch(topic, 'subscription', health.incompatible)}")
     state = ""
     if not health.received:
         level = Level.ERROR if health.incompatible else Level.STALE
@@ -139,19 +155,23 @@ def of_input(health: InputHealth) -> Entry:
     return Entry(health.name, level, message, values)
 
 
-def qos_remedy(topic: str, end: str, policies: Sequence[str]) -> str:
-    """Return where to change QoS policies that do not match: here, only if that helps.
+def qos_mismatch(topic: str, end: str, mismatch: Mismatch) -> str:
+    """Return what does not match at a topic, and where to change it: here, only if that helps.
 
     Parameters
     ----------
     topic : its full name.
     end : what this node has there: ``"subscription"`` or ``"publisher"``.
-    policies : those that do not match.
+    mismatch : with whom and by what.
     """
+    policies = mismatch.policies
+    whose = f"{topic} ({mismatch.nodes_text})" if mismatch.nodes else topic
+    verb = "offers" if end == "subscription" else "requests"
+    text = f"{whose} {verb} an incompatible QoS ({', '.join(policies)}): change it there"
     if not set(OVERRIDABLE[end]).issuperset(policies):
-        return "change it there"
+        return text
     names = [f"qos_overrides.{topic}.{end}.{policy.lower()}" for policy in policies]
-    return f"change it there, or by {' and '.join(names)}"
+    return f"{text}, or by {' and '.join(names)}"
 
 
 def of_matrix(

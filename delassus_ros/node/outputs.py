@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from time import monotonic_ns
 
 from delassus_msgs.msg import DelassusMatrix, Layout, Summary
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
 from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.offered_deadline import OfferedDeadline
 from delassus_ros.node.pipeline import Pipeline
-from delassus_ros.node.qos import LATCHED, OUTPUTS, Topics
+from delassus_ros.node.qos import LATCHED, OUTPUTS, advertise
 from delassus_ros.node.summary_output import SummaryOutput
 
-_LOOK = 0.5  # s between looks for subscribers of the summaries
+_LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed deadlines
 
 
 class Outputs:
@@ -22,7 +24,6 @@ class Outputs:
     Parameters
     ----------
     node : the node that publishes.
-    topics : makes the publishers.
     warn : takes the kind of a warning and its text.
     layout : what the rows mean.
     characteristic_length : as in the conditioning [m].
@@ -36,7 +37,6 @@ class Outputs:
     def __init__(
         self,
         node: LifecycleNode,
-        topics: Topics,
         warn: Callable[[str, str], object],
         layout: Layout,
         characteristic_length: float,
@@ -49,25 +49,45 @@ class Outputs:
         self._summary = SummaryOutput(layout, characteristic_length)
         # All or none: nobody else would destroy them.
         with ExitStack() as undo:
-            self._matrices = topics.advertise(DelassusMatrix, "~/delassus", OUTPUTS)
+            self._matrices = advertise(node, DelassusMatrix, "~/delassus", OUTPUTS)
             undo.callback(node.destroy_lifecycle_publisher, self._matrices)
-            self._layouts = topics.advertise(Layout, "~/layout", LATCHED)
+            self._layouts = advertise(node, Layout, "~/layout", LATCHED)
             undo.callback(node.destroy_lifecycle_publisher, self._layouts)
-            self._summaries = topics.advertise(Summary, "~/summary", OUTPUTS)
+            self._summaries = advertise(node, Summary, "~/summary", OUTPUTS)
             undo.callback(node.destroy_lifecycle_publisher, self._summaries)
+            publishers = (self._matrices, self._layouts, self._summaries)
+            self._topics = {publisher: str(publisher.topic_name) for publisher in publishers}
+            self.topics = [*self._topics.values()]
+            self.topic = self.topics[0]
+            self._deadlines = {
+                publisher: OfferedDeadline(deadline)
+                for publisher in publishers
+                if (deadline := publisher.qos_profile.deadline.nanoseconds) > 0
+            }
+            self._missed = dict.fromkeys(self._deadlines, 0)
             # To ask takes too long for each matrix.
             timer = node.create_timer(_LOOK, self._look, clock=STEADY)
             undo.callback(node.destroy_timer, timer)
             self._look()
             self._undo = undo.pop_all()
-        publishers = (self._matrices, self._layouts, self._summaries)
-        self.topics = [str(publisher.topic_name) for publisher in publishers]
-        self.topic = self.topics[0]
 
     def close(self) -> None:
         """Destroy the publishers."""
         self._open = False
         self._undo.close()
+
+    @property
+    def missed_deadlines(self) -> int:
+        """How often an output was later than the deadline that its QoS offers."""
+        now = monotonic_ns()
+        return sum(deadline.missed(now) for deadline in self._deadlines.values())
+
+    def pause(self) -> None:
+        """Promise no messages, as while the node is inactive; deadlines count on with the next."""
+        self._watch_deadlines()
+        now = monotonic_ns()
+        for deadline in self._deadlines.values():
+            deadline.pause(now)
 
     def set_layout(self, layout: Layout, characteristic_length: float) -> None:
         """Use another layout or length from now on; a new layout is published by the caller."""
@@ -77,6 +97,7 @@ class Outputs:
     def publish_layout(self) -> None:
         """Publish the layout, latched."""
         self._layouts.publish(self._layout)
+        self._note(self._layouts)
 
     def publish(self, matrix: bytes) -> None:
         """Publish a serialized DelassusMatrix."""
@@ -85,6 +106,23 @@ class Outputs:
     def _look(self) -> None:
         # The executor may have had it in its queue when the publishers were destroyed.
         self.summarized = self._open and self._summaries.get_subscription_count() > 0
+        if self._open:
+            self._watch_deadlines()
+
+    def _watch_deadlines(self) -> None:
+        now = monotonic_ns()
+        for publisher, deadline in self._deadlines.items():
+            missed = deadline.missed(now)
+            if missed > self._missed[publisher]:
+                self._missed[publisher] = missed
+                topic = self._topics[publisher]
+                text = f"{topic} was later than the deadline its QoS offers"
+                self._warn(f"deadline of {topic}", text)
+
+    def _note(self, publisher: LifecyclePublisher) -> None:
+        deadline = self._deadlines.get(publisher)
+        if deadline is not None:
+            deadline.publish(monotonic_ns())
 
     def summarize(self, pipeline: Pipeline, latency: float, overruns: int) -> None:
         """Publish the numbers about what was published last, if somebody subscribes to them.
@@ -108,6 +146,8 @@ class Outputs:
     def _send(self, publisher: LifecyclePublisher, message: bytes) -> None:
         try:
             publisher.publish(message)
+            if self._deadlines:
+                self._note(publisher)
         except RuntimeError as error:
             # A signal may shut ROS down at any time; then nobody misses this message.
             if self._node.context.ok():

@@ -22,11 +22,11 @@ from delassus_ros.node.diagnostics import (
     of_input,
     of_matrix,
     of_timing,
-    qos_remedy,
+    qos_mismatch,
     to_message,
 )
+from delassus_ros.node.mismatches import Mismatches
 from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.qos import Topics
 from delassus_ros.node.stream import Stream
 
 _QOS = QoSProfile(depth=10)
@@ -91,7 +91,7 @@ class Account:
     Parameters
     ----------
     node : the node.
-    topics : knows who does not match.
+    mismatches : knows whose QoS does not match.
     stream : receives and answers.
     outputs : publish.
     description : follows the robot description.
@@ -100,13 +100,13 @@ class Account:
     def __init__(
         self,
         node: LifecycleNode,
-        topics: Topics,
+        mismatches: Mismatches,
         stream: Stream,
         outputs: Outputs,
         description: DescriptionChange,
     ) -> None:
         self._node = node
-        self._topics = topics
+        self._mismatches = mismatches
         self._stream = stream
         self._outputs = outputs
         self._description = description
@@ -157,7 +157,7 @@ class Account:
                         health,
                         topic=topic,
                         publishers=self._node.count_publishers(topic),
-                        incompatible=self._topics.incompatible(topic),
+                        incompatible=self._mismatches.at(topic),
                     )
                 )
 
@@ -177,14 +177,13 @@ class Account:
         return Entry("robot", Level.OK, text)
 
     def _of_outputs(self) -> Entry:
-        outputs, topics = self._outputs, self._topics
+        outputs = self._outputs
         complaints = [
-            f"a subscriber of {topic} requests an incompatible QoS ({', '.join(policies)}): "
-            + qos_remedy(topic, "publisher", policies)
+            f"a subscriber of {qos_mismatch(topic, 'publisher', mismatch)}"
             for topic in outputs.topics
-            if (policies := topics.incompatible(topic))
+            if (mismatch := self._mismatches.at(topic)) is not None
         ]
-        late = topics.missed_deadlines
+        late = outputs.missed_deadlines
         if late:
             complaints.append(f"{late} times later than the deadline that the QoS offers")
         values = {"topic": outputs.topic, "missed deadlines": str(late)}

@@ -22,7 +22,7 @@ from delassus_ros.node.operation import Operation
 from delassus_ros.node.outcome import Outcome
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import Pipeline
-from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, Topics
+from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, subscribe
 from delassus_ros.node.queue import take
 from delassus_ros.node.realtime import RealtimeMode
 from delassus_ros.node.reasons import Reason
@@ -49,7 +49,6 @@ class Stream:
     Parameters
     ----------
     node : to subscribe with, and whose clock counts.
-    topics : makes the subscriptions.
     warn : takes the kind of a warning and its text.
     pipeline : computes.
     outputs : take what it computes.
@@ -68,7 +67,6 @@ class Stream:
     def __init__(
         self,
         node: LifecycleNode,
-        topics: Topics,
         warn: Callable[[str, str], object],
         pipeline: Pipeline,
         outputs: Outputs,
@@ -81,7 +79,6 @@ class Stream:
         self.on_failure: Callable[[], object] | None = None
         self.realtime: list[Outcome] = []
         self._node = node
-        self._topics = topics
         self._warn = warn
         self._pipeline = pipeline
         self._outputs = outputs
@@ -130,12 +127,17 @@ class Stream:
         self._subscribe_to_contacts()
         if self._orientation is not None:
             kind, topic = self._orientation
-            self.orientations = self._topics.subscribe(
-                kind, topic, self._surviving(self._on_orientation), ORIENTATIONS
+            self.orientations = subscribe(
+                self._node, kind, topic, self._surviving(self._on_orientation), ORIENTATIONS
             )
         on_joint_state = self._keep if self._operation.rate else self._on_joint_state
-        self.joint_states = self._topics.subscribe(
-            JointState, "joint_states", self._surviving(on_joint_state), JOINT_STATES, raw=True
+        self.joint_states = subscribe(
+            self._node,
+            JointState,
+            "joint_states",
+            self._surviving(on_joint_state),
+            JOINT_STATES,
+            raw=True,
         )
         self._set_watch()
         if self._operation.rate:
@@ -194,8 +196,12 @@ class Stream:
             self._set_watch()
 
     def _subscribe_to_contacts(self) -> None:
-        self.contacts = self._topics.subscribe(
-            ActiveContacts, "active_contacts", self._surviving(self._on_contacts), LATCHED
+        self.contacts = subscribe(
+            self._node,
+            ActiveContacts,
+            "active_contacts",
+            self._surviving(self._on_contacts),
+            LATCHED,
         )
 
     def _set_watch(self) -> None:
