@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import time
@@ -34,6 +35,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
 from delassus_ros import Problem, algorithms  # noqa: E402
+from delassus_ros.node.computation import Computation  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 
 
@@ -73,6 +75,27 @@ def test_another_robot_by_topic(graph, start, urdf, robot, q) -> None:
     assert "heavier: 12 joints, 4 contacts (12 rows)" in line
     assert state_of(node) == "active"
     assert children() == set()
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_robots_that_were_given_up_for_others_are_let_go_without_joint_states(
+    graph, start, urdf, active
+) -> None:
+    """No matrix is published, after which each would be taken; each is of many megabytes."""
+    node = start(robot_description="")
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    if not active:
+        node.trigger_deactivate()
+    for k in range(6):
+        other = urdf.replace("<robot", f"<!-- {k} --><robot", 1)
+        graph.describe(other)
+        configuration = node._configuration
+        graph.until(lambda: configuration.computation.description == other, "robot")  # noqa: B023
+    gc.collect()
+    living = [each for each in gc.get_objects() if type(each) is Computation]
+    assert configuration.computation in living
+    assert len(living) <= 2
 
 
 def test_another_robot_by_parameter_and_with_another_algorithm(

@@ -78,14 +78,14 @@ class Configuration:
             self.algorithm = AlgorithmChange(
                 node,
                 computation,
-                self.stream.between,
+                self.stream.handover(),
                 self._compute.prepare,
                 self._compute.set_solver,
             )
             undo.callback(self.algorithm.close)
             self._set_stand_in(computation)
             self.description = DescriptionChange(
-                node, self.stream.between, self._make, self._adopt, give_up
+                node, self.stream.handover(), self._make, self._adopt, give_up
             )
             undo.callback(self.description.close)
             self._account = Account(node, mismatches, self.stream, self._outputs, self.description)

@@ -93,7 +93,7 @@ class Stream:
         self._idle_timer: Any = None
         self._jumps: list[Any] = []
         self._steps = ClockSteps(False)
-        self._pending: list[Callable[[], object]] = []
+        self._pending: dict[object, Callable[[], object]] = {}
         self._latest_set: ActiveContacts | None = None
         self._arrived = 0.0
 
@@ -183,9 +183,18 @@ class Stream:
             self._subscribe_to_contacts()
             self.timing.pause()
 
-    def between(self, action: Callable[[], object]) -> None:
-        """Call a function right after the next matrix is published, if one is."""
-        self._pending.append(action)
+    def handover(self) -> Callable[[Callable[[], object]], None]:
+        """Return what calls a function right after the next matrix is published, if one is.
+
+        Of the functions that it is given meanwhile only the latest is kept: what it holds, a robot
+        and its kernels, may have been handed over in another way.
+        """
+        key = object()
+
+        def between(action: Callable[[], object]) -> None:
+            self._pending[key] = action
+
+        return between
 
     def set_operation(self, operation: Operation) -> None:
         """Work in another way from the next joint state on; rate and real time stay."""
@@ -223,8 +232,8 @@ class Stream:
                 self._node.get_logger().warning(outcome.text)
 
     def _do_pending(self) -> None:
-        pending, self._pending = self._pending, []
-        for action in pending:
+        pending, self._pending = self._pending, {}
+        for action in pending.values():
             action()
 
     def _surviving(self, callback: Callable[..., None]) -> Callable[..., None]:
