@@ -117,7 +117,7 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
         configuration = node._configuration
         timers = [timer.callback for timer in node.timers]
         inputs = [s.callback for s in node.subscriptions if s.topic_name == "/joint_states"]
-        assert len(timers) == 5 and len(inputs) == 1
+        assert len(timers) == 6 and len(inputs) == 1
         graph.touch(FEET)
         graph.move(robot.joint_names, q)
         time.sleep(0.06)

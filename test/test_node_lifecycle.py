@@ -380,6 +380,41 @@ def test_bad_values_are_refused_while_unconfigured(start, name, value, words) ->
     assert words in result.reason
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("contacts.LF.xyz", [0.0, 0.0, 0.1]), ("contacts.LF.selection", [0, 0, 1, 0, 0, 0])],
+)
+def test_parameters_cannot_be_deleted(start, name, value) -> None:
+    """Nobody could set one again."""
+    node = start(autostart=False)
+    for _ in range(2):
+        # Together with others, these are refused, too.
+        result = node.set_parameters_atomically([Parameter("rate", value=5.0), Parameter(name)])
+        assert not result.successful
+        assert result.reason.startswith(f"{name!r} cannot be deleted; ")
+        assert node.set_parameters([Parameter(name, value=value)])[0].successful
+        assert list(node.get_parameter(name).value) == value
+    assert node.get_parameter("rate").value == 0.0
+
+
+def test_to_list_a_contact_takes_no_longer_among_many(start, monkeypatch) -> None:
+    """Counted are the values that are read; the callbacks of other parameters come in between."""
+    node = start(autostart=False)
+    read: list[str] = []
+    get = node.get_parameter_or
+    monkeypatch.setattr(node, "get_parameter_or", lambda name: [read.append(name), get(name)][1])
+
+    def listed(count: int) -> float:
+        names = [f"c{count}_{k}" for k in range(count)]
+        read.clear()
+        assert node.set_parameters([Parameter("contacts.names", value=names)])[0].successful
+        assert node.has_parameter(f"contacts.{names[-1]}.xyz")
+        return len(read) / count
+
+    few, many = listed(10), listed(40)
+    assert many <= few
+
+
 def test_every_parameter_is_described(start) -> None:
     node = start(autostart=False)
     names = node.list_parameters([], 0).names

@@ -194,6 +194,7 @@ class DelassusNode(EventlessNode):
         self._autostart = False
         self._description.close()
         self._list.close()
+        self._mismatches.close()
         return super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -335,10 +336,14 @@ class DelassusNode(EventlessNode):
 
     def _check_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         """Refuse all changes if one of them cannot be made."""
-        present = parameters.values(self)
-        configured = self._configuration is not None
-        reason = parameters.refusal(present, changes, configured, self._overrides)
         wanted = {change.name: change.value for change in changes}
+        # All are read only where they count: hundreds of contacts are declared one by one.
+        together = wanted.keys() & {*SETTINGS, _ALGORITHM, _DESCRIPTION}
+        present = parameters.values(self) if together else {}
+        configured = self._configuration is not None
+        reason = parameters.refusal_of_deletion(self, changes) or parameters.refusal(
+            present, changes, configured, self._overrides
+        )
         if reason is None and wanted.keys() & {_ALGORITHM, _DESCRIPTION}:
             reason = self._refusal({**present, **wanted}, _DESCRIPTION in wanted)
         return SetParametersResult(successful=reason is None, reason=reason or "")

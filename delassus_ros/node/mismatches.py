@@ -44,7 +44,11 @@ class Mismatches:
         self._node = node
         self._warn = warn
         self._found: dict[str, tuple[tuple[int, int], Mismatch | None]] = {}
-        node.create_timer(_LOOK, self.look, clock=STEADY)
+        self._timer = node.create_timer(_LOOK, self.look, clock=STEADY)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._node.destroy_timer(self._timer)
 
     def at(self, topic: str) -> Mismatch | None:
         """Return who did not match at a topic, by its full name, at the last look."""

@@ -175,7 +175,7 @@ def refusal(
 
     Parameters
     ----------
-    present : values by name.
+    present : values by name; those that are not of the table SETTINGS do not count.
     changes : what is to be set.
     configured : whether the node is.
     overrides : what :func:`declare` returned.
@@ -189,10 +189,23 @@ def refusal(
             return reason
         if change.value is not None:
             wanted[change.name] = change.value
+    if not wanted.keys() & SETTINGS.keys():
+        return None
     try:
         Operation.from_parameters(wanted)
     except InputError as error:
         return str(error)
+    return None
+
+
+def refusal_of_deletion(node: Node, changes: Iterable[Parameter]) -> str | None:
+    """Return why parameters cannot be set to nothing at all, or None if none is.
+
+    ROS would delete such a parameter, where its type is not fixed, and nobody could set it again.
+    """
+    for change in changes:
+        if change.type_ == Parameter.Type.NOT_SET and node.has_parameter(change.name):
+            return f"{change.name!r} cannot be deleted; set it to the value that is wanted instead"
     return None
 
 
