@@ -119,6 +119,15 @@ def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
     assert [len(name) for name in searches] == [100]
 
 
+@pytest.mark.parametrize(
+    ("count", "status"), [(1, 9), (2, ACTIVE)], ids=["no such status", "listed twice"]
+)
+def test_a_long_name_of_a_contradictory_set_is_cut(contacts, count, status) -> None:
+    complaint = contacts.read(count * [10_000 * "LF"], count * [status])
+    assert f"contact '{50 * 'LF'}' " in complaint.text
+    assert len(complaint.text) < 400
+
+
 def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -> None:
     for k in range(1000):
         complaint = contacts.read(["LF", f"finger_{k}"], [ACTIVE, ACTIVE])

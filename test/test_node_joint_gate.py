@@ -135,6 +135,11 @@ def test_size_mismatch(source, count, words) -> None:
     assert f"12 names but {count} positions" in verdict.text and words in verdict.text
 
 
+def test_a_long_name_without_a_position_is_cut(source) -> None:
+    verdict = source.send([*source.joints, 10_000 * "x"], np.zeros(12))
+    assert verdict.text.endswith(f"; the first joint without one is '{100 * 'x'}'")
+
+
 def test_duplicates_matter_for_joints_of_the_robot_alone(source) -> None:
     verdict = source.send([*source.joints, "LF_HAA"])
     assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_DUPLICATED)

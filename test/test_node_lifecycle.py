@@ -237,6 +237,7 @@ class Manager:
         (True, {"id": 6}, "transition 6: in the state 'active'"),
         (True, {"id": 250}, "transition 250: in the state 'active'"),
         (True, {"label": "cleanup"}, "transition 'cleanup': in the state 'active'"),
+        (True, {"label": 200 * "x"}, f"transition '{100 * 'x'}': in the state 'active'"),
         (True, {"label": "fly", "id": 4}, "transition 'fly': in the state 'active'"),
         (False, {"id": 3}, "transition 3: in the state 'unconfigured' there are: configure, "),
         (False, {"id": 4}, "transition 4: in the state 'unconfigured'"),

@@ -150,6 +150,7 @@ def test_other_world(robot) -> None:
     complaint = source.send(world="map")
     assert complaint.reason is Reason.ORIENTATION_INVALID
     assert "it is in frame 'map', but the rows are in 'odom'" in complaint.text
+    assert f"it is in frame '{100 * 'x'}', but" in source.send(world=10_000 * "x").text
     complaint = source.send(world="")
     assert complaint.reason is Reason.ORIENTATION_INVALID
     assert "does not say in which frame it is (header.frame_id); the rows are in 'odom'" in (

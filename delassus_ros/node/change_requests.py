@@ -6,6 +6,7 @@ from typing import Any
 
 from rclpy.lifecycle import LifecycleNode
 
+from delassus_ros.node.joint_names import LONGEST
 from delassus_ros.node.throttle import Throttle
 
 
@@ -28,7 +29,7 @@ def refuse_impossible_changes(node: LifecycleNode) -> None:
             return change(request, response)
         warn(
             "transition",
-            f"refused the transition {wanted.label or wanted.id!r}: "
+            f"refused the transition {wanted.label[:LONGEST] or wanted.id!r}: "
             f"in the state {machine.current_state[1]!r} there are: {', '.join(possible.values())}",
         )
         response.success = False

@@ -11,7 +11,7 @@ from delassus_msgs.msg import ActiveContacts
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError
 from delassus_ros.node.arrival import Arrival
-from delassus_ros.node.joint_names import listed
+from delassus_ros.node.joint_names import LONGEST, listed
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.unknown_names import UnknownNames
 
@@ -155,14 +155,14 @@ class ContactInput:
                 expected = ", ".join(f"{word}={number}" for number, word in _STATUS.items())
                 return Complaint(
                     Reason.CONTACTS_MALFORMED,
-                    f"contact {name!r} has status {value}; expected one of {expected}; the set "
-                    "is refused",
+                    f"contact {name[:LONGEST]!r} has status {value}; expected one of {expected}; "
+                    "the set is refused",
                 )
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             return Complaint(
                 Reason.DUPLICATE_CONTACT,
-                f"contact {twice[0]!r} is listed more than once among the active ones; the set "
-                "is refused",
+                f"contact {twice[0][:LONGEST]!r} is listed more than once among the active ones; "
+                "the set is refused",
             )
         return None

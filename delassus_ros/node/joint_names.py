@@ -92,7 +92,7 @@ def size_mismatch(names: Sequence[str], positions: int) -> tuple[Reason, str]:
     """Return what there is to say about another number of positions than of names."""
     text = f"the joint state has {len(names)} names but {positions} positions"
     if positions < len(names):
-        text += f"; the first joint without one is {names[positions]!r}"
+        text += f"; the first joint without one is {names[positions][:LONGEST]!r}"
     return Reason.JOINT_SIZE_MISMATCH, text
 
 

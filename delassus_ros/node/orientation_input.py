@@ -13,6 +13,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.model import Robot
 from delassus_ros.node.arrival import Arrival, backward_jump
 from delassus_ros.node.clock_steps import ahead_of_clock
+from delassus_ros.node.joint_names import LONGEST
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.unknown_names import UnknownNames
 
@@ -201,7 +202,7 @@ class OrientationInput:
         if self._world and world is not None and world != self._world:
             if world:
                 return self._invalid(
-                    f"it is in frame {world!r}, but the rows are in {self._world!r} "
+                    f"it is in frame {world[:LONGEST]!r}, but the rows are in {self._world!r} "
                     "(orientation.world_frame)"
                 )
             return self._invalid(
