@@ -48,6 +48,12 @@ OVERRIDABLE: Mapping[str, Sequence[str]] = {
 """QoS policies that may not match, and that parameters of the node override, by kind of end."""
 
 
+_VERBS = {
+    "subscription": "offers an incompatible QoS", "publisher": "requests an incompatible QoS"
+}  # fmt: skip
+"""What others do, by kind of the node's own end."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of diagnostics.
@@ -166,8 +172,7 @@ def qos_mismatch(topic: str, end: str, mismatch: Mismatch) -> str:
     """
     policies = mismatch.policies
     whose = f"{topic} ({mismatch.nodes_text})" if mismatch.nodes else topic
-    verb = "offers" if end == "subscription" else "requests"
-    text = f"{whose} {verb} an incompatible QoS ({', '.join(policies)}): change it there"
+    text = f"{whose} {_VERBS[end]} ({', '.join(policies)}): change it there"
     if not set(OVERRIDABLE[end]).issuperset(policies):
         return text
     names = [f"qos_overrides.{topic}.{end}.{policy.lower()}" for policy in policies]

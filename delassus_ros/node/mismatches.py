@@ -25,6 +25,11 @@ _POLICIES = {
     "LIVELINESS": ("liveliness", "liveliness_lease_duration"),
 }
 """Policies that may not match, with what a profile calls them."""
+_SAID = {
+    "publisher": "a subscriber of it requests an incompatible QoS",
+    "subscription": "a publisher of it offers an incompatible QoS",
+}
+"""What there is to say of the others, by kind of the node's own end."""
 _UNDISCOVERED = "_NODE_NAME_UNKNOWN_"
 
 
@@ -65,13 +70,10 @@ class Mismatches:
             mismatch = self._compare(topic, end)
             self._found[topic] = (counts, mismatch)
             if mismatch is not None and (known is None or mismatch != known[1]):
-                who = "publisher of it offers"
-                if end == "publisher":
-                    who = "subscriber of it requests"
                 self._warn(
                     f"QoS of {topic}",
-                    f"no messages on {topic} with {mismatch.nodes_text}: a {who} an incompatible "
-                    f"QoS ({', '.join(mismatch.policies)})",
+                    f"no messages on {topic} with {mismatch.nodes_text}: {_SAID[end]} "
+                    f"({', '.join(mismatch.policies)})",
                 )
 
     def _short(self) -> Iterator[tuple[str, str, tuple[int, int]]]:
