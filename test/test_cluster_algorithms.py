@@ -143,8 +143,12 @@ def test_on_open_chains_they_are_the_algorithms_of_one_body_clusters(
 ) -> None:
     problem = random_open_problem(seed)
     ours, published = (trace(problem, algorithms.get(name)) for name in names)
-    assert ours.graph.nodes == published.graph.nodes
-    assert ours.outputs == published.outputs
+    assert ours.operations == published.operations
+    inputs = sample_inputs(problem.inputs, problem, seed)
+    values = {name: array.ravel().tolist() for name, array in inputs.items()}
+    G, expected = (np.array(evaluate(problem, algorithms.get(n), values)["G"]) for n in names)
+    # The sweep of PV-OSIMr forms its sums in another order.
+    assert np.abs(G - expected).max() <= 1e-14 * np.abs(expected).max()
 
 
 def test_contacts_on_both_links_of_a_belt() -> None:
