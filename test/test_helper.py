@@ -30,6 +30,9 @@ from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
 
 ALGORITHM = get("pv_osimr")
+ALONE = {kernel_for: 2, batch_kernel_for: 1}
+"""Object files of this process: of a program and of what is around every kernel; a batch's loop is
+with its program."""
 EMPTY = "define void @empty() {\n  ret void\n}\n"
 
 
@@ -40,8 +43,8 @@ def quadruped() -> Problem:
 
 
 @pytest.fixture
-def nothing_is_short(monkeypatch) -> None:
-    monkeypatch.setattr(helper, "_SHORT", 0)
+def short_counts_as_long(monkeypatch) -> None:
+    monkeypatch.setattr(helper, "_LONG", 0)
     monkeypatch.setattr(helper, "processors", lambda: 2)
     for name in ("SINGLE", "BATCH"):
         monkeypatch.setattr(emit, name, Lengths(longest=100, length=100))
@@ -53,17 +56,17 @@ def results(kernel, problem) -> list[bytes]:
 
 @pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
 def test_code_of_two_processes_computes_the_same(
-    quadruped, nothing_is_short, build, monkeypatch
+    quadruped, short_counts_as_long, build, monkeypatch
 ) -> None:
     of_two = build(quadruped, ALGORITHM, use_cache=False)
-    assert len(jit._objects(of_two.code)) == 2
+    assert len(jit._objects(of_two.code)) == ALONE[build] + 1
     monkeypatch.setattr(helper, "processors", lambda: 1)
     of_one = build(quadruped, ALGORITHM, use_cache=False)
-    assert len(jit._objects(of_one.code)) == 1
+    assert len(jit._objects(of_one.code)) == ALONE[build]
     assert results(of_two, quadruped) == results(of_one, quadruped)
 
 
-def test_code_of_two_processes_is_stored_and_loaded(quadruped, nothing_is_short) -> None:
+def test_code_of_two_processes_is_stored_and_loaded(quadruped, short_counts_as_long) -> None:
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
     stored = stored_kernel(quadruped, ALGORITHM.name)
     loaded = stored.unpacked(stored.packed(kernel))
@@ -72,18 +75,13 @@ def test_code_of_two_processes_is_stored_and_loaded(quadruped, nothing_is_short)
 
 
 @pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
-def test_of_a_program_of_one_part_what_is_around_it_comes_from_elsewhere(
-    quadruped, nothing_is_short, monkeypatch, build
+def test_a_program_of_one_part_needs_no_help(
+    quadruped, short_counts_as_long, monkeypatch, build
 ) -> None:
     for name in ("SINGLE", "BATCH"):
         monkeypatch.setattr(emit, name, Lengths(longest=10_000, length=10_000))
     kernel = build(quadruped, ALGORITHM, use_cache=False)
-    # A batch kernel is one function with the program.
-    assert len(jit._objects(kernel.code)) == (2 if build is kernel_for else 1)
-    monkeypatch.setattr(helper, "processors", lambda: 1)
-    assert results(kernel, quadruped) == results(
-        build(quadruped, ALGORITHM, use_cache=False), quadruped
-    )
+    assert len(jit._objects(kernel.code)) == ALONE[build]
 
 
 def test_the_child_imports_nothing_but_llvm() -> None:
@@ -95,7 +93,7 @@ def test_the_child_imports_nothing_but_llvm() -> None:
         "print(heavy, file=sys.stderr)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(os.getpid())], input=EMPTY.encode(),
+        [sys.executable, "-S", "-c", code, *helper._command()[-2:]], input=EMPTY.encode(),
         capture_output=True, check=True,
         **child.surroundings(),
     )  # fmt: skip
@@ -109,7 +107,7 @@ def test_modules_beside_the_childs_program_do_not_stand_in_for_those_of_python(t
     for name in ("select", "functools", "llvmlite"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('another one')\n")
     done = subprocess.run(
-        [sys.executable, str(program), str(os.getpid())], input=EMPTY.encode(),
+        [sys.executable, "-S", str(program), *helper._command()[-2:]], input=EMPTY.encode(),
         stdout=subprocess.PIPE, check=True,
         **child.surroundings(),
     )  # fmt: skip
@@ -118,7 +116,7 @@ def test_modules_beside_the_childs_program_do_not_stand_in_for_those_of_python(t
 
 @pytest.mark.parametrize("program", [None, "", "/opt/robot/controller"])
 def test_a_program_that_embeds_python_is_not_started_again(
-    quadruped, nothing_is_short, monkeypatch, program
+    quadruped, short_counts_as_long, monkeypatch, program
 ) -> None:
     monkeypatch.setattr(sys, "executable", program)
     with helper_for(trace(quadruped, ALGORITHM)) as none:
@@ -126,16 +124,16 @@ def test_a_program_that_embeds_python_is_not_started_again(
 
 
 def test_a_child_that_cannot_be_started_is_not_needed(
-    quadruped, nothing_is_short, monkeypatch, caplog
+    quadruped, short_counts_as_long, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(helper, "_command", lambda: ["/nowhere/python3"])
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
-    assert len(jit._objects(kernel.code)) == 1
-    assert "no child process to compile part of the code: [Errno 2]" in caplog.text
+    assert len(jit._objects(kernel.code)) == ALONE[kernel_for]
+    assert "no child process to compile half of a long program: [Errno 2]" in caplog.text
 
 
 def test_no_room_for_the_files_of_a_child(
-    quadruped, nothing_is_short, monkeypatch, caplog
+    quadruped, short_counts_as_long, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     with helper_for(trace(quadruped, ALGORITHM)) as none:
@@ -183,7 +181,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 def test_a_short_trace_gets_no_child(monkeypatch) -> None:
     robot = Robot.from_urdf(robots.quadruped())
     short = trace(Problem(robot, [Contact("LF", "LF_FOOT")]), ALGORITHM)
-    assert short.operations.total <= helper._SHORT
+    assert short.operations.total < helper._LONG
     monkeypatch.setattr(helper, "processors", lambda: 2)
     with helper_for(short) as none:
         assert none is None
@@ -200,11 +198,11 @@ def test_a_short_trace_gets_no_child(monkeypatch) -> None:
     ],
 )
 def test_what_a_child_fails_to_compile_is_compiled_here(
-    quadruped, nothing_is_short, monkeypatch, caplog, code, words
+    quadruped, short_counts_as_long, monkeypatch, caplog, code, words
 ) -> None:
     monkeypatch.setattr(helper, "_command", lambda: [sys.executable, "-c", code])
     kernel = kernel_for(quadruped, ALGORITHM, use_cache=False)
-    assert len(jit._objects(kernel.code)) == 2
+    assert len(jit._objects(kernel.code)) == ALONE[kernel_for] + 1
     (record,) = [record for record in caplog.records if record.name == helper.__name__]
     assert re.search(words, record.getMessage())
 
@@ -216,7 +214,7 @@ def test_what_llvm_refuses_is_an_error() -> None:
             found.objects()
 
 
-def test_the_child_is_ended_whatever_happens(quadruped, nothing_is_short) -> None:
+def test_the_child_is_ended_whatever_happens(quadruped, short_counts_as_long) -> None:
     with pytest.raises(KeyboardInterrupt):
         with helper_for(trace(quadruped, ALGORITHM)) as found:
             found.give(EMPTY)
@@ -238,7 +236,7 @@ def test_joined_objects_that_are_damaged_are_refused() -> None:
             jit.LoadedCode(code)
 
 
-def test_matrices_are_those_of_the_definition(quadruped, nothing_is_short) -> None:
+def test_matrices_are_those_of_the_definition(quadruped, short_counts_as_long) -> None:
     q = np.linspace(-1.0, 1.0, 12)
     dense = kernel_for(quadruped, get("dense"), use_cache=False).bind()
     ours = kernel_for(quadruped, ALGORITHM, use_cache=False).bind()

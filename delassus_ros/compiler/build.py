@@ -6,7 +6,9 @@ import gc
 import logging
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,12 +86,14 @@ def serialized_kernel(problem: Problem, algorithm: TracedAlgorithm) -> bytes:
 
 def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     start = time.perf_counter()
-    with _without_collection():
+    # LLVM needs no GIL: it compiles what every kernel has beside Python's part of the work.
+    with _without_collection(), ThreadPoolExecutor(1) as beside:
+        around = beside.submit(_around)
         traced = trace(problem, algorithm)
         with helper_for(traced) as helper:
             program = program_of(problem, traced, checked_positions(problem))
             module = emit.module(program, elsewhere=_elsewhere(helper))
-            code = _compiled(module.ir, helper)
+            code = joined([*_compiled(module.ir, helper), around.result()])
     kernel = CompiledKernel(problem, code, traced.operations)
     _check_against_floats(problem, algorithm, kernel)
     _log.info(
@@ -106,7 +110,7 @@ def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
             program = batch_program(traced, checked_positions(problem))
             inputs = sum(port.size for port in problem.inputs)
             module = batch.module(program, inputs, batch.host_width(), _elsewhere(helper))
-            code = _compiled(module.ir, helper)
+            code = joined(_compiled(module.ir, helper))
     unique = np.array(module.unique, np.int64)
     kernel = BatchKernel(code, module.width, unique, module.work_size)
     _check_against_floats(problem, algorithm, kernel)
@@ -117,10 +121,15 @@ def _elsewhere(helper: Helper | None) -> emit.Elsewhere | None:
     return None if helper is None else helper.give
 
 
-def _compiled(ir: str, helper: Helper | None) -> bytes:
+def _compiled(ir: str, helper: Helper | None) -> list[bytes]:
     """Return the code of a module, and of what its helper was given."""
     own = compile_ir(ir)
-    return own if helper is None else joined([own, *helper.objects()])
+    return [own] if helper is None else [own, *helper.objects()]
+
+
+@lru_cache(maxsize=1)
+def _around() -> bytes:
+    return compile_ir(emit.around())
 
 
 def checked_positions(problem: Problem) -> list[int]:

@@ -1,9 +1,9 @@
 """LLVM's code generator: from IR to an object file for this processor.
 
-A program, too, for :mod:`delassus_ros.compiler.helper`: ``python code_generator.py PARENT`` reads
-IR on standard input and writes the object file on standard output, unless the process with that
-number ends before it has given all. Nothing else of this package is imported, nor numpy, so that
-it is ready in a fraction of the time.
+A program, too, for :mod:`delassus_ros.compiler.helper`: ``python -S code_generator.py PARENT
+FOLDER`` reads IR on standard input and writes the object file on standard output, unless the
+process with that number ends before it has given all; llvmlite is in the folder. Nothing else of
+this package is imported, nor numpy, so that it is ready in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 if __name__ == "__main__":
     # A program finds the modules beside it first, and some here are named as some of Python's.
     _here = os.path.dirname(os.path.abspath(__file__))
-    sys.path = [path for path in sys.path if os.path.abspath(path) != _here]
+    sys.path = [path for path in sys.path if os.path.abspath(path) != _here] + sys.argv[2:3]
 
 import select
 from functools import lru_cache

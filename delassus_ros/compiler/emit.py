@@ -9,7 +9,7 @@ as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -49,22 +49,22 @@ class Module:
 
 
 def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Module:
-    """Return the module of a kernel for this process, with what Python calls.
+    """Return the module of a kernel for this process; :func:`around` goes with it.
 
     Parameters
     ----------
-    elsewhere : gets what is around the program, and part of a long one.
+    elsewhere : gets part of a long program.
     """
-    around = [_slice(SLICE), _call(), python_call.functions(CALL)]
-    if elsewhere is None:
-        texts, size = functions(program, KERNEL)
-        texts += around
-    else:
-        p = pointer()
-        around.append(f"declare i32 @{KERNEL}({p}, {p}, {p})")
-        texts, size = functions(program, KERNEL, 1, elsewhere, around)
+    texts, size = functions(program, KERNEL, elsewhere=elsewhere)
     texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
+
+
+def around() -> str:
+    """Return the module of what is around every kernel: what Python calls."""
+    p = pointer()
+    kernel = f"declare i32 @{KERNEL}({p}, {p}, {p})"
+    return "\n".join([kernel, _slice(SLICE), _call(), python_call.functions(CALL), ""])
 
 
 def bare_module(program: Program | Table, kernel: str, slicer: str) -> Module:
@@ -78,7 +78,6 @@ def functions(
     name: str,
     configurations: int = 1,
     elsewhere: Elsewhere | None = None,
-    around: Sequence[str] = (),
 ) -> tuple[list[str], int]:
     """Return the functions of a program or table, and its work size.
 
@@ -87,7 +86,7 @@ def functions(
     name : of the function that computes all.
     configurations : see :class:`~delassus_ros.compiler.writer.KernelWriter`; the size is per
         configuration.
-    elsewhere : gets half of the parts, which are then only declared, and `around`.
+    elsewhere : gets half of the parts, which are then only declared.
     """
     if isinstance(program, Table):
         return table_functions(program, name, configurations), program.size
@@ -97,10 +96,10 @@ def functions(
     size = work_size(parts)
     declared: list[str] = []
     ordered = map(interleaved, parts) if single else iter(parts)
-    if elsewhere is not None and (around or len(parts) > 1):
+    if elsewhere is not None and len(parts) > 1:
         first = list(islice(ordered, len(parts) // 2))
         texts, declared = parts_apart(first, name, configurations)
-        elsewhere("\n".join([*texts, *around, declarations(), ""]))
+        elsewhere("\n".join([*texts, declarations(), ""]))
     texts = part_functions(list(ordered), name, configurations, len(declared))
     return [*declared, *texts], size
 

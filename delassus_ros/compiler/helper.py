@@ -1,9 +1,9 @@
-"""A child process that compiles part of a module.
+"""A child process that compiles half of a long program.
 
-LLVM compiles one module at a time in a process, and that takes as long as all that comes before.
-So unless a trace is short a child is started, which is ready by the time that the code is written.
-It runs :mod:`delassus_ros.compiler.code_generator`, and compiles half of a long program, and what
-stands around the program.
+LLVM compiles one module at a time in a process, and of a long program that takes longer than all
+that comes before. So as soon as a trace is known to be long a child is started, which is ready
+by the time that the first half of the code is written. It runs
+:mod:`delassus_ros.compiler.code_generator`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from delassus_ros.compiler.jit import compile_ir, is_object
 from delassus_ros.compiler.team import processors
 from delassus_ros.compiler.trace import Trace
 
-_SHORT = 2000
-"""Operations up to which a child would be waited for."""
+_LONG = 5000
+"""Operations from which half of a program takes longer to compile than a child to start."""
 _log = logging.getLogger(__name__)
 
 
@@ -96,8 +96,8 @@ class Helper:
 def helper_for(trace: Trace) -> Iterator[Helper | None]:
     """Give a helper to whoever compiles a trace; None if it is short or there can be no other."""
     # Of routines there are few, however large the system.
-    short = trace.graph.routines or trace.operations.total <= _SHORT
-    helper = None if short or processors() < 2 or not child.is_possible() else _started()
+    long = not trace.graph.routines and trace.operations.total >= _LONG
+    helper = _started() if long and processors() > 1 and child.is_possible() else None
     try:
         yield helper
     finally:
@@ -109,9 +109,11 @@ def _started() -> Helper | None:
     try:
         return Helper()
     except OSError as error:
-        _log.warning("no child process to compile part of the code: %s", error)
+        _log.warning("no child process to compile half of a long program: %s", error)
         return None
 
 
 def _command() -> list[str]:
-    return [sys.executable, code_generator.__file__, str(os.getpid())]
+    # Without site, which takes as long to import as LLVM's own modules where packages have hooks.
+    folder = os.path.dirname(os.path.dirname(code_generator.llvmlite.__file__))
+    return [sys.executable, "-S", code_generator.__file__, str(os.getpid()), folder]
