@@ -175,7 +175,7 @@ def test_linear_in_the_number_of_clusters(shape: str, branches: int) -> None:
     grows_by_the_same_for_every_link(sizes, branches, shape)
 
 
-@pytest.mark.parametrize("branches", [1, 2])
+@pytest.mark.parametrize("branches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_linear_up_to_two_hundred_clusters(branches: int) -> None:
     grows_by_the_same_for_every_link([4, 24, 48, 200], branches, "round")
 

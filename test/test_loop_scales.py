@@ -250,7 +250,7 @@ def off(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("ratio", [0.0, 1.7, 50.0])
+@pytest.mark.parametrize("ratio", [0.0, pytest.param(1.7, marks=pytest.mark.slow), 50.0])
 def test_size_and_mount_of_a_loop_do_not_matter(case: str, ratio: float) -> None:
     """From 1 mm to 10 m, to 100 km away: the contact of a machine as heavy does not know."""
     robot, q = CASES[case]()
@@ -300,7 +300,9 @@ PAIRS = {
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("sizes", [(1.0, 1.0), (TINY, HUGE), (HUGE, TINY), (1e-3, 10.0)])
-@pytest.mark.parametrize("ratio", [1.0, -0.03, 20.0])
+@pytest.mark.parametrize(
+    "ratio", [-0.03, *(pytest.param(k, marks=pytest.mark.slow) for k in (1.0, 20.0))]
+)
 def test_loops_of_one_cluster_may_be_of_any_size(
     pair: str, sizes: tuple[float, float], ratio: float
 ) -> None:

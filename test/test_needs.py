@@ -72,7 +72,7 @@ def test_programs_of_an_installation_without_ros(program, capsys, monkeypatch) -
 
 def test_every_program_begins_where_it_is_said() -> None:
     """The names in setup.py are functions; what they start has a main."""
-    text = (Path(programs.__file__).parents[1] / "setup.py").read_text()
+    text = (Path(__file__).parents[1] / "setup.py").read_text()
     found = re.findall(r'"(delassus\w*)": "([\w.]+):(\w+)"', text)
     assert len(found) == 7
     for _, module, function in found:

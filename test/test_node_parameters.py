@@ -115,12 +115,13 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
         base = np.zeros(4)
         turned = (0.6, 0.0, 0.0, 0.8)
         for world in ("odom", "map"):
-            complaint = orientation.read(turned, NOW, NOW, base, "base", world)
+            complaint = orientation.read(turned, NOW, NOW, "base", world)
             found.append(complaint and complaint.text)
-        orientation.read(turned, NOW, NOW, base, "base")
+        orientation.read(turned, NOW, NOW, "base")
+        orientation.write(NOW, base)
         late = orientation.complaint(NOW + S // 5)
         found += [late and late.text, base.tolist()]
-        options["base_orientation"] = base if base.any() else np.array([0.0, 0.0, 0.0, 1.0])
+        options["base_orientation"] = base
     algorithm = "projection" if problem.robot.is_closed else "ltl"
     matrix = DelassusSolver(problem, algorithm).solve(q, **options).matrix
     return [*found, np.round(matrix, 9).tolist()]

@@ -108,9 +108,8 @@ def test_world_axes_with_a_floating_base_need_an_orientation() -> None:
     assert (settings.orientation_source, settings.orientation_world_frame) == ("imu", "map")
     source = settings.orientation(problem)
     assert source is not None and source.timeout == 0.25
-    target = np.zeros(4)
-    assert "'odom'" in source.read((0, 0, 0, 1), 1, 2, target, world="odom").text
-    assert source.read((0, 0, 0, 1), 1, 2, target, frame="strange", world="map") is None
+    assert "'odom'" in source.read((0, 0, 0, 1), 1, 2, world="odom").text
+    assert source.read((0, 0, 0, 1), 1, 2, frame="strange", world="map") is None
 
 
 def test_an_orientation_may_never_be_too_old() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from toy import compiled
 
+from delassus_ros.algorithms.base import Status
 from delassus_ros.algorithms.scalars import sincos
 from delassus_ros.compiler import code_generator
 from delassus_ros.compiler.kernel import Kernel
@@ -25,8 +26,8 @@ def turner(count: int) -> Kernel:
     return compiled(lambda q: [v for angle in q for v in sincos(angle)], count, 2 * count)
 
 
-def turned(kernel: Kernel, angles: np.ndarray) -> np.ndarray:
-    """Return (N, 2) sin and cos of all angles."""
+def turned(kernel: Kernel, angles: np.ndarray, status: Status = Status.OK) -> np.ndarray:
+    """Return (N, 2) sin and cos of all angles, each call with this status."""
     bound = kernel.bind()
     q, y = bound.inputs["q"], bound.outputs["G"][0, 1:]
     results = []
@@ -34,7 +35,7 @@ def turned(kernel: Kernel, angles: np.ndarray) -> np.ndarray:
         chunk = angles[start : start + len(q)]
         q[:] = 0.25
         q[: len(chunk)] = chunk
-        assert bound.run() == 0
+        assert bound.run() == status
         results.append(y.reshape(-1, 2)[: len(chunk)].copy())
     return np.vstack(results)
 
@@ -122,7 +123,7 @@ def test_not_finite_angles_give_nan_in_their_lane_alone(count: int, bad: float) 
     for lane in range(count):
         angles = np.linspace(-2.0, 2.0, count)
         angles[lane] = bad
-        results = turned(kernel, angles)
+        results = turned(kernel, angles, Status.NOT_FINITE)
         assert np.isnan(results[lane]).all()
         others = np.delete(np.arange(count), lane)
         assert np.allclose(results[others, 0], np.sin(angles[others]), rtol=1e-15)
