@@ -95,7 +95,9 @@ def geared(seed: int) -> tuple[Problem, np.ndarray]:
     return Problem(robot, given.contacts), q
 
 
-@pytest.mark.parametrize("which", ["demo", 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (4, 8))])
+@pytest.mark.parametrize(
+    "which", ["demo", 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (4, 8))]
+)
 def test_other_outputs(which: str | int) -> None:
     """J E and (Eᵀ M E)⁻¹ Eᵀ Jᵀ, with E from MuJoCo's equality rows."""
     plain, q = demo() if which == "demo" else geared(int(which))
