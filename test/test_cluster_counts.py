@@ -112,7 +112,7 @@ def test_projection_needs_not_more_than_the_prototype() -> None:
     assert count(problem_of("mini_cheetah_4ee"), "projection") <= 6610
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("links", [15, 18, 24])
 @pytest.mark.parametrize("shape", ["round", LOOSE])
 def test_pv_osimr_needs_less_than_projection_on_geared_chains(
@@ -168,7 +168,7 @@ def grows_by_the_same_for_every_link(sizes: list[int], branches: int, shape: str
     assert per_link[2:] == pytest.approx(per_link[1], rel=1e-2), counts
 
 
-@pytest.mark.parametrize("branches", [1, 2])
+@pytest.mark.parametrize("branches", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", ["round", LOOSE])
 def test_linear_in_the_number_of_clusters(shape: str, branches: int) -> None:
     sizes = [2, 12, 24, 36] if branches == 1 else [4, 16, 28, 40]

@@ -47,7 +47,9 @@ def state(robot: Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rng.uniform(-1, 1, robot.nq), rng.normal(size=size), rng.normal(size=size)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10, 30))]
+)
 def test_forward_undoes_inverse_dynamics_of_geared_robots(seed: int) -> None:
     robot = geared(seed)
     assert_identity(robot, *state(robot, seed))
@@ -75,7 +77,9 @@ def assert_identity(
     assert np.linalg.norm(np.array(again) - torques) < 1e-9 * np.linalg.norm(torques)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(k, marks=pytest.mark.slow) for k in range(8, 20))]
+)
 def test_inverse_dynamics_of_geared_robots_agree_with_pinocchio(seed: int) -> None:
     robot = geared(seed)
     assert_agrees_with_pinocchio(robot, *state(robot, seed))

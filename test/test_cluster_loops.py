@@ -167,7 +167,11 @@ def constraint_rows(robot: Robot, q: np.ndarray) -> np.ndarray:
     return np.vstack(rows)
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize(
+    "name",
+    ["auto", "c_pv_osimr"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("c_efpa", "projection")],
+)
 def test_a_digit_like_robot_agrees_with_the_dense_equations(name: str) -> None:
     problem = digit_like()
     solver = DelassusSolver(problem, name, cache=False)

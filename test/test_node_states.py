@@ -127,9 +127,14 @@ def end_in(graph: Graph, state: State, number: int) -> None:
 
 @pytest.mark.parametrize(
     ("state", "number"),
-    # In turn: both in each state are in the long run.
-    list(zip(STATES, itertools.cycle(SIGNALS))),
-    ids=[state.__name__ for state in STATES],
+    # In turn: both in each state, and those between states, are in the long run.
+    [
+        pytest.param(
+            state, number, id=state.__name__,
+            marks=[pytest.mark.slow] if state.__name__.endswith("ing") else [],
+        )
+        for state, number in zip(STATES, itertools.cycle(SIGNALS))
+    ],
 )
 def test_signals_end_the_node_cleanly_in_every_state(graph, state, number) -> None:
     end_in(graph, state, number)
