@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
 from importlib import import_module
 
 from delassus_ros.sim.needs import without
@@ -14,7 +13,11 @@ ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
 
 def delassus() -> int:
     """Run ``delassus``."""
-    return _interruptible(lambda: _main("delassus_ros.cli.main"))
+    try:
+        return _main("delassus_ros.cli.main")
+    except KeyboardInterrupt:
+        # At any time, while modules are imported too; the status that shells give it.
+        return 128 + signal.SIGINT
 
 
 def compare() -> int:
@@ -48,11 +51,3 @@ def _node(program: str, module: str) -> int:
 def _main(module: str) -> int:
     status: int = import_module(module).main()
     return status
-
-
-def _interruptible(run: Callable[[], int]) -> int:
-    """Run what Ctrl-C ends at any time, with the exit status that shells give it."""
-    try:
-        return run()
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT

@@ -278,10 +278,15 @@ def test_it_is_carried_on_by_a_tenth_of_a_second_at_most(source) -> None:
 
 
 @pytest.mark.parametrize(
-    "rates", [(0.0, 0.0, 0.0), (math.nan, 1.0, 1.0), (math.inf, 0.0, 0.0), (1e308, 1e308, 0.0)]
-)
-def test_without_rates_that_can_be_it_stays(source, rates) -> None:
-    source.send(rates=rates)
+    "rates",
+    [
+        (0.0, 0.0, 0.0), (5e-324, 0.0, 0.0), (1e-323, 1e-323, 1e-323), (math.nan, 1.0, 1.0),
+        (math.inf, 0.0, 0.0), (1e308, 1e308, 0.0),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("frame", ["base", "imu"])
+def test_without_rates_that_can_be_it_stays(source, rates, frame) -> None:
+    source.send(rates=rates, frame=frame)
     assert np.array_equal(source.as_of(50), source.target)
 
 

@@ -20,10 +20,10 @@ from delassus_ros.node.unknown_names import UnknownNames
 CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_JUMPED_BACK | Reason.STAMP_IN_FUTURE
 """Reasons for which an orientation is used with care; for all others it is not used."""
 _UNIT_TOLERANCE = 1e-3
-_LONGEST = 0.1
+_CARRIED = 0.1
 """An orientation is carried on by at most so long [s]: nobody knows how rates change."""
-_FASTEST = 1e3
-"""Angular velocities that no robot's base has begin here [rad/s]."""
+_SLOWEST, _FASTEST = 1e-15, 1e3
+"""Slower ones turn nothing, and no robot has faster ones [rad/s]."""
 Quaternion = tuple[float, float, float, float]
 Vector3 = tuple[float, float, float]
 
@@ -133,7 +133,8 @@ class OrientationInput:
         if self._complaint is None:
             mounting = self._mountings[self._frame or frame]
             self._orientation = _normalized(_times_conjugate(orientation, mounting))
-            self._rates = _turned(rates, mounting) if any(rates) else None
+            turns = _SLOWEST < math.hypot(*rates) < _FASTEST
+            self._rates = _turned(rates, mounting) if turns else None
             # Not to what was refused: that may be of another world.
             before, self._taken = self._taken, self.stamp
             self.jumped = before - self.stamp if 0 < self.stamp < before else 0
@@ -149,7 +150,7 @@ class OrientationInput:
         if self._rates is None or not (stamp and self._taken):
             target[...] = self._orientation
             return
-        later = min(max(1e-9 * (stamp - self._taken), -_LONGEST), _LONGEST)
+        later = min(max(1e-9 * (stamp - self._taken), -_CARRIED), _CARRIED)
         target[...] = _carried_on(self._orientation, self._rates, later)
 
     def refuse(self, now: int, text: str) -> Complaint:
@@ -269,11 +270,9 @@ def _times_conjugate(a: Sequence[float], b: Quaternion) -> Quaternion:
     )
 
 
-def _turned(v: Sequence[float], q: Quaternion) -> Vector3 | None:
-    """Return a vector turned by a unit quaternion; None if it is longer than any rate can be."""
+def _turned(v: Sequence[float], q: Quaternion) -> Vector3:
+    """Return a vector turned by a unit quaternion."""
     vx, vy, vz = v
-    if not math.hypot(vx, vy, vz) < _FASTEST:
-        return None
     x, y, z, w = q
     tx, ty, tz = 2 * (y * vz - z * vy), 2 * (z * vx - x * vz), 2 * (x * vy - y * vx)
     return (
