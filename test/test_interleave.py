@@ -14,7 +14,7 @@ from delassus_ros.compiler import interleave
 from delassus_ros.compiler.graph import CONSTANT, INPUT
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.parts import Lengths, Part, split, whole
-from delassus_ros.compiler.program import Instruction, Program
+from delassus_ros.compiler.program import Instruction, Program, needs
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
@@ -38,8 +38,8 @@ def cycles(code: Sequence[Instruction]) -> int:
     """Return how long a processor takes that begins one instruction per cycle, in order."""
     end: list[int] = []
     cycle = 0
-    for instruction, needs in zip(code, interleave._needs(list(code)), strict=True):
-        cycle = max([cycle, *(end[k] for k in needs)])
+    for instruction, needed in zip(code, needs(list(code)), strict=True):
+        cycle = max([cycle, *(end[k] for k in needed)])
         end.append(cycle + interleave._LATENCY.get(instruction.kind, interleave._USUAL))
         cycle += instruction.kind not in interleave._FREE
     return max(end)

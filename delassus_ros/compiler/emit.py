@@ -9,7 +9,7 @@ as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,10 +18,10 @@ from delassus_ros.compiler import python_call
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import BATCH, SINGLE, split, work_size
+from delassus_ros.compiler.parts import BATCH, SINGLE, Part, split, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
-from delassus_ros.compiler.writer import declarations, part_functions, parts_apart
+from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
 
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"
@@ -55,7 +55,7 @@ def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Modu
     ----------
     elsewhere : gets part of a long program.
     """
-    texts, size = functions(program, KERNEL, elsewhere=elsewhere)
+    texts, size = functions(program, KERNEL, elsewhere)
     texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
 
@@ -74,34 +74,58 @@ def bare_module(program: Program | Table, kernel: str, slicer: str) -> Module:
 
 
 def functions(
-    program: Program | Table,
-    name: str,
-    configurations: int = 1,
-    elsewhere: Elsewhere | None = None,
+    program: Program | Table, name: str, elsewhere: Elsewhere | None = None
 ) -> tuple[list[str], int]:
-    """Return the functions of a program or table, and its work size.
+    """Return the functions of a kernel for one configuration, and its work size.
 
     Parameters
     ----------
     name : of the function that computes all.
-    configurations : see :class:`~delassus_ros.compiler.writer.KernelWriter`; the size is per
-        configuration.
     elsewhere : gets half of the parts, which are then only declared.
     """
     if isinstance(program, Table):
-        return table_functions(program, name, configurations), program.size
-    # Vectors of configurations keep a processor busy, and its registers full, in any order.
-    single = configurations == 1
-    parts = split(program, SINGLE if single else BATCH)
-    size = work_size(parts)
+        return table_functions(program, name), program.size
+    parts = split(program, SINGLE)
+    texts, names = _part_functions(parts, map(interleaved, parts), name, 1, elsewhere)
+    return [*texts, *([in_turn(names, name)] if len(names) > 1 else [])], work_size(parts)
+
+
+def stages(
+    program: Program | Table, name: str, width: int, elsewhere: Elsewhere | None = None
+) -> tuple[list[str], list[str], int]:
+    """Return the functions that compute vectors of configurations, one after the other.
+
+    Parameters
+    ----------
+    name : what their names begin with.
+    width : configurations per vector.
+    elsewhere : gets half of the parts, which are then only declared.
+
+    Returns
+    -------
+    The functions, the names of those to be called in turn, and the work size per configuration.
+    """
+    if isinstance(program, Table):
+        return table_functions(program, name, width), [name], program.size
+    parts = split(program, BATCH)
+    return *_part_functions(parts, iter(parts), name, width, elsewhere), work_size(parts)
+
+
+def _part_functions(
+    parts: list[Part],
+    ordered: Iterator[Part],
+    name: str,
+    configurations: int,
+    elsewhere: Elsewhere | None,
+) -> tuple[list[str], list[str]]:
+    """Return the functions of parts, and their names; half of them only declared."""
     declared: list[str] = []
-    ordered = map(interleaved, parts) if single else iter(parts)
     if elsewhere is not None and len(parts) > 1:
         first = list(islice(ordered, len(parts) // 2))
         texts, declared = parts_apart(first, name, configurations)
         elsewhere("\n".join([*texts, declarations(), ""]))
-    texts = part_functions(list(ordered), name, configurations, len(declared))
-    return [*declared, *texts], size
+    texts, names = part_functions(list(ordered), name, configurations, len(declared))
+    return [*declared, *texts], names
 
 
 def _slice(name: str) -> str:

@@ -25,9 +25,8 @@ from delassus_ros.compiler.program import (
     SINES,
     SPLAT,
     Instruction,
-    Program,
+    needs,
 )
-from delassus_ros.errors import CompilerError
 
 _WINDOW = 192
 """Instructions that one may overtake."""
@@ -43,34 +42,20 @@ _FREE = {INPUT, CONSTANT, NEG, FLIP, SINES, COSINES}
 
 def interleaved(part: Part) -> Part:
     """Return a part that computes the same in another order."""
-    program = part.program
-    order = _order(program.instructions)
-    at = {k: position for position, k in enumerate(order)}
-
-    def moved(instruction: Instruction) -> Instruction:
-        kind, width, operands, constant, lanes = instruction
-        return Instruction(kind, width, tuple(at[k] for k in operands), constant, lanes)
-
-    def all_of(positions: list[int]) -> list[int]:
-        return [at[k] for k in positions]
-
+    program, at = part.program.in_order(_order(part.program.instructions))
     return Part(
-        Program(
-            [moved(program.instructions[k]) for k in order],
-            all_of(program.outputs), all_of(program.guards), all_of(program.regular),
-            all_of(program.checked), program.inputs,
-        ),
+        program,
         [(at[k], place) for k, place in part.stores],
         [(at[k], entry) for k, entry in part.outputs],
-    )  # fmt: skip
+    )
 
 
 def _order(code: list[Instruction]) -> list[int]:
     """Return the positions of the instructions in their new order."""
     count = len(code)
-    needs = _needs(code)
+    needed = needs(code)
     users: list[list[int]] = [[] for _ in code]
-    for k, operands in enumerate(needs):
+    for k, operands in enumerate(needed):
         for operand in operands:
             users[operand].append(k)
     latency = [_LATENCY.get(instruction.kind, _USUAL) for instruction in code]
@@ -80,7 +65,7 @@ def _order(code: list[Instruction]) -> list[int]:
         left[k] = latency[k] + max([left[user] for user in users[k]], default=0)
     # Longest way first, then as before; the remainder is the instruction.
     rank = [k - count * left[k] for k in range(count)]
-    missing = [len(operands) for operands in needs]
+    missing = [len(operands) for operands in needed]
     there = [0] * count  # the cycle at which all operands are
     arriving: dict[int, list[int]] = {0: [k for k in range(count) if not missing[k]]}
     ready: list[int] = []  # ranks of what could be next
@@ -116,17 +101,3 @@ def _order(code: list[Instruction]) -> list[int]:
         cycle += 1
     return order
 
-
-def _needs(code: list[Instruction]) -> list[set[int]]:
-    """Return what each instruction needs; sines and cosines, the angles that they are of."""
-    needs = []
-    angles: set[int] = set()
-    for k, instruction in enumerate(code):
-        of_angles = instruction.kind in (SINES, COSINES)
-        needs.append(angles if of_angles else set(instruction.operands))
-        if instruction.kind == ANGLES:
-            if angles:
-                # Sines name blocks of the last one, which another order would change.
-                raise CompilerError("a part turns angles twice")
-            angles = {k}
-    return needs

@@ -38,7 +38,7 @@ class Lengths(NamedTuple):
 
 SINGLE = Lengths(3000, 1500)
 """For one configuration."""
-BATCH = Lengths(1500, 120)
+BATCH = Lengths(1500, 180)
 """For vectors of configurations. Of its values a longer function would keep most in memory too,
 and in a larger area: in parts, places come free. A program for an arm has so few that it gains
 nothing."""

@@ -6,8 +6,11 @@ program holds the result. Instructions are in an order in which operands come fi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from delassus_ros.errors import CompilerError
 
 # Instruction kinds beyond the arithmetic ones of the graph.
 SPLAT = "splat"
@@ -69,6 +72,48 @@ class Program:
     regular: list[int] = field(default_factory=list)
     checked: list[int] = field(default_factory=list)
     inputs: int = 0
+
+    def in_order(self, order: list[int]) -> tuple[Program, dict[int, int]]:
+        """Return the same program with its instructions in another order.
+
+        Parameters
+        ----------
+        order : positions, each once, operands before users.
+
+        Returns
+        -------
+        The program, and where each position is now.
+        """
+        at = {k: position for position, k in enumerate(order)}
+
+        def moved(instruction: Instruction) -> Instruction:
+            kind, width, operands, constant, lanes = instruction
+            return Instruction(kind, width, tuple(at[k] for k in operands), constant, lanes)
+
+        def all_of(positions: Iterable[int]) -> list[int]:
+            return [at[k] for k in positions]
+
+        program = Program(
+            [moved(self.instructions[k]) for k in order],
+            all_of(self.outputs), all_of(self.guards), all_of(self.regular),
+            all_of(self.checked), self.inputs,
+        )  # fmt: skip
+        return program, at
+
+
+def needs(code: list[Instruction]) -> list[set[int]]:
+    """Return what each instruction needs; sines and cosines, the angles that they are of."""
+    needed = []
+    angles: set[int] = set()
+    for k, instruction in enumerate(code):
+        of_angles = instruction.kind in (SINES, COSINES)
+        needed.append(angles if of_angles else set(instruction.operands))
+        if instruction.kind == ANGLES:
+            if angles:
+                # Sines name blocks of the last one, which another order would change.
+                raise CompilerError("a program turns angles twice")
+            angles = {k}
+    return needed
 
 
 def padded(lanes: int) -> int:

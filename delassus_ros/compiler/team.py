@@ -23,9 +23,11 @@ from delassus_ros.compiler.kernel import aligned_zeros
 ARGUMENTS = 9
 """Arguments of a function that a team calls, each of 64 bits."""
 
-_LOOKS = 150_000
-"""Looks at a time, some 0.1 ms; a thread sleeps after two times. Without a pause between them: a
-hypervisor may take a processor that pauses often away from its guest."""
+_AWAKE = 5e-4
+"""How long a thread looks at a time [s]; it sleeps after two times. Without a pause between
+looks: a hypervisor may take a processor that pauses often away from its guest."""
+_COUNTED = 20_000
+"""Looks of which is measured how long they take: 7 to 14 us, by processor."""
 _NAP = 1e-4
 """Between looks of a caller whose own part was much shorter than the others' [s]."""
 _POSTED, _DONE, _FUNCTION = 0, 8, 16
@@ -35,7 +37,7 @@ _SIZE = _FUNCTION + 1 + ARGUMENTS
 
 _CODE = """
 ; Does what is posted. Returns 0 when there is nothing new for a while, 1 when it is to end.
-define i64 @serve({p64} %box) {{
+define i64 @serve({p64} %box, i64 %looks) {{
 entry:
   %posted = getelementptr i64, {p64} %box, i64 {posted}
   %done = getelementptr i64, {p64} %box, i64 {done}
@@ -43,7 +45,7 @@ entry:
 first:
   br label %look
 look:
-  %k = phi i64 [ {looks}, %first ], [ %less, %rest ]
+  %k = phi i64 [ %looks, %first ], [ %less, %rest ]
   %p = load atomic volatile i64, {p64} %posted acquire, align 8
   %d = load i64, {p64} %done, align 8
   %nothing = icmp eq i64 %p, %d
@@ -77,14 +79,14 @@ define void @post({p64} %box) {{
   ret void
 }}
 ; Returns 1 when the letter is done, 0 if it is not after a while.
-define i64 @answered({p64} %box) {{
+define i64 @answered({p64} %box, i64 %looks) {{
 entry:
   %posted = getelementptr i64, {p64} %box, i64 {posted}
   %done = getelementptr i64, {p64} %box, i64 {done}
   %p = load i64, {p64} %posted, align 8
   br label %look
 look:
-  %k = phi i64 [ {looks}, %entry ], [ %less, %rest ]
+  %k = phi i64 [ %looks, %entry ], [ %less, %rest ]
   %d = load atomic volatile i64, {p64} %done acquire, align 8
   %all = icmp eq i64 %p, %d
   br i1 %all, label %yes, label %rest
@@ -110,7 +112,6 @@ class _Calls:
             posted=_POSTED,
             done=_DONE,
             function=_FUNCTION,
-            looks=_LOOKS,
             type=pointer(f"void ({', '.join(['i64'] * ARGUMENTS)})"),
             load="\n".join(
                 f"  %a{k} = getelementptr i64, {pointer('i64')} %place, i64 {1 + k}\n"
@@ -120,10 +121,20 @@ class _Calls:
             values=", ".join(f"i64 %v{k}" for k in numbers),
         )
         self._code = LoadedCode(compile_ir(source))
-        number = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+        number = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
         self.serve = number(self._code.address("serve"))
         self.answered = number(self._code.address("answered"))
+        self.looks = self._measured()
         self.post = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("post"))
+
+    def _measured(self) -> int:
+        """Return how many looks at an empty letter box take the time that a thread is awake."""
+        box, times = aligned_zeros(_SIZE), []
+        for _ in range(3):
+            start = time.perf_counter()
+            self.serve(box.ctypes.data, _COUNTED)
+            times.append(time.perf_counter() - start)
+        return round(_COUNTED * _AWAKE / min(times))
 
 
 @lru_cache(maxsize=1)
@@ -146,10 +157,10 @@ class _Member(threading.Thread):
 
     def run(self) -> None:
         """Do what is posted; sleep after a while without."""
-        while not self._calls.serve(self._box):
+        while not self._calls.serve(self._box, self._calls.looks):
             self._asleep = True
             # What was posted before the line above woke nobody.
-            if self._calls.serve(self._box):
+            if self._calls.serve(self._box, self._calls.looks):
                 return
             self._called.wait()
             self._called.clear()
@@ -164,7 +175,7 @@ class _Member(threading.Thread):
 
     def is_done(self) -> bool:
         """Return whether what was posted is done, or still is not after a while."""
-        if self._calls.answered(self._box):
+        if self._calls.answered(self._box, self._calls.looks):
             return True
         # An interrupted call may have posted without waking it.
         self._called.set()

@@ -308,36 +308,37 @@ def _lane_numbers(lanes: Sequence[int]) -> str:
     return "<" + ", ".join(f"i32 {k}" if k >= 0 else "i32 undef" for k in lanes) + ">"
 
 
-
 def part_functions(
     parts: list[Part], name: str, configurations: int = 1, apart: int = 0
-) -> list[str]:
-    """Return the functions of a program's parts, the whole one under this name.
+) -> tuple[list[str], list[str]]:
+    """Return the functions of a program's parts, and the names of all parts, in their order.
 
     Parameters
     ----------
+    name : of the part, if there is one only; else what their names begin with.
     configurations : see :class:`KernelWriter`.
     apart : how many parts come before these, see :func:`parts_apart`.
     """
     if len(parts) == 1 and not apart:
-        return [KernelWriter(parts[0], configurations).text(name)]
+        return [KernelWriter(parts[0], configurations).text(name)], [name]
+    names = [f"{name}_part{k}" for k in range(apart + len(parts))]
     texts = [
-        KernelWriter(part, configurations).text(f"{name}_part{k}", part is parts[-1])
-        for k, part in enumerate(parts, start=apart)
+        KernelWriter(part, configurations).text(each, part is parts[-1])
+        for part, each in zip(parts, names[apart:], strict=True)
     ]
-    p, number = pointer(), apart + len(parts) - 1
-    calls = [f"  call void @{name}_part{k}({p} %in, {p} %out, {p} %work)" for k in range(number)]
-    last = f"{name}_part{number}"
-    if configurations == 1:
-        calls += [
-            f"  %status = call i32 @{last}({p} %in, {p} %out, {p} %work)",
-            "  ret i32 %status",
-        ]
-    else:
-        status = f"{pointer('i32')} %status"
-        calls += [f"  call void @{last}({p} %in, {p} %out, {p} %work, {status})", "  ret void"]
-    begin = head(name, configurations, returns=True, public=configurations == 1)
-    return [*texts, "\n".join([begin, "entry:", *calls, "}"])]
+    return texts, names
+
+
+def in_turn(names: list[str], name: str) -> str:
+    """Return the function that calls the parts of a program for one configuration."""
+    p = pointer()
+    calls = [f"  call void @{each}({p} %in, {p} %out, {p} %work)" for each in names[:-1]]
+    calls += [
+        f"  %status = call i32 @{names[-1]}({p} %in, {p} %out, {p} %work)",
+        "  ret i32 %status",
+    ]
+    begin = head(name, 1, returns=True, public=True)
+    return "\n".join([begin, "entry:", *calls, "}"])
 
 
 def parts_apart(

@@ -1,0 +1,71 @@
+"""Instructions on demand: the same values, fewer of which wait for a later part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_interleave import run
+
+from benchmarks import mechanisms
+from delassus_ros import algorithms
+from delassus_ros.compiler.build import checked_positions
+from delassus_ros.compiler.demand import on_demand
+from delassus_ros.compiler.graph import INPUT
+from delassus_ros.compiler.parts import BATCH, split
+from delassus_ros.compiler.program import Instruction, Program
+from delassus_ros.compiler.schedule import batch_program, scalar_program
+from delassus_ros.compiler.trace import trace
+from delassus_ros.testing import random_problem
+
+
+@pytest.mark.parametrize("name", ["pv_osimr", "ltl", "kjr", "dense"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_value_is_the_same(name: str, seed: int) -> None:
+    problem = random_problem(seed)
+    traced = trace(problem, algorithms.get(name))
+    before = scalar_program(traced, checked_positions(problem), block=1)
+    after = batch_program(traced, checked_positions(problem))
+    assert isinstance(after, Program)
+    inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, 1000)
+    for what in ("outputs", "guards", "regular", "checked"):
+        values = [
+            run(Program(each.instructions, getattr(each, what)), inputs)
+            for each in (before, after)
+        ]
+        np.testing.assert_array_equal(*values)
+    assert sorted(map(repr, (i.kind for i in before.instructions))) == sorted(
+        map(repr, (i.kind for i in after.instructions))
+    )
+    for k, instruction in enumerate(after.instructions):
+        assert all(operand < k for operand in instruction.operands)
+
+
+def test_what_has_the_longest_way_behind_it_comes_first() -> None:
+    """Its result waits for the short one alone, not every one of the short ones for it."""
+    x, y = (Instruction(INPUT, 1, lanes=(k,)) for k in range(2))
+    short, long, longer = (Instruction("add", 1, (k, k)) for k in (0, 1, 3))
+    total = Instruction("mul", 1, (2, 4))
+    unused = Instruction("add", 1, (0, 1))
+    found = on_demand(Program([x, y, short, long, longer, total, unused], [5], guards=[2]))
+    assert [i.operands for i in found.instructions] == [
+        (), (0, 0), (1, 1), (), (3, 3), (4, 2), (3, 0)
+    ]  # fmt: skip
+    assert found.outputs == [5] and found.guards == [4]
+
+
+def test_an_output_may_be_part_of_another() -> None:
+    x = Instruction(INPUT, 1, lanes=(0,))
+    twice, four = Instruction("add", 1, (0, 0)), Instruction("add", 1, (1, 1))
+    found = on_demand(Program([x, twice, four], [2, 1, 2]))
+    assert found.instructions == [x, twice, four] and found.outputs == [2, 1, 2]
+
+
+def test_fewer_values_wait_for_a_later_part() -> None:
+    problem = mechanisms.chain(6, "both ends")
+    traced = trace(problem, algorithms.get("pv_osimr"))
+    as_traced = scalar_program(traced, checked_positions(problem), block=1)
+
+    def waiting(program: Program) -> int:
+        return sum(len(part.stores) for part in split(program, BATCH._replace(longest=0)))
+
+    assert waiting(on_demand(as_traced)) < 0.75 * waiting(as_traced)
