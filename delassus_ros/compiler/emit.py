@@ -15,10 +15,11 @@ from itertools import islice
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call
+from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import BATCH, SINGLE, Part, split, work_size
+from delassus_ros.compiler.parts import BATCH, SINGLE, Part, split, whole, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
 from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
@@ -86,6 +87,9 @@ def functions(
     if isinstance(program, Table):
         return table_functions(program, name), program.size
     parts = split(program, SINGLE)
+    if len(parts) == 1:
+        # Arms and quadrupeds are 5 to 10 % faster, longer programs no more often than slower.
+        parts = [whole(on_demand(program))]
     texts, names = _part_functions(parts, map(interleaved, parts), name, 1, elsewhere)
     return [*texts, *([in_turn(names, name)] if len(names) > 1 else [])], work_size(parts)
 
