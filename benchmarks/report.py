@@ -137,6 +137,7 @@ def _operations(results: Sequence[Result]) -> str:
 
 def markdown(report: Report) -> str:
     """Return the whole page."""
+    claims = report.claims()
     done = [r for r in report.results if r.reason is None]
     absent = [f"- {r.case.label}: {r.reason}" for r in report.results if r.reason is not None]
     notes = [f"- {r.case.label}: {note}" for r in done for note in r.notes]
@@ -156,7 +157,7 @@ def markdown(report: Report) -> str:
             ["processor", machine.processor()], ["caches", machine.caches()],
             ["C and C++ compiler", machine.compiler()], ["versions", machine.versions()],
         ], words=2) + "".join(f"\n\n{remark}" for remark in report.remarks)),
-        ("Claims", claims_table(report.claims(), _BOTH) + _MISSED),
+        ("Claims", claims_table(claims, _BOTH) + _missed(claims)),
         ("One configuration, warm", "µs.\n\n" + times_table(of("warm"), 1e-6, ours.CHOSEN)
          + "\n\n![time per robot](robots.png)\n\n![time against m](rows.png)"),
         ("Operations", "Of the kernels, robot constants folded.\n\n" + _operations(done)),
@@ -182,19 +183,36 @@ def markdown(report: Report) -> str:
 
 
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."
-_MISSED = """
+_REASONS = {
+    "kernel / best C++, warm": "*Warm*: from 4000 instructions on a kernel is larger than the "
+    "first level of the cache for code, and how fast it runs is how fast the processor fetches it.",
+    "kernel / best C++, cold": "*Cold*: a kernel is straight-line code, some 10 KB for a "
+    "quadruped, 30 to 60 KB for a humanoid and 200 KB for one with hands. When it is no longer in the "
+    "caches it comes from memory; Pinocchio's loops are short.",
+    "batch of": "*A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and "
+    "writing them takes a good part of the time, the more the more rows there are, which no "
+    "algorithm can save.",
+    "two threads": "*Two threads*: what comes before and after the parts, some 20 µs, only one of "
+    "them does, and the processor of the second one is also wanted by other programs. Two "
+    "virtual processors may be one core of their host until it moves them apart.",
+    "start-up": "*Start-up*: the limits are in seconds, for a machine on which Pinocchio takes "
+    "the times that [clusters.md](clusters.md) has from there; it says how many times longer it takes "
+    "here.",
+}
+"""Why claims are not met, by what their names begin with."""
 
-Claims that are not met are mostly of four kinds.
 
-- *Two threads*: what comes before and after the parts, some 40 µs, only one of them does, and \
-the processor of the second one is also wanted by other programs.
-- *Cold*: a kernel is straight-line code, some 10 KB for a quadruped, 30 to 60 KB for a humanoid \
-and 200 KB for one with hands. When it is no longer in the caches it comes from memory; \
-Pinocchio's loops are short.
-- *A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and writing them takes \
-a good part of the time, the more the more rows there are, which no algorithm can save.
-- *Start-up*: the limits are in seconds, for a machine on which Pinocchio takes the times that \
-[clusters.md](clusters.md) has from there; it says how many times longer it takes here."""
+def _missed(claims: Sequence[Claim]) -> str:
+    """Return why the claims that are not met are not."""
+    missed = [claim.what for claim in claims if claim.holds is False]
+    reasons = [
+        f"- {reason}"
+        for kind, reason in _REASONS.items()
+        if any(what.startswith(kind) for what in missed)
+    ]
+    return "\n\nOf those that are not met:\n\n" + "\n".join(reasons) if reasons else ""
+
+
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
 _INTRODUCTION = (
     "Written by `make bench`. Every table is from one run, with contenders timed in turns and a "
