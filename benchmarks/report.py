@@ -184,20 +184,30 @@ def markdown(report: Report) -> str:
 
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."
 _REASONS = {
-    "kernel / best C++, warm": "*Warm*: from 4000 instructions on a kernel is larger than the "
-    "first level of the cache for code, and how fast it runs is how fast the processor fetches it.",
-    "kernel / best C++, cold": "*Cold*: a kernel is straight-line code, some 10 KB for a "
-    "quadruped, 30 to 60 KB for a humanoid and 200 KB for one with hands. When it is no longer in the "
-    "caches it comes from memory; Pinocchio's loops are short.",
-    "batch of": "*A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and "
-    "writing them takes a good part of the time, the more the more rows there are, which no "
-    "algorithm can save.",
-    "two threads": "*Two threads*: what comes before and after the parts, some 20 µs, only one of "
-    "them does, and the processor of the second one is also wanted by other programs. Two "
-    "virtual processors may be one core of their host until it moves them apart.",
-    "start-up": "*Start-up*: the limits are in seconds, for a machine on which Pinocchio takes "
-    "the times that [clusters.md](clusters.md) has from there; it says how many times longer it takes "
-    "here.",
+    "kernel / best C++, warm": (
+        "*Warm*: from 4000 instructions on a kernel is larger than the first level of the cache "
+        "for code, and how fast it runs is how fast the processor fetches it."
+    ),
+    "kernel / best C++, cold": (
+        "*Cold*: a kernel is straight-line code, some 10 KB for a quadruped, 30 to 60 KB for a "
+        "humanoid and 200 KB for one with hands. When it is no longer in the caches it comes from"
+        " memory; Pinocchio's loops are short."
+    ),
+    "batch of": (
+        "*A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and writing them"
+        " takes a good part of the time, the more the more rows there are, which no algorithm can"
+        " save."
+    ),
+    "two threads": (
+        "*Two threads*: what comes before and after the parts, some 20 µs, only one of them does,"
+        " and the processor of the second one is also wanted by other programs. Two virtual "
+        "processors may be one core of their host until it moves them apart."
+    ),
+    "start-up": (
+        "*Start-up*: the limits are in seconds, for a machine on which Pinocchio takes the times "
+        "that [clusters.md](clusters.md) has from there; it says how many times longer it takes "
+        "here."
+    ),
 }
 """Why claims are not met, by what their names begin with."""
 
