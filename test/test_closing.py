@@ -10,8 +10,16 @@ import pytest
 from rigid_body import mass_matrix
 from urdf_text import joint, link, robot_xml
 
+from delassus_ros.closure import Closure
 from delassus_ros.errors import RobotError
-from delassus_ros.model import WORLD, JointKind, LoopKind, Robot, clusters_of
+from delassus_ros.model import (
+    WORLD,
+    FunctionConstraint,
+    JointKind,
+    LoopKind,
+    Robot,
+    clusters_of,
+)
 from delassus_ros.model.robot import Base
 from delassus_ros.model.urdf import read_urdf
 
@@ -180,6 +188,28 @@ def test_the_side_file_may_determine_them_or_say_that_they_are_independent() -> 
     assert independent(read_urdf(text, "fixed", gear)) == ["hip", "knee"]
     named = read_urdf(text, "fixed", {"independent": ["spin"]})
     assert independent(named) == ["hip", "knee", "spin"]
+
+
+def quarter(q: list[float]) -> list[float]:
+    return [6.0 * q[0] * (1.0 + 0.25 * q[0])]
+
+
+def test_functions_may_determine_them() -> None:
+    """What no file can say comes by code, as the differentials of Tello do."""
+    text = stated(robot_xml(*BELT), spin="false")
+    cam = FunctionConstraint("cam", ("hip",), quarter, 1, dependent=("spin",))
+    robot = Robot.from_urdf(text, "fixed", functions=[cam])
+    assert robot.functions == (cam,)
+    assert independent(robot) == ["hip", "knee"]
+    assert Closure(robot).solve({"hip": 0.2, "knee": 0.0}).q[2] == pytest.approx(1.26, abs=1e-12)
+    with pytest.raises(RobotError, match=undetermined("spin")):
+        Robot.from_urdf(text, "fixed")
+    other = FunctionConstraint("cam", ("hip",), quarter, 1, dependent=("knee",))
+    with pytest.raises(RobotError, match=undetermined("spin")):
+        Robot.from_urdf(text, "fixed", functions=[other])
+    with pytest.raises(RobotError, match="'hipp'"):
+        wrong = FunctionConstraint("cam", ("hipp",), quarter, 1, dependent=("spin",))
+        Robot.from_urdf(text, "fixed", functions=[wrong])
 
 
 def test_refuses_clusters_of_dependent_joints_alone() -> None:

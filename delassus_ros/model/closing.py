@@ -10,7 +10,7 @@ import numpy as np
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.closures import LinkCoupling, LinkLoop, Mimic, Transmission
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.constraints import Coupling, Loop
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.description import Description, JointDescription
 from delassus_ros.model.elements import floats
 from delassus_ros.model.independents import independent_joints
@@ -33,8 +33,13 @@ def with_joint_types(description: Description, side: SideFile) -> Description:
     return replace(description, joints=joints)
 
 
-def closed(robot: Robot, description: Description, side: SideFile) -> Robot:
-    """Return the tree `robot` with what closes it by the URDF and the side file.
+def closed(
+    robot: Robot,
+    description: Description,
+    side: SideFile,
+    functions: Sequence[FunctionConstraint] = (),
+) -> Robot:
+    """Return the tree `robot` with what closes it by the URDF, the side file and `functions`.
 
     Rotors come after all other joints. Their inertia about the axis is all they have: their
     mass is that of the link that carries them.
@@ -60,10 +65,10 @@ def closed(robot: Robot, description: Description, side: SideFile) -> Robot:
     loops = [_loop(robot.frames, each) for each in (*description.loops.values(), *side.loops)]
     couplings += side.couplings
     named = side.independent
-    whole = Robot(robot.name, joints, bodies, frames, couplings, loops, named)
+    whole = Robot(robot.name, joints, bodies, frames, couplings, loops, named, functions)
     _check_determined(whole, description.joints, named)
     independent = (*named, *_stated(whole, description.joints, named), *_led(whole, side.motors))
-    return Robot(robot.name, joints, bodies, frames, couplings, loops, independent)
+    return whole.with_constraints(independent=independent)
 
 
 def _stated(
@@ -112,7 +117,8 @@ def _check_determined(
         if not names <= tied:
             raise RobotError(
                 f'joint {joint.name!r} is independent="false", but no loop, coupling or mimic '
-                "determines it; add what does, or take the statement away"
+                "determines it, and no function given to Robot.from_urdf; add what does, or take "
+                "the statement away"
             )
 
 

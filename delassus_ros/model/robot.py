@@ -181,6 +181,7 @@ class Robot:
         base: Base = "floating",
         armature: Mapping[str, float] | None = None,
         loops: str | Path | Mapping[str, Any] | None = None,
+        functions: Sequence[FunctionConstraint] = (),
     ) -> Robot:
         """Read a robot from a URDF file or from URDF text.
 
@@ -198,6 +199,7 @@ class Robot:
         loops : loops, couplings, rotors and joint types that the URDF cannot say: the path of
             a YAML file, YAML text or its content. :mod:`delassus_ros.model.side_file` shows
             its form.
+        functions : constraints between joints that no file can say, such as differentials.
 
         Raises
         ------
@@ -207,7 +209,7 @@ class Robot:
         """
         from delassus_ros.model.urdf import read_urdf
 
-        return read_urdf(source, base, loops, armature)
+        return read_urdf(source, base, loops, armature, functions)
 
     def with_armature(self, armature: Mapping[str, float]) -> Robot:
         """Return the same robot with these joint armatures [kg·m² or kg].

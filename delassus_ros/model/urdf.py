@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from delassus_ros.errors import RobotError
 from delassus_ros.model.closing import closed, with_joint_types
 from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.constraints import FunctionConstraint
 from delassus_ros.model.description import Description, JointDescription, describe
 from delassus_ros.model.physical import check_bodies
 from delassus_ros.model.robot import WORLD, Base, Body, Frame, Joint, JointKind, Robot
@@ -25,6 +26,7 @@ def read_urdf(
     base: Base = "floating",
     loops: str | Path | Mapping[str, Any] | None = None,
     armature: Mapping[str, float] | None = None,
+    functions: Sequence[FunctionConstraint] = (),
 ) -> Robot:
     """Read a URDF.
 
@@ -44,6 +46,7 @@ def read_urdf(
     base : ``"floating"`` or ``"fixed"``.
     loops : what the URDF cannot say, see :mod:`~delassus_ros.model.side_file`.
     armature : see :meth:`~delassus_ros.model.robot.Robot.with_armature`.
+    functions : constraints besides those of the files.
 
     Raises
     ------
@@ -57,7 +60,7 @@ def read_urdf(
     side = SideFile() if loops is None else read_side_file(loops)
     description = with_joint_types(describe(parse_xml(source)), side)
     assembly = _Assembly(description, Tree(description), base)
-    robot = closed(assembly.tree(), description, side)
+    robot = closed(assembly.tree(), description, side, functions)
     if armature is not None:
         robot = robot.with_armature(armature)
     check_bodies(robot, assembly.lumped, [joint.name for joint in assembly.moving_on_root()])
