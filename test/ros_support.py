@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import signal
@@ -26,6 +25,7 @@ from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E4
 from rclpy.experimental import EventsExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
@@ -36,17 +36,6 @@ built at low priority."""
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 _LOG_LINE = re.compile(r"\[[A-Z]+\] \[[0-9.]+\] \[[^]]*\]: (.*)")
-_domains = itertools.count(os.getpid())
-_PROCESSES = 4
-"""Most processes that the tests are spread over."""
-_process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-
-
-def new_domain() -> int:
-    """Return a ROS domain id that no other test of this run has, and others hardly."""
-    # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
-    return 1 + (_PROCESSES * next(_domains) + _process) % 100
-
 
 def overrides(parameters: Mapping[str, Any]) -> list[Parameter]:
     """Return parameters as a node wants them at its start."""

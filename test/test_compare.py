@@ -119,7 +119,7 @@ class Talkers:
         from delassus_msgs.msg import DelassusMatrix
         from diagnostic_msgs.msg import DiagnosticArray
         from rclpy.executors import SingleThreadedExecutor
-        from ros_support import new_domain
+        from ros_domains import new_domain
         from std_msgs.msg import Float64
 
         self.domain = new_domain()

@@ -27,6 +27,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
@@ -43,6 +44,7 @@ def environment(**extra: str) -> dict[str, str]:
     """Environment of a child: this source tree first, and nothing of the user's ROS graph."""
     own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "DEMO_SECONDS")}
     own["PYTHONPATH"] = os.pathsep.join(p for p in (str(ROOT), own.get("PYTHONPATH", "")) if p)
+    own["ROS_DOMAIN_ID"] = str(new_domain())
     return own | extra
 
 
@@ -289,7 +291,7 @@ def test_demo_keeps_the_users_ros_graph() -> None:
 
 # --- the simulator node -----------------------------------------------------------------------
 
-DOMAIN = str(102 + os.getpid() % 100)
+DOMAIN = str(new_domain())
 
 
 class Listener(Node):

@@ -413,7 +413,7 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
     from delassus_msgs.msg import DelassusMatrix, Layout
     from force_prediction.node import ForceNode
     from nav_msgs.msg import Odometry
-    from ros_support import new_domain
+    from ros_domains import new_domain
     from sensor_msgs.msg import JointState
 
     rclpy.init(args=[], domain_id=new_domain())
@@ -449,7 +449,7 @@ def test_node_refuses_a_layout_without_all_rows() -> None:
     import rclpy
     from delassus_msgs.msg import Layout
     from force_prediction.node import ForceNode
-    from ros_support import new_domain
+    from ros_domains import new_domain
     from std_msgs.msg import String
 
     rclpy.init(args=[], domain_id=new_domain())
@@ -524,7 +524,7 @@ def make_start() -> Iterator[Callable[..., Program]]:
     """Start programs in a ROS domain of their own; all end with the test."""
     pytest.importorskip("delassus_msgs", reason="the message package is not installed")
     pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
-    from ros_support import new_domain
+    from ros_domains import new_domain
 
     domain = new_domain()
     programs: list[Program] = []

@@ -29,7 +29,8 @@ from launch_ros.substitutions import FindPackageShare  # noqa: E402
 from lifecycle_msgs.srv import GetState  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import parameter_value_to_python  # noqa: E402
-from ros_support import LATCHED, ROOT, Graph, new_domain  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+from ros_support import LATCHED, ROOT, Graph  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402

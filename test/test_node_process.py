@@ -18,7 +18,8 @@ from child_processes import children_of  # noqa: E402
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from node_support import make_graph, own_surroundings  # noqa: E402, F401
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from ros_support import Child, new_domain  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+from ros_support import Child  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402

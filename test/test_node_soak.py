@@ -16,7 +16,8 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 import rclpy  # noqa: E402
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
-from ros_support import LIMIT, new_domain  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+from ros_support import LIMIT  # noqa: E402
 
 from delassus_ros.sim import demo  # noqa: E402
 from delassus_ros.sim.monitor_node import MonitorNode  # noqa: E402

@@ -15,7 +15,7 @@ from node_support import own_surroundings  # noqa: E402, F401
 from rclpy.exceptions import NameValidationException, ParameterException  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.utilities import ok  # noqa: E402
-from ros_support import new_domain  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
 
 from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.node.program import run_program  # noqa: E402

@@ -145,7 +145,7 @@ class Processes:
         pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
         pytest.importorskip("nav_msgs", reason="nav_msgs (for the simulator) is not installed")
         pytest.importorskip("mujoco", reason="the extra 'sim' is not installed")
-        from ros_support import new_domain
+        from ros_domains import new_domain
 
         domain = new_domain()
         path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from child_processes import children_of
+from ros_domains import new_domain
 
 from delassus_ros import DelassusSolver
 from delassus_ros.sim import soak
@@ -216,7 +217,7 @@ def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
     own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "SOAK_SECONDS")}
     return subprocess.Popen(
         [sys.executable, "-u", "-m", "delassus_ros.sim.soak", *arguments],
-        env=own | {"PYTHONPATH": path} | extra,
+        env=own | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(new_domain())} | extra,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

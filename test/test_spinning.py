@@ -31,7 +31,8 @@ from node_support import (  # noqa: E402, F401
     relative_error,
     solve,
 )
-from ros_support import LATCHED, LIMIT, Graph, new_domain, overrides  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+from ros_support import LATCHED, LIMIT, Graph, overrides  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
