@@ -14,7 +14,7 @@ from delassus_ros.errors import NumericalError
 from delassus_ros.model import LoopKind
 from delassus_ros.testing import random_problem
 from delassus_ros.testing.closed import definition
-from delassus_ros.testing.conformance import textbook
+from delassus_ros.testing.conformance import ConformanceError, textbook
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -32,6 +32,12 @@ def test_of_open_chains_it_is_the_textbook():
     expected = textbook(problem, inputs)
     error = np.linalg.norm(definition(problem, inputs) - expected)
     assert error < 1e-11 * np.linalg.norm(expected)
+
+
+def test_the_textbook_is_for_open_chains():
+    problem = Problem(four_bar(LoopKind.POINT), [Contact("tip", "tip")])
+    with pytest.raises(ConformanceError, match="textbook: it is for open chains"):
+        textbook(problem, {"q": np.zeros(problem.robot.nq)})
 
 
 @pytest.mark.parametrize("kind", [LoopKind.POINT, LoopKind.HINGE])

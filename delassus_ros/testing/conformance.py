@@ -230,10 +230,20 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def textbook(problem: Problem, inputs: dict[str, Array]) -> Array:
-    """Return G by the definition, on floats."""
+    """Return G by the definition, on floats.
+
+    Raises
+    ------
+    ConformanceError
+        If the robot has couplings or loops: :func:`delassus_ros.testing.closed.definition` is for
+        them.
+    """
     dense = algorithms.get("dense")
     if not isinstance(dense, TracedAlgorithm):
         raise ConformanceError("the algorithm 'dense' is not the built-in one")
+    reason = dense.supports(problem)
+    if reason is not None:
+        raise ConformanceError(f"the textbook: {reason}")
     values = {name: array.ravel().tolist() for name, array in inputs.items()}
     return np.array(dense.evaluate(problem, values)["G"], dtype=float)
 
