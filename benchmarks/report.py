@@ -193,7 +193,7 @@ _REASONS = {
         "humanoid and 200 KB for one with hands. When it is no longer in the caches it comes from"
         " memory; Pinocchio's loops are short."
     ),
-    "batch of": (
+    f"batch of {RESIDENT} ": (
         "*A batch in the cache, with 24 rows and more*: a matrix has 8 m² bytes, and writing them"
         " takes a good part of the time, the more the more rows there are, which no algorithm can"
         " save."
@@ -220,7 +220,7 @@ def _missed(claims: Sequence[Claim]) -> str:
         for kind, reason in _REASONS.items()
         if any(what.startswith(kind) for what in missed)
     ]
-    return "\n\nOf those that are not met:\n\n" + "\n".join(reasons) if reasons else ""
+    return "\n\nWhy some are not met, by kind:\n\n" + "\n".join(reasons) if reasons else ""
 
 
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"

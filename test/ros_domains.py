@@ -1,4 +1,4 @@
-"""ROS domains for tests: no two processes that run tests on this machine share one."""
+"""ROS domains for tests: no two processes that run tests of one user share one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TextIO
 
 # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
-_BLOCK, _BLOCKS = 10, 10
+_BLOCK, _BLOCKS = 5, 20
 
 
 def claimed(folder: Path) -> tuple[int, TextIO]:
     """Return the first domain of a block of them, and the open file that keeps others away."""
     for block in range(_BLOCKS):
         path = folder / f"delassus_test_domains_{os.getuid()}_{block}"
-        file = path.open("w", encoding="utf-8")
+        file = path.open("a", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,5 +36,5 @@ def _own() -> tuple[Iterator[int], TextIO]:
 
 
 def new_domain() -> int:
-    """Return a ROS domain id that no other process has; this one had it ten calls ago."""
+    """Return a ROS domain id that no other such process has; this one had it five calls ago."""
     return next(_own()[0])

@@ -367,6 +367,18 @@ def test_the_pages_say_what_the_generators_say():
         assert getattr(cluster_report, name) in page
 
 
+def test_reasons_are_given_for_kinds_of_claims_that_are_missed():
+    def claim(what, holds):
+        return targets.Claim(what, "there", "≥ 4", "3", holds)
+
+    threads = "two threads / one, 4096"
+    assert report._missed([claim(threads, True), claim(threads, None)]) == ""
+    assert report._missed([claim("called from Python / best of pin", False)]) == ""
+    assert report._missed([claim("batch of 4096 / C++ loop", False)]) == ""
+    text = report._missed([claim("batch of 64 / C++ loop", False), claim(threads, True)])
+    assert text.count("\n- ") == 1 and "\n- *A batch in the cache" in text
+
+
 def test_plots_are_written(tmp_path):
     pytest.importorskip("matplotlib")
     from benchmarks import plots

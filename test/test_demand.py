@@ -8,13 +8,16 @@ from test_interleave import run
 
 from benchmarks import mechanisms
 from delassus_ros import algorithms
+from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.graph import INPUT
-from delassus_ros.compiler.parts import BATCH, split
+from delassus_ros.compiler.interleave import interleaved
+from delassus_ros.compiler.parts import BATCH, SINGLE, split, whole
 from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import batch_program, scalar_program
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.writer import KernelWriter
 from delassus_ros.testing import random_problem
 
 
@@ -33,8 +36,9 @@ def test_every_value_is_the_same(name: str, seed: int) -> None:
             for each in (before, after)
         ]
         np.testing.assert_array_equal(*values)
-    assert sorted(map(repr, (i.kind for i in before.instructions))) == sorted(
-        map(repr, (i.kind for i in after.instructions))
+    assert after.instructions == on_demand(before).instructions != before.instructions
+    assert sorted(i.kind for i in before.instructions) == sorted(
+        i.kind for i in after.instructions
     )
     for k, instruction in enumerate(after.instructions):
         assert all(operand < k for operand in instruction.operands)
@@ -58,6 +62,16 @@ def test_an_output_may_be_part_of_another() -> None:
     twice, four = Instruction("add", 1, (0, 0)), Instruction("add", 1, (1, 1))
     found = on_demand(Program([x, twice, four], [2, 1, 2]))
     assert found.instructions == [x, twice, four] and found.outputs == [2, 1, 2]
+
+
+def test_short_programs_for_one_configuration_are_on_demand() -> None:
+    problem = random_problem(1)
+    program = scalar_program(trace(problem, algorithms.get("dense")), checked_positions(problem))
+    assert len(program.instructions) <= SINGLE.longest
+    found = emit.functions(program, "kernel")
+    assert found == emit.functions(on_demand(program), "kernel")
+    as_traced = KernelWriter(interleaved(whole(program))).text("kernel")
+    assert found[0] != [as_traced]
 
 
 def test_fewer_values_wait_for_a_later_part() -> None:

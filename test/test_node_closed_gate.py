@@ -538,12 +538,14 @@ class Gatekeeper:
     def __init__(self, monkeypatch) -> None:
         self.threads: list[threading.Thread] = []
         self.open = threading.Event()
+        self.came = threading.Event()
         self._compile = closure_module.newton_for
         monkeypatch.setattr(closure_module, "newton_for", self)
 
     def __call__(self, *arguments):
         self.threads.append(threading.current_thread())
         if self.threads[-1] is not threading.main_thread():
+            self.came.set()
             assert self.open.wait(60.0)
         return self._compile(*arguments)
 
@@ -591,6 +593,7 @@ def test_the_stream_goes_on_while_other_joints_are_made(geared, compiling) -> No
     assert len(words) == 5
     assert all("made; it is passed over, as others make matrices" in text for text in words)
     # One at a time, and the others when their turn comes.
+    assert compiling.came.wait(60.0)
     assert len(compiling.threads) == 1
     compiling.open.set()
     for _ in range(5):
@@ -619,6 +622,7 @@ def test_parts_that_are_merged_are_made_by_another_thread(geared, compiling) -> 
     found = sent()
     assert found[0] == (INVALID, Reason.JOINT_MISSING)
     assert set(found[1:]) == {(INVALID, Reason.NOT_CONFIGURED)} and len(found) > 20
+    assert compiling.came.wait(60.0)
     assert len(compiling.threads) == 1
     compiling.open.set()
     settle(gate_of(rig))
@@ -628,7 +632,9 @@ def test_parts_that_are_merged_are_made_by_another_thread(geared, compiling) -> 
     assert compiling.threads[0] is not threading.main_thread()
 
 
-def test_what_failed_is_tried_again_after_the_clock_was_set_back(geared, monkeypatch) -> None:
+def test_what_failed_is_tried_again_after_the_clock_was_set_back(
+    geared, compiling, monkeypatch
+) -> None:
     rig = geared.rig()
     names = [*LEGS, "LIFT_ROCKER"]
     rig.wait(3_600_000)
@@ -645,6 +651,7 @@ def test_what_failed_is_tried_again_after_the_clock_was_set_back(geared, monkeyp
     rig.wait(1001)
     rig.touch(*FEET)
     assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    compiling.open.set()
     settle(gate_of(rig))
     assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
 

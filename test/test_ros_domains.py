@@ -30,16 +30,16 @@ def test_a_block_belongs_to_one_process_until_it_ends(tmp_path: Path) -> None:
     one, first = ros_domains.claimed(tmp_path)
     other, second = ros_domains.claimed(tmp_path)
     with first, second:
-        assert (one, other) == (1, 11)
+        assert (one, other) == (1, 6)
         # The second of these processes gets what the first one had.
         for _ in range(2):
-            assert domains_of_another_process(tmp_path) == set(range(21, 31))
-    assert domains_of_another_process(tmp_path) == set(range(1, 11))
+            assert domains_of_another_process(tmp_path) == set(range(11, 16))
+    assert domains_of_another_process(tmp_path) == set(range(1, 6))
 
 
 def test_says_when_there_are_none_left(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        for _ in range(10):
+        for _ in range(20):
             stack.enter_context(ros_domains.claimed(tmp_path)[1])
-        with pytest.raises(RuntimeError, match="10 processes run tests"):
+        with pytest.raises(RuntimeError, match="20 processes run tests"):
             ros_domains.claimed(tmp_path)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from delassus_ros.compiler import team
+from delassus_ros.compiler.kernel import aligned_zeros
 
 FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * team.ARGUMENTS)
 
@@ -55,6 +56,16 @@ def test_threads_stay_for_the_next_call_asleep_or_awake() -> None:
         team.together(address(function), [letter(0)], lambda: None)
     assert len(called) == 200 and len(set(called)) == 1
     assert called[0] != threading.get_ident()
+
+
+def test_a_thread_looks_as_long_as_it_says() -> None:
+    """At least: a busy machine makes it longer."""
+    calls, box, times = team._calls(), aligned_zeros(team._SIZE), []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert calls.serve(box.ctypes.data, calls.looks) == 0
+        times.append(time.perf_counter() - start)
+    assert max(times) >= 0.5 * team._AWAKE
 
 
 def test_a_caller_that_fails_waits_for_the_others() -> None:

@@ -84,7 +84,7 @@ class _Area:
         address = w.address(start, (self.inputs + self.values) * self.width)
         return w.let(f"bitcast {pointer()} {address} to {pointer('i32')}")
 
-    def rest(self, w: Writer, start: str) -> str:
+    def shared(self, w: Writer, start: str) -> str:
         """Emit the address of what parts leave each other."""
         return w.address(start, (self.inputs + self.values + 1) * self.width)
 
@@ -160,7 +160,7 @@ def _blocks(names: list[str], area: _Area) -> str:
         w.label(f"function{k}")
         w.do(f"%block{k} = phi i64 [ 0, %before{k} ], [ %next{k}, %function{k} ]")
         start = area.of(w, f"%block{k}")
-        ports = [f"{p} {a}" for a in (start, area.outputs(w, start), area.rest(w, start))]
+        ports = [f"{p} {a}" for a in (start, area.outputs(w, start), area.shared(w, start))]
         if k == len(names) - 1:
             ports.append(f"{p32} {area.status(w, start)}")
         w.do(f"call void @{name}({', '.join(ports)})")
@@ -298,12 +298,12 @@ def _store_pieces(w: Writer, value: str, address: str, width: int) -> None:
 def _load_block(w: Writer, area: _Area, row: str, start: str, rows: bool) -> None:
     """Copy the W configurations from `row` on into a scratch area, one vector per input."""
     width = area.width
-    starts = [_row_pointer(w, "%in", "%in_stride", row, k) for k in range(width)] if rows else []
+    lines = [_row_pointer(w, "%in", "%in_stride", row, k) for k in range(width)] if rows else []
     for j in range(area.inputs):
         if rows:
             scalars = [
-                w.let(f"load double, {pointer()} {_element(w, start, str(j))}, align 8")
-                for start in starts
+                w.let(f"load double, {pointer()} {_element(w, line, str(j))}, align 8")
+                for line in lines
             ]
             vector = w.pack(scalars, width)
         else:

@@ -1,9 +1,10 @@
 """The order of instructions: each one only when the next needs it.
 
 A trace computes whole matrices, of which the next step may need an entry now and most much later.
-What waits is stored and loaded again, and where vectors of configurations keep a processor busy in
-any order, that takes more instructions than the arithmetic. On demand, a result follows what it
-needs and nothing else, what has the longest way behind it first, so that fewer values wait.
+What waits is stored and loaded again, which is half of the work where vectors of configurations
+keep a processor busy in any order. On demand, a result follows what it needs and nothing else,
+what has the longest way behind it first: mostly, far fewer values are stored for a later part of
+a program, and somewhat more are loaded. Short programs for one configuration gain as well.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import BATCH, SINGLE, Part, split, whole, work_size
+from delassus_ros.compiler.parts import BATCH, SINGLE, Part, split, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
 from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
@@ -86,10 +86,10 @@ def functions(
     """
     if isinstance(program, Table):
         return table_functions(program, name), program.size
-    parts = split(program, SINGLE)
-    if len(parts) == 1:
+    if len(program.instructions) <= SINGLE.longest:
         # Arms and quadrupeds are 5 to 10 % faster, longer programs no more often than slower.
-        parts = [whole(on_demand(program))]
+        program = on_demand(program)
+    parts = split(program, SINGLE)
     texts, names = _part_functions(parts, map(interleaved, parts), name, 1, elsewhere)
     return [*texts, *([in_turn(names, name)] if len(names) > 1 else [])], work_size(parts)
 
@@ -112,6 +112,7 @@ def stages(
     if isinstance(program, Table):
         return table_functions(program, name, width), [name], program.size
     parts = split(program, BATCH)
+    # Not interleaved: vectors of configurations keep a processor busy in any order.
     return *_part_functions(parts, iter(parts), name, width, elsewhere), work_size(parts)
 
 

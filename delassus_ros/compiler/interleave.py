@@ -100,4 +100,3 @@ def _order(code: list[Instruction]) -> list[int]:
             takes_time = code[k].kind not in _FREE
         cycle += 1
     return order
-

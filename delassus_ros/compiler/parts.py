@@ -41,7 +41,7 @@ SINGLE = Lengths(3000, 1500)
 BATCH = Lengths(1500, 180)
 """For vectors of configurations. Of its values a longer function would keep most in memory too,
 and in a larger area: in parts, places come free. A program for an arm has so few that it gains
-nothing."""
+nothing. Parts of 180 suit humanoids best, those of 120 quadrupeds, by some percent."""
 
 
 @dataclass

@@ -26,8 +26,8 @@ ARGUMENTS = 9
 _AWAKE = 5e-4
 """How long a thread looks at a time [s]; it sleeps after two times. Without a pause between
 looks: a hypervisor may take a processor that pauses often away from its guest."""
-_COUNTED = 20_000
-"""Looks of which is measured how long they take: 7 to 14 us, by processor."""
+_COUNTED = 200_000
+"""Looks of which is measured how long they take: some 0.1 ms, beside which a call is short."""
 _NAP = 1e-4
 """Between looks of a caller whose own part was much shorter than the others' [s]."""
 _POSTED, _DONE, _FUNCTION = 0, 8, 16
