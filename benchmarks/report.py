@@ -185,8 +185,8 @@ def markdown(report: Report) -> str:
 _BOTH = "Ratios are by minimum / by median, and both have to reach the target."
 _REASONS = {
     "kernel / best C++, warm": (
-        "*Warm*: from 4000 instructions on a kernel is larger than the first level of the cache "
-        "for code, and how fast it runs is how fast the processor fetches it."
+        "*Warm*: a kernel of 7000 instructions has 50 KB, more than the first level of the cache "
+        "holds of code, so that each call fetches it again from the second one."
     ),
     "kernel / best C++, cold": (
         "*Cold*: a kernel is straight-line code, some 10 KB for a quadruped, 30 to 60 KB for a "
@@ -201,7 +201,8 @@ _REASONS = {
     "two threads": (
         "*Two threads*: what comes before and after the parts, some 20 µs, only one of them does,"
         " and the processor of the second one is also wanted by other programs. Two virtual "
-        "processors may be one core of their host until it moves them apart."
+        "processors were seen to run at two thirds of their speed for the first second in which "
+        "both had work."
     ),
     "start-up": (
         "*Start-up*: the limits are in seconds, for a machine on which Pinocchio takes the times "

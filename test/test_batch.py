@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import robots
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import batch as compiler_batch
 from delassus_ros.compiler.batch import transpose
+from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.ir import Writer
 from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import AlgorithmError, InputError
@@ -127,6 +128,23 @@ def test_out_may_begin_anywhere_in_a_cache_line(solver, layout, width, monkeypat
             assert np.isnan(memory[first + n * m * m :]).all()
         single = solver.solve(Q[n - 1], active).matrix
         assert close(expected[-1] if layout == "rows" else expected[..., -1], single)
+
+
+def test_parts_of_long_programs_are_run_for_several_blocks(solver, monkeypatch):
+    """Each with a scratch area of its own; any number of them gives the same."""
+    algorithm = algorithms.get("pv_osimr")
+    long, short = solver.problem, Problem(solver.problem.robot, [Contact("LF", "LF_FOOT")])
+    sizes = {}
+    for together in (1, 2, 3):
+        monkeypatch.setattr(compiler_batch, "_TOGETHER", together)
+        kernels = [batch_kernel_for(each, algorithm, use_cache=False) for each in (long, short)]
+        sizes[together] = [kernel.work_size for kernel in kernels]
+        several = DelassusSolver(long, "pv_osimr", cache=False)
+        for n in (8, 9, 16, 17, 24, 25, 41):
+            Q = random_q(n)
+            assert close(several.solve_batch(Q).matrix, [solver.solve(q).matrix for q in Q])
+    one = sizes[1]
+    assert sizes == {1: one, 2: [2 * one[0], one[1]], 3: [3 * one[0], one[1]]}
 
 
 def test_batches_of_several_callers_do_not_meet(solver):

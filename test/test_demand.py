@@ -27,8 +27,7 @@ def test_every_value_is_the_same(name: str, seed: int) -> None:
     problem = random_problem(seed)
     traced = trace(problem, algorithms.get(name))
     before = scalar_program(traced, checked_positions(problem), block=1)
-    after = batch_program(traced, checked_positions(problem))
-    assert isinstance(after, Program)
+    after = on_demand(before)
     inputs = np.random.default_rng(seed).uniform(-1.0, 1.0, 1000)
     for what in ("outputs", "guards", "regular", "checked"):
         values = [
@@ -36,7 +35,7 @@ def test_every_value_is_the_same(name: str, seed: int) -> None:
             for each in (before, after)
         ]
         np.testing.assert_array_equal(*values)
-    assert after.instructions == on_demand(before).instructions != before.instructions
+    assert after.instructions != before.instructions
     assert sorted(i.kind for i in before.instructions) == sorted(
         i.kind for i in after.instructions
     )
@@ -72,6 +71,17 @@ def test_short_programs_for_one_configuration_are_on_demand() -> None:
     assert found == emit.functions(on_demand(program), "kernel")
     as_traced = KernelWriter(interleaved(whole(program))).text("kernel")
     assert found[0] != [as_traced]
+
+
+def test_batches_are_on_demand() -> None:
+    problem = mechanisms.chain(6, "both ends")
+    traced = trace(problem, algorithms.get("pv_osimr"))
+    program = batch_program(traced, checked_positions(problem))
+    assert isinstance(program, Program)
+    assert emit.stages(program, "block", 4) == emit.stages(on_demand(program), "block", 4)
+    first, *_ = split(program, BATCH)
+    as_traced = KernelWriter(first, 4).text("block_part0", last=False)
+    assert as_traced not in emit.stages(program, "block", 4)[0]
 
 
 def test_fewer_values_wait_for_a_later_part() -> None:

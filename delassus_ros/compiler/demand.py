@@ -3,8 +3,9 @@
 A trace computes whole matrices, of which the next step may need an entry now and most much later.
 What waits is stored and loaded again, which is half of the work where vectors of configurations
 keep a processor busy in any order. On demand, a result follows what it needs and nothing else,
-what has the longest way behind it first: mostly, far fewer values are stored for a later part of
-a program, and somewhat more are loaded. Short programs for one configuration gain as well.
+what has the longest way behind it first: fewer values are stored for a later part of a program, of
+humanoids half as many, and somewhat more are loaded. Most short programs for one configuration
+gain as well.
 """
 
 from __future__ import annotations

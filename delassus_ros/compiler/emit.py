@@ -87,7 +87,7 @@ def functions(
     if isinstance(program, Table):
         return table_functions(program, name), program.size
     if len(program.instructions) <= SINGLE.longest:
-        # Arms and quadrupeds are 5 to 10 % faster, longer programs no more often than slower.
+        # Most arms and quadrupeds are 5 to 10 % faster; longer ones are slower as often as faster.
         program = on_demand(program)
     parts = split(program, SINGLE)
     texts, names = _part_functions(parts, map(interleaved, parts), name, 1, elsewhere)
@@ -111,8 +111,8 @@ def stages(
     """
     if isinstance(program, Table):
         return table_functions(program, name, width), [name], program.size
-    parts = split(program, BATCH)
     # Not interleaved: vectors of configurations keep a processor busy in any order.
+    parts = split(on_demand(program), BATCH)
     return *_part_functions(parts, iter(parts), name, width, elsewhere), work_size(parts)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import (
@@ -61,7 +60,7 @@ def batch_program(trace: Trace, checked: list[int]) -> Program | Table:
     """Return the program for vectors of configurations: without lanes, every sine a scalar."""
     if trace.graph.routines:
         return table_of(trace, checked, 1)
-    return on_demand(scalar_program(trace, checked, block=1))
+    return scalar_program(trace, checked, block=1)
 
 
 def _limbs_packed(

@@ -37,7 +37,7 @@ def closed(
     robot: Robot,
     description: Description,
     side: SideFile,
-    functions: Sequence[FunctionConstraint] = (),
+    functions: Sequence[FunctionConstraint],
 ) -> Robot:
     """Return the tree `robot` with what closes it by the URDF, the side file and `functions`.
 
