@@ -17,10 +17,10 @@ import numpy as np
 
 from benchmarks.mechanisms import fingertips, mounted, points, surfaces
 from delassus_ros import Contact, Problem, Robot, Transform
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import unknown
 from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
+from delassus_ros.random_inputs import random_inputs
 
 POOL = 64
 """Random configurations that calls cycle through."""
@@ -51,7 +51,7 @@ class Case:
 
 def pool(problem: Problem, count: int = POOL) -> Array:
     """Return random configurations, (count, nq): joints within ±π."""
-    return np.array([sample_inputs(problem.inputs, problem, seed)["q"] for seed in range(count)])
+    return np.array([random_inputs(problem, seed)["q"] for seed in range(count)])
 
 
 def example(path: str) -> Path:

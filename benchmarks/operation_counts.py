@@ -19,7 +19,8 @@ from typing import Any
 from benchmarks import mechanisms as make
 from delassus_ros import Problem, Robot, algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.compiler.trace import OperationCount, trace
+from delassus_ros.algorithms.expressions.operations import OperationCount
+from delassus_ros.compiler.trace import trace
 from delassus_ros.model.robot import Base
 
 ROOT = Path(__file__).resolve().parents[1]

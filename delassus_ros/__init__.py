@@ -6,8 +6,6 @@
 >>> solver.solve(robot.neutral(), active=["LF"]).matrix  # doctest: +SKIP
 """
 
-__version__ = "0.1.0"
-
 from delassus_ros.algorithms import Status
 from delassus_ros.batch import BatchSolution
 from delassus_ros.bound_solver import BoundSolver, Solution
@@ -17,6 +15,7 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.model import Robot, Transform
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
+from delassus_ros.version import __version__
 
 __all__ = [
     "BatchSolution",
@@ -32,4 +31,5 @@ __all__ = [
     "Solution",
     "Status",
     "Transform",
+    "__version__",
 ]

@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Status, TracedAlgorithm
+from delassus_ros.algorithms.expressions.operations import OperationCount
 from delassus_ros.arguments import instance
 from delassus_ros.batch import BatchSolution, BatchSolver
 from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Array, Kernel
-from delassus_ros.compiler.trace import OperationCount, trace
+from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem

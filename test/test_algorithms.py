@@ -7,13 +7,13 @@ import pytest
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms.auto import Route, decide, places
+from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus_ros.algorithms.mixed_propagation import Decision, wide_nodes
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows
-from delassus_ros.compiler.samples import sample_inputs
-from delassus_ros.compiler.trace import OperationCounter
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 from delassus_ros.testing.random_trees import random_inertia
@@ -24,7 +24,7 @@ COMPILED = ((3, SIMPLE, "contact"), (11, ALL, "world"))
 
 
 def sample(problem: Problem, seed: int) -> dict[str, list[float]]:
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     return {name: values.tolist() for name, values in inputs.items()}
 
 
@@ -44,7 +44,7 @@ def test_200_random_trees_on_floats(every: int) -> None:
     worst = {name: (0.0, -1) for name in (*NAMES, "pinocchio")}
     for seed, kinds, axes in trees():
         problem = random_problem(seed, kinds, axes)
-        inputs = sample_inputs(problem.inputs, problem, seed)
+        inputs = random_inputs(problem, seed)
         x = {name: values.tolist() for name, values in inputs.items()}
         expected = textbook(problem, inputs)
         assert np.linalg.eigvalsh(expected)[0] > -1e-12 * np.linalg.norm(expected)
@@ -67,7 +67,7 @@ def test_200_random_trees_on_floats(every: int) -> None:
 @pytest.mark.parametrize(("seed", "kinds", "axes"), COMPILED)
 def test_random_trees_compiled(name, seed, kinds, axes) -> None:
     problem = random_problem(seed, kinds, axes)
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     solver = DelassusSolver(problem, name, cache=False)
     G = solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation")).matrix
     assert relative_error(problem, G, textbook(problem, inputs)) < TOLERANCE

@@ -18,9 +18,9 @@ from delassus_ros.compiler import batch as compiler_batch
 from delassus_ros.compiler.batch import transpose
 from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.ir import Writer
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model import JointKind
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, random_problem
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
@@ -263,7 +263,7 @@ def test_bad_arguments_are_named(solver, arguments, words):
 def test_world_axes_take_an_orientation_per_configuration():
     problem = random_problem(6, ALL, "world")
     solver = DelassusSolver(problem)
-    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(11)]
+    samples = [random_inputs(problem, seed) for seed in range(11)]
     Q = np.array([sample["q"] for sample in samples])
     names = [port.name for port in problem.inputs]
     orientation = (
@@ -284,7 +284,7 @@ def test_world_axes_take_an_orientation_per_configuration():
 def test_quaternions_of_every_configuration_are_checked(layout) -> None:
     problem = random_problem(2, ALL, "world")
     solver = DelassusSolver(problem, cache=False)
-    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(5)]
+    samples = [random_inputs(problem, seed) for seed in range(5)]
     Q = np.array([sample["q"] for sample in samples])
     turns = np.array([sample["base_orientation"] for sample in samples])
     robot = problem.robot

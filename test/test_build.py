@@ -15,10 +15,10 @@ from delassus_ros.algorithms.scalars import positive
 from delassus_ros.compiler import cache, kernel_for
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, random_problem
 
 
@@ -235,10 +235,10 @@ def test_a_cached_batch_kernel_that_fails_its_replay_is_compiled_anew(caplog) ->
     assert again.calls == 0
 
 
-def test_sample_inputs_make_sense() -> None:
+def test_random_inputs_make_sense() -> None:
     for seed in range(10):
         this = random_problem(seed, ALL, "world")
-        inputs = sample_inputs(this.inputs, this, seed)
+        inputs = random_inputs(this, seed)
         assert {name: values.shape for name, values in inputs.items()} == {
             port.name: port.shape for port in this.inputs
         }
@@ -250,9 +250,9 @@ def test_sample_inputs_make_sense() -> None:
                 assert np.linalg.norm(q[offset + 3 : offset + 7]) == pytest.approx(1.0)
         if "base_orientation" in inputs:
             assert np.linalg.norm(inputs["base_orientation"]) == pytest.approx(1.0)
-        again = sample_inputs(this.inputs, this, seed)
+        again = random_inputs(this, seed)
         assert all(np.array_equal(inputs[name], again[name]) for name in inputs)
-        other = sample_inputs(this.inputs, this, seed + 100)
+        other = random_inputs(this, seed + 100)
         assert not np.array_equal(q, other["q"])
 
 

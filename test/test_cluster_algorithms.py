@@ -15,14 +15,14 @@ from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
 from delassus_ros.algorithms import reference, rotors
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.cluster_tree import closed_tree
+from delassus_ros.algorithms.expressions.graph import PARAMETER
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.reflected_inertia import approximation_error
 from delassus_ros.algorithms.tree import Tree, Turn
-from delassus_ros.compiler.graph import PARAMETER
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import random_problem as random_open_problem
 
 EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
@@ -68,7 +68,7 @@ def test_agrees_with_the_papers_library_with_each_states_jacobian(robot: str, na
 )
 def test_agrees_with_the_dense_equations(seed: int) -> None:
     problem = random_problem(seed)
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     expected = kkt(problem, inputs)
     for name in EXACT[1:]:
         assert error(on_floats(name, problem, inputs), expected) < 1e-9, name
@@ -77,7 +77,7 @@ def test_agrees_with_the_dense_equations(seed: int) -> None:
 @pytest.mark.parametrize("seed", [3, 8, 19])
 def test_machine_code_agrees_with_the_dense_equations(seed: int) -> None:
     problem = random_problem(seed)
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     for name in EXACT:
         solver = DelassusSolver(problem, name, cache=False)
         solution = solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation"))
@@ -88,7 +88,7 @@ def test_machine_code_agrees_with_the_dense_equations(seed: int) -> None:
 def test_agrees_with_fifty_digits_of_the_unreduced_tree(seed: int) -> None:
     """Redistribution and all three algorithms, with numbers that leave no room for luck."""
     problem = random_problem(seed)
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     whole = closed_tree(problem, lambda robot, held: rotors.spanning(robot))
     with mpmath.workdps(50):
         whole = exactly(whole)
@@ -146,7 +146,7 @@ def test_on_open_chains_they_are_the_algorithms_of_one_body_clusters(
     problem = random_open_problem(seed)
     ours, published = (trace(problem, algorithms.get(name)) for name in names)
     assert ours.operations == published.operations
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     values = {name: array.ravel().tolist() for name, array in inputs.items()}
     G, expected = (np.array(evaluate(problem, algorithms.get(n), values)["G"]) for n in names)
     # The sweep of PV-OSIMr forms its sums in another order.
@@ -162,7 +162,7 @@ def test_contacts_on_both_links_of_a_belt() -> None:
     problem = Problem(
         build.robot(), [Contact(f"c{i}", f"f{i}", "surface") for i in (*tips, first, second)]
     )
-    inputs = sample_inputs(problem.inputs, problem, 0)
+    inputs = random_inputs(problem, 0)
     for name in EXACT:
         assert error(on_floats(name, problem, inputs), kkt(problem, inputs)) < 1e-10, name
 
@@ -172,7 +172,7 @@ def test_open_chain_algorithms_take_geared_robots_that_are_ordinary_trees() -> N
     tip = build.gear(build.gear(build.gear(WORLD)))
     problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")])
     assert Tree.of(problem).is_ordinary
-    inputs = sample_inputs(problem.inputs, problem, 1)
+    inputs = random_inputs(problem, 1)
     for name in ("efpa", "kjr", "ltl", "pv_osim", "pv_osimr"):
         assert algorithms.get(name).supports(problem) is None
         assert error(on_floats(name, problem, inputs), kkt(problem, inputs)) < 1e-10, name
@@ -221,7 +221,7 @@ def test_the_approximation_is_the_papers(robot: str) -> None:
 
 def test_the_approximation_is_exact_without_rotors() -> None:
     problem = random_open_problem(4)
-    inputs = sample_inputs(problem.inputs, problem, 0)
+    inputs = random_inputs(problem, 0)
     values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
     assert approximation_error(problem, values) == 0.0
 
@@ -230,7 +230,7 @@ def test_what_is_no_configuration_has_no_approximation_error() -> None:
     build = Builder(7)
     frame = f"f{build.gear(build.gear(WORLD))}"
     problem = Problem(build.robot(), [Contact("tip", frame, "surface")])
-    q = sample_inputs(problem.inputs, problem, 1)["q"]
+    q = random_inputs(problem, 1)["q"]
     expected = rf"input 'q' has shape \(1,\), expected \({problem.robot.nq},\); joints: "
     for inputs, words in (
         ({"q": [0.0]}, expected),
@@ -272,7 +272,7 @@ def test_the_approximation_has_its_own_inertia_and_counts() -> None:
     tip = build.gear(build.gear(WORLD))
     contacts = [Contact("tip", f"f{tip}", "surface")]
     problem = Problem(build.robot(), contacts, outputs={"J", "MinvJT"})
-    inputs = sample_inputs(problem.inputs, problem, 1)
+    inputs = random_inputs(problem, 1)
     values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
     G, J, W = (
         np.array(evaluate(problem, traced("reflected_inertia"), values)[name])

@@ -15,11 +15,11 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.base import TracedAlgorithm
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.closure import Closure
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.trace import trace
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.clusters import velocity_offsets
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing.random_trees import random_inertia
 
 EVERYTHING = ("G", "J", "MinvJT")
@@ -67,7 +67,7 @@ def loop_map(robot: Robot) -> np.ndarray:
 )
 def test_random_geared_robots_agree_with_the_dense_equations(seed: int) -> None:
     problem = with_everything(random_problem(seed))
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     G, J, W = on_floats(problem, "c_pv_osimr", inputs)
     E = loop_map(problem.robot)
     assert len(problem.velocities) == E.shape[1]
@@ -110,7 +110,7 @@ def test_machine_code_has_them(name: str) -> None:
         build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING
     )
     solver = DelassusSolver(problem, name, cache=False)
-    q = sample_inputs(problem.inputs, problem, 1)["q"]
+    q = random_inputs(problem, 1)["q"]
     solution = solver.solve(q)
     assert solution.J.shape == (6, 3)
     assert_close(solution.J @ solution.MinvJT, solution.matrix)
@@ -133,7 +133,7 @@ def test_an_independent_rotor_that_the_tree_has_lost() -> None:
     )
     assert of_link.velocities == ("j0", build.joints[link].name)
     assert of_rotor.velocities == ("j0", build.joints[rotor].name)
-    inputs = sample_inputs(of_link.inputs, of_link, 0)
+    inputs = random_inputs(of_link, 0)
     (G, J, W), (G_r, J_r, W_r) = (
         on_floats(problem, "c_pv_osimr", inputs) for problem in (of_link, of_rotor)
     )
@@ -150,7 +150,7 @@ def test_a_push_at_a_contact_is_what_forward_dynamics_says(shape: str) -> None:
     problem = Problem(
         build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING
     )
-    inputs = sample_inputs(problem.inputs, problem, 4)
+    inputs = random_inputs(problem, 4)
     _, J, W = on_floats(problem, "c_pv_osimr", inputs)
     dynamics = Dynamics(problem.robot)
     assert dynamics.joints == problem.velocities

@@ -15,10 +15,10 @@ from delassus_ros.algorithms.cluster_tree import closed_tree
 from delassus_ros.algorithms.rotor_report import rotor_report
 from delassus_ros.algorithms.rotors import redistribute
 from delassus_ros.algorithms.tree import Tree
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Inertia, Robot, Transform
 from delassus_ros.model.constraints import Coupling
+from delassus_ros.random_inputs import random_inputs
 
 
 def independent_mass_matrix(robot: Robot, q: np.ndarray, links: list[int]) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_a_round_body_that_turns_with_a_rotor_counts_as_the_link() -> None:
     problem = Problem(build.robot(), [Contact("tip", f"f{carrier}", "surface")])
     assert Tree.of(problem).is_ordinary
     assert redistribute(problem.robot).kept == (carrier, wheel)
-    inputs = sample_inputs(problem.inputs, problem, 0)
+    inputs = random_inputs(problem, 0)
     assert error(G_of(problem, inputs), kkt(problem, inputs)) < 1e-10
 
 
@@ -131,7 +131,7 @@ def test_a_round_rotor_with_a_skew_axis_needs_neither_inertia_nor_angle() -> Non
     rotor = Tree.of(problem).links[2]
     assert rotor.mass == 0.0 and not any(rotor.moment) and not np.any(rotor.rotational)
     assert rotor.armature > 0.0 and any(rotor.couple)
-    inputs = sample_inputs(problem.inputs, problem, 0)
+    inputs = random_inputs(problem, 0)
     turned = {"q": inputs["q"] + np.array([0.0, 0.0, 1.0])}
     np.testing.assert_array_equal(G_of(problem, turned), G_of(problem, inputs))
 
@@ -151,7 +151,7 @@ def test_bodies_with_contacts_stay() -> None:
     wheel = link + 1
     problem = Problem(build.robot(), [Contact("wheel", f"f{wheel}", "surface")])
     assert not Tree.of(problem).is_ordinary
-    inputs = sample_inputs(problem.inputs, problem, 0)
+    inputs = random_inputs(problem, 0)
     assert error(G_of(problem, inputs), kkt(problem, inputs)) < 1e-10
 
 
@@ -170,14 +170,14 @@ def test_ratios_of_any_size_and_either_side_independent(ratio: float, independen
     )  # fmt: skip
     problem = Problem(robot, [Contact("tip", f"f{link}", "surface")])
     assert Tree.of(problem).is_ordinary
-    inputs = sample_inputs(problem.inputs, problem, 0)
+    inputs = random_inputs(problem, 0)
     assert error(G_of(problem, inputs), kkt(problem, inputs)) < 1e-11
 
 
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_agrees_with_the_unreduced_cluster_algorithms(seed: int) -> None:
     problem = random_problem(seed)
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     whole = closed_tree(problem, lambda robot, held: rotors.spanning(robot))
     assert len(whole.links) == len(problem.robot.joints)
     for name in ("c_efpa", "c_pv_osimr", "projection"):

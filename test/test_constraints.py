@@ -34,9 +34,9 @@ from delassus_ros.algorithms.constraints import (
 )
 from delassus_ros.algorithms.constraints_loops import is_turned
 from delassus_ros.algorithms.duals import differentiated
+from delassus_ros.algorithms.expressions.graph import Graph, Symbol
 from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
 from delassus_ros.algorithms.scalars import sincos
-from delassus_ros.compiler.graph import Graph, Symbol
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model import (
     WORLD,

@@ -10,9 +10,9 @@ import pytest
 
 from delassus_ros.algorithms.constraints_elimination import SINGULAR, solve, solve_exactly
 from delassus_ros.algorithms.duals import VARYING
+from delassus_ros.algorithms.expressions.graph import Graph
 from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
 from delassus_ros.algorithms.scalars import is_zero
-from delassus_ros.compiler.graph import Graph
 from delassus_ros.errors import NumericalError
 
 

@@ -8,10 +8,10 @@ from test_interleave import run
 
 from benchmarks import mechanisms
 from delassus_ros import algorithms
+from delassus_ros.algorithms.expressions.graph import INPUT
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.demand import on_demand
-from delassus_ros.compiler.graph import INPUT
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.parts import BATCH, SINGLE, split, whole
 from delassus_ros.compiler.program import Instruction, Program

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from delassus_ros.algorithms.base import Inputs, Status
+from delassus_ros.algorithms.expressions.graph import Symbol
 from delassus_ros.algorithms.scalars import Vector, positive, sincos, sqrt
 from delassus_ros.compiler import cache, emit
 from delassus_ros.compiler.function import CompiledFunction
-from delassus_ros.compiler.graph import Symbol
 from delassus_ros.compiler.parts import Lengths
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port

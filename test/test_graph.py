@@ -10,9 +10,9 @@ import pytest
 from toy import call, compiled, traced
 
 from delassus_ros.algorithms import scalars
+from delassus_ros.algorithms.expressions.graph import NEG, SUB, Graph, Symbol
 from delassus_ros.algorithms.scalars import positive, select, sincos, sqrt
 from delassus_ros.compiler import build
-from delassus_ros.compiler.graph import NEG, SUB, Graph, Symbol
 from delassus_ros.errors import CompilerError
 
 hypothesis = pytest.importorskip("hypothesis")

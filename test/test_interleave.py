@@ -10,8 +10,8 @@ import robots
 from test_widen import run
 
 from delassus_ros import Contact, Problem, Robot, algorithms
+from delassus_ros.algorithms.expressions.graph import CONSTANT, INPUT
 from delassus_ros.compiler import interleave
-from delassus_ros.compiler.graph import CONSTANT, INPUT
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.parts import Lengths, Part, split, whole
 from delassus_ros.compiler.program import Instruction, Program, needs

@@ -12,20 +12,21 @@ from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms.base import Status
+from delassus_ros.algorithms.counting import is_large
+from delassus_ros.algorithms.expressions.graph import CALL, Graph
+from delassus_ros.algorithms.expressions.routines import Routines
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.steps import recorded, step
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions, kernel_for
-from delassus_ros.compiler.graph import CALL, Graph
 from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.parts import Lengths, split, work_size
-from delassus_ros.compiler.routines import Routines
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.schedule import program_of, scalar_program
-from delassus_ros.compiler.trace import Trace, is_large, trace
+from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.errors import CompilerError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.robot import Base
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, random_problem
 
 TOLERANCE = 1e-10
@@ -97,7 +98,7 @@ LARGE = {
 def test_large_systems_agree_with_pinocchio(which: str, name: str) -> None:
     problem = LARGE[which]()
     assert is_large(problem)
-    q = sample_inputs(problem.inputs, problem, 3)["q"]
+    q = random_inputs(problem, 3)["q"]
     assert error(kernel_matrix(problem, name, q), pinocchio(problem, q)) < TOLERANCE
 
 
@@ -115,7 +116,7 @@ def test_every_algorithm_takes_large_systems(name: str, seed: int, everything_la
     assert is_large(problem)
     kernel = kernel_for(problem, algorithms.get(name), use_cache=False)
     bound = kernel.bind()
-    inputs = sample_inputs(problem.inputs, problem, 3)
+    inputs = random_inputs(problem, 3)
     for port, values in inputs.items():
         bound.inputs[port][...] = values
     assert bound.run() == Status.OK
@@ -127,7 +128,7 @@ def test_every_algorithm_takes_large_systems(name: str, seed: int, everything_la
 def test_a_batch_of_a_large_system() -> None:
     problem = contacts_on_feet(96)
     solver = DelassusSolver(problem, "pv_osimr", cache=False)
-    Q = np.array([sample_inputs(problem.inputs, problem, k)["q"] for k in range(11)])
+    Q = np.array([random_inputs(problem, k)["q"] for k in range(11)])
     result = solver.solve_batch(Q)
     for q, matrix in zip(Q, result.matrix, strict=True):
         assert error(matrix, pinocchio(problem, q)) < TOLERANCE
@@ -190,7 +191,7 @@ def test_auto_of_the_largest_systems() -> None:
     assert abs(slope(joints) - 1.0) < 0.05, joints
     assert_quadratic([count(contacts_on_feet(m), "auto") for m in (120, 180, 240, 300)])
     for problem in (mechanisms.chain(500, "tip"), contacts_on_feet(300)):
-        q = sample_inputs(problem.inputs, problem, 3)["q"]
+        q = random_inputs(problem, 3)["q"]
         assert error(kernel_matrix(problem, "auto", q), pinocchio(problem, q)) < TOLERANCE
 
 

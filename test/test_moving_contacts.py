@@ -15,10 +15,10 @@ from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.limbs import limb_groups
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
 from delassus_ros.placements import PLACEMENTS
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import fixed_there, placements_of, relative_error
 from delassus_ros.testing.random_trees import set_moving
@@ -37,7 +37,7 @@ def test_random_trees_on_floats(name: str) -> None:
         for axes in ("contact", "world"):
             kinds = ALL if seed % 3 == 0 else SIMPLE
             problem = random_problem(seed, kinds, axes, moving=True)
-            x = sample_inputs(problem.inputs, problem, seed)
+            x = random_inputs(problem, seed)
             G = np.array(algorithm.evaluate(problem, flat(x))["G"], dtype=float)
             error = relative_error(problem, G, definition(problem, x))
             worst = max(worst, (error, f"seed {seed}, {axes} axes"))
@@ -52,7 +52,7 @@ def test_compiled_random_trees(name: str, axes: str) -> None:
     problem = random_problem(15, SIMPLE, axes, largest=8, moving=True)
     outputs = {"G"} if back_end else {"G", "J", "MinvJT"}
     problem = Problem(problem.robot, problem.contacts, axes, outputs)
-    x = sample_inputs(problem.inputs, problem, 1)
+    x = random_inputs(problem, 1)
     solution = DelassusSolver(problem, name, cache=False).solve(
         x["q"], base_orientation=x.get("base_orientation"), **placements_of(problem, x)
     )
@@ -70,7 +70,7 @@ def test_random_closed_robots(name: str) -> None:
         closed = random_closed_problem(seed)
         contacts = set_moving(np.random.default_rng(seed), closed.contacts)
         problem = Problem(closed.robot, contacts, closed.axes)
-        x = sample_inputs(problem.inputs, problem, seed)
+        x = random_inputs(problem, seed)
         G = np.array(algorithm.evaluate(problem, flat(x))["G"], dtype=float)
         there = {port: values for port, values in x.items() if port not in PLACEMENTS}
         expected = kkt(fixed_there(problem, x), there)
@@ -82,7 +82,7 @@ def test_j_and_the_response_of_random_trees() -> None:
         for axes in ("contact", "world"):
             tree = random_problem(seed, SIMPLE, axes, moving=True)
             problem = Problem(tree.robot, tree.contacts, axes, {"J", "MinvJT"})
-            x = sample_inputs(problem.inputs, problem, seed)
+            x = random_inputs(problem, seed)
             out = evaluate(problem, algorithms.get("pv_osimr"), flat(x))
             J, W = (np.array(out[name], dtype=float) for name in ("J", "MinvJT"))
             expected = jacobian(problem, x)
@@ -101,7 +101,7 @@ def test_the_quadruped_agrees_with_mujoco_and_pinocchio(moving: str, kind: str) 
     problem = feet(moving=moving, kind=kind)
     solver = DelassusSolver(problem, cache=False)
     for seed in range(3):
-        x = sample_inputs(problem.inputs, problem, seed)
+        x = random_inputs(problem, seed)
         G = solver.solve(x["q"], **placements_of(problem, x)).matrix
         there = fixed_there(problem, x)
         if "pinocchio" in algorithms.names():
@@ -178,7 +178,7 @@ def test_rolling_feet_follow_mujoco_s_own_contacts() -> None:
 def test_error_against_50_digits_is_rounding(axes: str) -> None:
     reference = pytest.importorskip("delassus_ros.algorithms.reference")
     problem = feet(axes, "pose", "surface")
-    x = sample_inputs(problem.inputs, problem, 4)
+    x = random_inputs(problem, 4)
     exact = {
         name: np.array(reference.evaluate(problem, algorithms.get(name), x)["G"])
         for name in ("dense", "pv_osimr")

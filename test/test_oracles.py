@@ -10,7 +10,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.compiler.samples import sample_inputs
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 
@@ -53,7 +53,7 @@ ROBOTS = ("quadruped", "panda", "solo12", "anymal", "talos")
 
 
 def configurations(problem: Problem, count: int) -> list[np.ndarray]:
-    return [sample_inputs(problem.inputs, problem, seed)["q"] for seed in range(count)]
+    return [random_inputs(problem, seed)["q"] for seed in range(count)]
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -140,7 +140,7 @@ def test_random_trees_compiled():
     for seed in range(COMPILED_TREES):
         problem = random_problem(seed)
         solver = DelassusSolver(problem)
-        q = sample_inputs(problem.inputs, problem, seed)["q"]
+        q = random_inputs(problem, seed)["q"]
         expected = delassus(problem, q)
         assert relative_error(problem, solver.solve(q).matrix, expected) < TOLERANCE, seed
 

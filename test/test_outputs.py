@@ -9,9 +9,9 @@ from rigid_body import body_jacobians, mass_matrix
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms.outputs import evaluate
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import AlgorithmError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import SIMPLE, random_problem
 from delassus_ros.testing.random_trees import random_inertia
 
@@ -61,7 +61,7 @@ PLANAR = (*SIMPLE, JointKind.PLANAR)
 def test_random_trees_on_floats(kinds):
     for seed in range(40):
         problem = with_everything(random_problem(seed, kinds))
-        q = sample_inputs(problem.inputs, problem, seed)["q"]
+        q = random_inputs(problem, seed)["q"]
         out = evaluate(problem, algorithms.get("pv_osimr"), {"q": q.tolist()})
         G, J, W = (np.array(out[name], dtype=float) for name in ("G", "J", "MinvJT"))
         expected = contact_jacobian(problem, q)
@@ -75,7 +75,7 @@ def test_random_trees_on_floats(kinds):
 def test_world_axes_turn_the_rows():
     for seed in range(20):
         problem = with_everything(random_problem(seed, PLANAR, "world"))
-        x = sample_inputs(problem.inputs, problem, seed)
+        x = random_inputs(problem, seed)
         values = {name: array.tolist() for name, array in x.items()}
         out = evaluate(problem, algorithms.get("pv_osimr"), values)
         G, J, W = (np.array(out[name], dtype=float) for name in ("G", "J", "MinvJT"))
@@ -114,7 +114,7 @@ def test_agrees_with_pinocchio_in_its_velocities():
 @pytest.mark.parametrize("name", ["dense", "pv_osimr", "ltl", "auto"])
 def test_every_algorithm_has_them_compiled(name):
     problem = with_everything(random_problem(12, PLANAR, largest=8))
-    q = sample_inputs(problem.inputs, problem, 3)["q"]
+    q = random_inputs(problem, 3)["q"]
     solution = DelassusSolver(problem, name, cache=False).solve(q)
     assert np.linalg.norm(solution.J @ solution.MinvJT - solution.matrix) <= (
         TOLERANCE * np.linalg.norm(solution.matrix)

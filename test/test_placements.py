@@ -16,8 +16,8 @@ from small import walker
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import Status
 from delassus_ros.compiler.export import export
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import InputError
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing.conformance import fixed_there, relative_error
 
 TOLERANCE = 1e-10
@@ -246,7 +246,7 @@ def test_batches_take_a_placement_for_all_or_for_each(solver, layout: str, n: in
 def test_batches_in_world_axes_have_all_inputs_at_once() -> None:
     problem = feet("world", "pose")
     solver = DelassusSolver(problem, cache=False)
-    samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(9)]
+    samples = [random_inputs(problem, seed) for seed in range(9)]
     stacked = {name: np.array([s[name] for s in samples]) for name in samples[0]}
     positions = {leg: stacked["contact_positions"][:, k] for k, leg in enumerate(problem.moving)}
     batch = solver.solve_batch(

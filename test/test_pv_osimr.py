@@ -11,11 +11,12 @@ from test_large_systems import LARGE
 
 from delassus_ros import Contact, Problem, algorithms
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
+from delassus_ros.algorithms.counting import is_large
+from delassus_ros.algorithms.expressions.graph import CALL
 from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree
-from delassus_ros.compiler.graph import CALL
-from delassus_ros.compiler.trace import Trace, is_large, trace
+from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.testing import random_problem
 
 

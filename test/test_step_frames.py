@@ -14,8 +14,8 @@ from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_n
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import cheaper_at_carriers, in_cheapest_frames
 from delassus_ros.algorithms.tree import Tree
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.compiler.trace import trace
+from delassus_ros.random_inputs import random_inputs
 
 ROBOTS = (*HUMANOIDS, "mini_cheetah_1ee", "mini_cheetah_4ee", "urdf_mit_humanoid_leg")
 
@@ -61,7 +61,7 @@ def test_every_chosen_step_is_cheaper_there(name: str) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_matrix_is_the_same(seed: int) -> None:
     problem = random_problem(seed)
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     values = {port: np.ravel(array).tolist() for port, array in inputs.items()}
     tree = Tree.of(problem)
     G, expected = (

@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from delassus_ros.algorithms.base import Inputs, Outputs
 from delassus_ros.algorithms.cost_estimates import estimates
+from delassus_ros.algorithms.counting import OperationCounter, is_large
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.kjr import kjr
@@ -30,7 +31,6 @@ from delassus_ros.algorithms.scalars import Matrix, zeros
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.step_frames import cheaper_at_carriers
 from delassus_ros.algorithms.tree import Tree, rows_of
-from delassus_ros.compiler.trace import OperationCounter, is_large
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 

@@ -10,12 +10,12 @@ import numpy as np
 from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
 from delassus_ros.algorithms.rotors import lock, redistribute
 from delassus_ros.arguments import instance, names
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.problem import Problem
+from delassus_ros.random_inputs import random_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class RotorReport:
         exact, usual = Problem(self.robot, contacts), Problem(self.usual, contacts)
         errors = []
         for k in range(samples):
-            inputs = sample_inputs(exact.inputs, exact, seed=seed + k)
+            inputs = random_inputs(exact, seed=seed + k)
             G, approximate = _matrix(exact, inputs), _matrix(usual, inputs)
             errors.append(float(np.linalg.norm(approximate - G) / np.linalg.norm(G)))
         return max(errors)

@@ -14,6 +14,8 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from delassus_ros.algorithms.expressions.graph import Graph, Symbol
+from delassus_ros.algorithms.expressions.operations import operations
 from delassus_ros.algorithms.generic import specific_constants
 from delassus_ros.algorithms.mixed_propagation import wide_nodes
 from delassus_ros.algorithms.propagation import propagator
@@ -21,8 +23,6 @@ from delassus_ros.algorithms.scalars import Matrix, Scalar, identity, is_zero
 from delassus_ros.algorithms.spatial import SpatialInertia, contact_rows
 from delassus_ros.algorithms.steps import recorded
 from delassus_ros.algorithms.tree import Link, Tree, TreeJoint
-from delassus_ros.compiler.graph import Graph, Symbol
-from delassus_ros.compiler.trace import Trace
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 
@@ -166,8 +166,8 @@ def _step(
     entries = [value for row in inertia.matrix() for value in row] if inertia.A else []
     graph = fresh.graph
     outputs = [value.index for value in (*results, *entries) if isinstance(value, Symbol)]
-    live, guards = graph.needed(outputs)
-    count = Trace(graph, live, outputs, guards).operations.total
+    live, _ = graph.needed(outputs)
+    count = operations(graph, live).total
     # What it adds to the carrier: every entry of a symmetric matrix once.
     count += (sum(not is_zero(value) for value in entries) + 6) // 2
     return _Step(inertia, rows, count)

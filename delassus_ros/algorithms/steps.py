@@ -2,9 +2,9 @@
 
 A function marked :func:`step` is called as it is on numbers, and in the trace of a small system.
 In that of a large one it is traced once per shape of its arguments, and every further call of that
-shape is one entry of a table; see :mod:`delassus_ros.compiler.routines`. What a step does must
-depend only on its arguments: lists, tuples and objects with slots, of scalars and of what is
-known when the kernel is made.
+shape is one entry of a table; see :mod:`delassus_ros.algorithms.expressions.routines`. What a step
+does must depend only on its arguments: lists, tuples and objects with slots, of scalars and of
+what is known when the kernel is made.
 """
 
 from __future__ import annotations

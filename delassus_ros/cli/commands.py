@@ -21,12 +21,12 @@ from delassus_ros.cli.options import configuration_of, orientation_of, problem_o
 from delassus_ros.cli.parameter_file import settings_of
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.compiler.export import Target, export
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.conditioning import ConditionSettings
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.structural_rank import row_scales
 from delassus_ros.testing.closed import definition
@@ -141,7 +141,7 @@ def compare(options: argparse.Namespace) -> str:
         expected = [definition(problem, inputs) for inputs in compared]
     else:
         refuse_reference(options, problem.robot)
-        samples = [sample_inputs(problem.inputs, problem, seed) for seed in range(_COMPARED)]
+        samples = [random_inputs(problem, seed) for seed in range(_COMPARED)]
         compared, reference = samples, _REFERENCE
         expected = _matrices(DelassusSolver(problem, _REFERENCE), compared)
     rows: list[tuple[object, ...]] = [
@@ -321,7 +321,7 @@ def _times(
     pool : (count, nq) configurations to cycle through; random ones if None.
     """
     bounds = [solver.bind() for solver in solvers]
-    for name, values in sample_inputs(problem.inputs, problem, 0).items():
+    for name, values in random_inputs(problem, 0).items():
         for bound in bounds:
             bound.inputs[name][...] = values
     # Quaternions inside q stay as they are: they must keep their unit norm.

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.closure.closure import Closure
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.errors import NumericalError
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.random_inputs import random_inputs
 
 _WIDEST = 0.5
 """How far from the reference a loop's independent joints are moved [rad or m] at most."""
@@ -40,12 +40,12 @@ def closed_inputs(
         If the loops hardly ever close near it.
     """
     if not problem.robot.is_closed:
-        return [sample_inputs(problem.inputs, problem, seed + k) for k in range(count)]
+        return [random_inputs(problem, seed + k) for k in range(count)]
     closure = closure or Closure(problem.robot)
     found: list[dict[str, Array]] = []
     share = 1.0
     while len(found) < count and share > _LEAST:
-        inputs = sample_inputs(problem.inputs, problem, seed)
+        inputs = random_inputs(problem, seed)
         result = closure.solve(_measured(problem.robot, closure.reference, inputs["q"], share))
         if result.status.is_valid:
             found.append(inputs | {"q": result.q})

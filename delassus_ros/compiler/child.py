@@ -11,8 +11,6 @@ import threading
 from pathlib import Path
 from typing import IO, TypedDict
 
-import delassus_ros
-
 _LOOK = 1000
 """Time between two looks at who the parent is [ms]."""
 
@@ -103,7 +101,7 @@ def _import_path() -> str:
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     # An empty entry means the current folder.
     paths = [os.path.abspath(path) for path in given if path]
-    root = Path(delassus_ros.__file__).absolute().parents[1]
+    root = Path(__file__).absolute().parents[2]
     # Where packages are installed the child looks anyway, and after the standard library.
     if root.name not in ("site-packages", "dist-packages"):
         paths.append(str(root))

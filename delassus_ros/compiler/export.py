@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-import delassus_ros
 from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
@@ -24,6 +23,7 @@ from delassus_ros.compiler.targets import oldest_features
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
+from delassus_ros.version import __version__
 
 _STATUSES = (
     Status.OK,
@@ -134,7 +134,7 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
     ]  # fmt: skip
     lines = [
         f"/* Delassus matrix G = J inv(M) J^T of {_comment(robot.name)}, compiled by "
-        f"delassus_ros {delassus_ros.__version__}.",
+        f"delassus_ros {__version__}.",
         f"   Algorithm {algorithm}; target {_comment(target.triple)}, processor "
         f"{_comment(target.cpu or 'generic')}; problem {problem.digest[:16]}.",
         "   Units: m, kg, rad. Rows of a contact: linear x, y, z, then angular, in "

@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.algorithms.base import Inputs, Status
+from delassus_ros.algorithms.expressions.graph import Graph
+from delassus_ros.algorithms.expressions.operations import OperationCount
 from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.arguments import numbers
 from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.emit import KERNEL, functions
-from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.samples import SELF_CHECK
 from delassus_ros.compiler.schedule import scalar_program
-from delassus_ros.compiler.trace import OperationCount, Trace
+from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import declarations
 from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.problem import Port

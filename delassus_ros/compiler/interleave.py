@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 
-from delassus_ros.compiler.graph import CONSTANT, COS, DIV, INPUT, NEG, SIN, SQRT
+from delassus_ros.algorithms.expressions.graph import CONSTANT, COS, DIV, INPUT, NEG, SIN, SQRT
 from delassus_ros.compiler.parts import Part
 from delassus_ros.compiler.program import (
     ANGLES,

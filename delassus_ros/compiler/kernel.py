@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
+from delassus_ros.algorithms.expressions.operations import OperationCount
 from delassus_ros.compiler.emit import WORK_SIZE
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls, python_solve
-from delassus_ros.compiler.trace import OperationCount
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.problem import Port, Problem
 

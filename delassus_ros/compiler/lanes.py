@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delassus_ros.compiler.graph import (
+from delassus_ros.algorithms.expressions.graph import (
     ADD,
     CONSTANT,
     COS,

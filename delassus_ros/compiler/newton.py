@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 
 from delassus_ros.algorithms.base import Status
+from delassus_ros.algorithms.expressions.graph import Graph
 from delassus_ros.algorithms.scalars import Scalar, Vector
 from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.emit import KERNEL
-from delassus_ros.compiler.graph import Graph
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import Array, aligned_zeros

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler.graph import (
+from delassus_ros.algorithms.expressions.graph import (
     CALL,
     CONSTANT,
     COS,

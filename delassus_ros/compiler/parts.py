@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from delassus_ros.compiler.graph import CONSTANT, INPUT
+from delassus_ros.algorithms.expressions.graph import CONSTANT, INPUT
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delassus_ros.compiler.graph import CONSTANT
+from delassus_ros.algorithms.expressions.graph import CONSTANT
 from delassus_ros.compiler.program import (
     EXTRACT,
     GATHER,

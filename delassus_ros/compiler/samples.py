@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.kernel import Array, CompiledKernel
 from delassus_ros.problem import Port, Problem
+from delassus_ros.random_inputs import random_inputs
 
 SELF_CHECK = 1e-8
 """Largest relative difference of fresh code from what it was compiled from, on floats. It is far
@@ -37,27 +37,6 @@ class Sample:
         return self.status.to_bytes(4, "little") + arrays
 
 
-def sample_inputs(ports: tuple[Port, ...], problem: Problem, seed: int) -> dict[str, Array]:
-    """Return random inputs that make sense: joints and places within ±π, unit quaternions."""
-    # Importing numpy.random would take a third of the time to a kernel from the cache.
-    rng = random.Random(seed)
-    inputs = {
-        port.name: np.array([rng.uniform(-np.pi, np.pi) for _ in range(port.size)]).reshape(
-            port.shape
-        )
-        for port in ports
-    }
-    for name in ("base_orientation", "contact_orientations"):
-        if name in inputs:
-            inputs[name] /= np.linalg.norm(inputs[name], axis=-1, keepdims=True)
-    robot = problem.robot
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        if joint.kind.nq == 7:
-            quaternion = inputs["q"][offset + 3 : offset + 7]
-            quaternion /= np.linalg.norm(quaternion)
-    return inputs
-
-
 def samples(kernel: CompiledKernel | BatchKernel, problem: Problem, seed: int) -> list[Sample]:
     """Run a kernel once: at one configuration, or at as many as it computes at a time."""
     if isinstance(kernel, CompiledKernel):
@@ -66,7 +45,7 @@ def samples(kernel: CompiledKernel | BatchKernel, problem: Problem, seed: int) -
 
 
 def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
-    inputs = sample_inputs(problem.inputs, problem, seed)
+    inputs = random_inputs(problem, seed)
     bound = kernel.bind()
     for name, values in inputs.items():
         bound.inputs[name][...] = values
@@ -76,7 +55,7 @@ def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
 
 def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:
     width = kernel.width
-    given = [sample_inputs(problem.inputs, problem, seed * width + k) for k in range(width)]
+    given = [random_inputs(problem, seed * width + k) for k in range(width)]
     rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in given])
     out = np.empty((width, kernel.unique.shape[0]))
     status = np.zeros(width, dtype=np.int32)

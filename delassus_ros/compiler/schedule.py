@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler.graph import CONSTANT, COS, INPUT, SIN
+from delassus_ros.algorithms.expressions.graph import CONSTANT, COS, INPUT, SIN
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import (
     LimbGroup,

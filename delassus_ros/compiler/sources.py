@@ -12,10 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import delassus_ros
 from delassus_ros.algorithms.base import Algorithm
 
-_OURS = Path(delassus_ros.__file__).parent
+_OURS = Path(__file__).absolute().parents[1]
 _BEGAN = time.time_ns()
 
 
@@ -43,7 +42,7 @@ def package_source() -> Source:
     """Return everything in this package that shapes a kernel."""
     files = [_OURS / "contacts.py", _OURS / "problem.py"]
     for part in ("model", "algorithms", "compiler", "closure"):
-        files += sorted((_OURS / part).glob("*.py"))
+        files += sorted((_OURS / part).rglob("*.py"))
     return _hash(_OURS, files)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from delassus_ros.compiler.graph import ADD, CONSTANT, INPUT, MUL, SUB
+from delassus_ros.algorithms.expressions.graph import ADD, CONSTANT, INPUT, MUL, SUB
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.compiler import sincos
-from delassus_ros.compiler.finite import not_finite
-from delassus_ros.compiler.graph import (
+from delassus_ros.algorithms.expressions.graph import (
     ADD,
     CONSTANT,
     COS,
@@ -20,6 +18,8 @@ from delassus_ros.compiler.graph import (
     SQRT,
     SUB,
 )
+from delassus_ros.compiler import sincos
+from delassus_ros.compiler.finite import not_finite
 from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.parts import Part, whole
 from delassus_ros.compiler.program import (

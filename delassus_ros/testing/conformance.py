@@ -17,7 +17,6 @@ import numpy as np
 from delassus_ros import algorithms
 from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
 from delassus_ros.algorithms.spatial import rotation_of_quaternion
-from delassus_ros.compiler.samples import sample_inputs
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
 from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform
@@ -25,6 +24,7 @@ from delassus_ros.model.robot import WORLD
 from delassus_ros.model.spatial import Array
 from delassus_ros.placements import PLACEMENTS, UNIT_TOLERANCE
 from delassus_ros.problem import Axes, Problem
+from delassus_ros.random_inputs import random_inputs
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.testing.random_trees import (
     ALL,
@@ -57,7 +57,7 @@ def agrees_with_the_definition(name: str) -> None:
     """Check that G equals the textbook J M⁻¹ Jᵀ, whole and per pair of contacts."""
     for problem, label in _problems(name):
         solver = _solver(problem, name)
-        inputs = sample_inputs(problem.inputs, problem, seed=7)
+        inputs = random_inputs(problem, seed=7)
         G = _solve(solver, inputs)
         expected = textbook(problem, inputs)
         error = relative_error(problem, G, expected)
@@ -69,7 +69,7 @@ def moving_contacts_equal_fixed_ones(name: str) -> None:
     for problem, label in _problems(name):
         if not problem.moving:
             continue
-        inputs = sample_inputs(problem.inputs, problem, seed=5)
+        inputs = random_inputs(problem, seed=5)
         fixed = fixed_there(problem, inputs)
         solver = _solver(problem, name)
         there = {k: v for k, v in inputs.items() if k not in PLACEMENTS}
@@ -85,7 +85,7 @@ def is_symmetric_and_positive(name: str) -> None:
     """Check that G is symmetric to the last bit and positive semi-definite to rounding."""
     for problem, label in _problems(name):
         solver = _solver(problem, name)
-        G = _solve(solver, sample_inputs(problem.inputs, problem, seed=8))
+        G = _solve(solver, random_inputs(problem, seed=8))
         _require(np.array_equal(G, G.T), name, label, "not exactly symmetric")
         smallest = float(np.linalg.eigvalsh(G)[0])
         limit = -1e-12 * float(np.linalg.norm(G))
@@ -96,7 +96,7 @@ def active_contacts_are_blocks(name: str) -> None:
     """Check that the matrix of some contacts is the block of the matrix of all."""
     for problem, label in _problems(name):
         bound = _solver(problem, name).bind()
-        _fill(bound.inputs, sample_inputs(problem.inputs, problem, seed=9))
+        _fill(bound.inputs, random_inputs(problem, seed=9))
         full = bound.solve().matrix.copy()
         names, offsets = problem.contacts.names, problem.contacts.row_offsets
         for some in (names[1:], names[::-2], ()):
@@ -113,8 +113,8 @@ def is_repeatable(name: str) -> None:
     problem, label = _problems(name)[0]
     solver = _solver(problem, name)
     one, other = solver.bind(), solver.bind()
-    _fill(one.inputs, sample_inputs(problem.inputs, problem, seed=1))
-    _fill(other.inputs, sample_inputs(problem.inputs, problem, seed=2))
+    _fill(one.inputs, random_inputs(problem, seed=1))
+    _fill(other.inputs, random_inputs(problem, seed=2))
     first = one.solve().matrix.copy()
     other.solve()
     same = np.array_equal(one.solve().matrix, first)
@@ -128,7 +128,7 @@ def reports_input_that_is_not_finite(name: str) -> None:
     """
     for problem, label in _problems(name):
         bound = _solver(problem, name).bind()
-        good = sample_inputs(problem.inputs, problem, seed=3)
+        good = random_inputs(problem, seed=3)
         _fill(bound.inputs, good)
         for port, values in bound.inputs.items():
             numbers = values.reshape(-1)
@@ -145,7 +145,7 @@ def reports_input_that_is_not_finite(name: str) -> None:
 def quaternions_need_no_exact_norm(name: str) -> None:
     """Check that a norm within the accepted error changes nothing; 0 and 1e160 are refused."""
     for problem, label in _problems(name):
-        inputs = sample_inputs(problem.inputs, problem, seed=4)
+        inputs = random_inputs(problem, seed=4)
         solver = _solver(problem, name)
         expected = _solve(solver, inputs)
         for what, quaternions in quaternions_of(problem, inputs).items():
@@ -206,7 +206,7 @@ def floats_and_machine_code_agree(name: str) -> None:
         return
     for problem, label in _problems(name):
         solver = _solver(problem, name)
-        inputs = sample_inputs(problem.inputs, problem, seed=11)
+        inputs = random_inputs(problem, seed=11)
         values = {port: array.ravel().tolist() for port, array in inputs.items()}
         floats = algorithm.evaluate(problem, values)["G"]
         error = relative_error(problem, _solve(solver, inputs), np.array(floats, dtype=float))

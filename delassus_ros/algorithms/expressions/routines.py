@@ -16,8 +16,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from delassus_ros.algorithms.expressions.graph import CALL, RESULT, Graph, Guard, Symbol
 from delassus_ros.algorithms.steps import recorded
-from delassus_ros.compiler.graph import CALL, RESULT, Graph, Guard, Symbol
 from delassus_ros.errors import CompilerError
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from delassus_ros.algorithms import scalars
 from delassus_ros.algorithms.base import Status
 from delassus_ros.errors import CompilerError
+from delassus_ros.problem import Port
 
 # Node kinds: (kind, operand, operand[, operand]); operands are node indices, except for
 # "input" (position in the input block) and "constant" (the value).
@@ -63,7 +64,7 @@ class Graph:
     nodes : the nodes, operands before users.
     operands : of each node, by index.
     guards : values that must be positive for the result to be valid.
-    routines : what its calls call, see :mod:`delassus_ros.compiler.routines`.
+    routines : what its calls call, see :mod:`delassus_ros.algorithms.expressions.routines`.
     """
 
     def __init__(self, repeats: bool = False, alone: bool = False) -> None:
@@ -90,6 +91,14 @@ class Graph:
     def input(self, position: int) -> Symbol:
         """Return the symbol of an entry of the input block."""
         return Symbol(self, self.node(INPUT, position))
+
+    def input_block(self, ports: Iterable[Port]) -> dict[str, list[Symbol]]:
+        """Return the symbols of an input block, by port."""
+        block, position = {}, 0
+        for port in ports:
+            block[port.name] = [self.input(position + k) for k in range(port.size)]
+            position += port.size
+        return block
 
     def parameter(self) -> Symbol:
         """Return a new unknown constant."""

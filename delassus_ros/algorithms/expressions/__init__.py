@@ -1,0 +1,1 @@
+"""What an algorithm leaves when it runs on symbols: expressions, steps as calls, counts."""

@@ -1,0 +1,72 @@
+"""Data goes one way: which modules of the package may import which."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import delassus_ros
+
+PACKAGE = Path(delassus_ros.__file__).parent
+LAYERS = ("model", "algorithms", "compiler", "closure", "testing", "node", "sim", "cli")
+"""The folders, each of which imports nothing of those behind it."""
+
+
+def _imported(tree: ast.AST, inside: bool) -> Iterator[str]:
+    """Yield the full names that a module imports; inside of functions too if asked to."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif inside or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from _imported(node, inside)
+
+
+def _modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = ("delassus_ros", *path.relative_to(PACKAGE).with_suffix("").parts)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = _modules()
+
+
+def _needs(module: str, inside: bool) -> set[str]:
+    """Return the modules of the package that a module imports; of a package, its __init__."""
+    names = {
+        name if name in MODULES else name.rpartition(".")[0]
+        for name in _imported(MODULES[module], inside)
+    }
+    return names & MODULES.keys() - {module}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    needs = {module: _needs(module, inside=False) for module in MODULES}
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
+    above = LAYERS[LAYERS.index(layer) + 1 :]
+    own = [module for module in MODULES if module.split(".")[1:2] == [layer]]
+    assert own
+    wrong = [
+        f"{module} imports {needed}"
+        for module in own
+        for needed in _needs(module, inside=True)
+        if needed.split(".")[1:2] and needed.split(".")[1] in above
+    ]
+    assert not wrong
