@@ -193,7 +193,7 @@ def children() -> set[int]:
     return set(children_of("self"))
 
 
-class Child:
+class NodeProcess:
     """delassus_node in a process of its own; ended, by its id, with the block.
 
     Parameters
@@ -222,7 +222,7 @@ class Child:
             stderr=subprocess.STDOUT,
         )
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> NodeProcess:
         return self
 
     def __exit__(

@@ -31,7 +31,7 @@ from rclpy.qos import (  # noqa: E402
     QoSProfile,
     ReliabilityPolicy,
 )
-from ros_support import ROOT, Child  # noqa: E402
+from ros_support import ROOT, NodeProcess  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.node.mismatches import Mismatches, incompatible_policies  # noqa: E402
@@ -71,7 +71,7 @@ def test_transitions_while_others_that_do_not_match_come_and_go(graph, urdf) -> 
     deadline = "qos_overrides./delassus_node/delassus.publisher.deadline:=1000000"
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml"), "-p", deadline]
     graph.describe(urdf)
-    with Child(arguments, graph.domain) as node:
+    with NodeProcess(arguments, graph.domain) as node:
         node.wait_for("active: from")
         graph.until(changes.service_is_ready, "service")
         for label in ROUNDS * ("deactivate", "cleanup", "configure", "activate"):

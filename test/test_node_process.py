@@ -19,7 +19,7 @@ from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from node_support import make_graph, own_surroundings  # noqa: E402, F401
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
-from ros_support import Child  # noqa: E402
+from ros_support import NodeProcess  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
@@ -33,7 +33,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signals_end_a_waiting_node_cleanly(number) -> None:
-    with Child(["--params-file", str(CONFIG / "quadruped.yaml")], new_domain()) as node:
+    with NodeProcess(["--params-file", str(CONFIG / "quadruped.yaml")], new_domain()) as node:
         node.wait_for("waiting for the robot description")
         assert node.stop(number) == 0, node.output
         assert "Traceback" not in node.output
@@ -65,7 +65,7 @@ def test_signals_end_a_busy_node_cleanly(graph, number) -> None:
     robot = Robot.from_urdf(robots.quadruped())
     q = robot.neutral().tolist()
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with Child(arguments, graph.domain) as node:
+    with NodeProcess(arguments, graph.domain) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
         graph.touch(FEET)
         answer = graph.ask_until(
@@ -96,7 +96,7 @@ def test_a_signal_ends_a_build_as_well(graph) -> None:
     from rclpy.parameter_client import AsyncParameterClient
 
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with Child(arguments, graph.domain, {"XDG_CACHE_HOME": "/nonexistent"}) as node:
+    with NodeProcess(arguments, graph.domain, {"XDG_CACHE_HOME": "/nonexistent"}) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
         node.wait_for("active: from ")
         client = AsyncParameterClient(graph.peer, "delassus_node")
@@ -111,7 +111,7 @@ def test_a_signal_ends_a_build_as_well(graph) -> None:
 
 
 def test_a_parameter_of_the_wrong_type_ends_the_node_with_its_name() -> None:
-    with Child(["-p", "contacts.names:=3"], new_domain()) as node:
+    with NodeProcess(["-p", "contacts.names:=3"], new_domain()) as node:
         assert node.wait() == 1
         assert "delassus_node: " in node.output
         assert "contacts.names" in node.output
@@ -121,7 +121,7 @@ def test_a_parameter_of_the_wrong_type_ends_the_node_with_its_name() -> None:
 
 def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with Child(arguments, graph.domain, {"XDG_CACHE_HOME": "/proc/nothing"}) as node:
+    with NodeProcess(arguments, graph.domain, {"XDG_CACHE_HOME": "/proc/nothing"}) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
         node.wait_for("active: from ")
         assert "cache" in node.output
@@ -149,7 +149,7 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
     ],
 )
 def test_bad_arguments_end_the_node_with_one_line(arguments, words) -> None:
-    with Child(arguments, new_domain()) as node:
+    with NodeProcess(arguments, new_domain()) as node:
         assert node.wait() == 1
         (line,) = [
             line for line in node.output.splitlines() if line.startswith("delassus_node: ")
@@ -172,7 +172,7 @@ def test_without_security_where_it_is_enforced_the_node_says_so_in_a_line(tmp_pa
         "ROS_SECURITY_ENABLE": "true",
         "ROS_SECURITY_STRATEGY": "Enforce",
     }
-    with Child(["--enclave", "/node"], new_domain(), environment) as node:
+    with NodeProcess(["--enclave", "/node"], new_domain(), environment) as node:
         assert node.wait() == 1
         lines = [line for line in node.output.splitlines() if line.startswith("delassus_node: ")]
         assert len(lines) == 1, node.output
@@ -182,7 +182,7 @@ def test_without_security_where_it_is_enforced_the_node_says_so_in_a_line(tmp_pa
 def test_a_parameter_file_that_mixes_numbers_ends_the_node_with_its_line(tmp_path) -> None:
     file = tmp_path / "mixed.yaml"
     file.write_text("/**:\n  ros__parameters:\n    armature: {values: [1, 2.5]}\n")
-    with Child(["--params-file", str(file)], new_domain()) as node:
+    with NodeProcess(["--params-file", str(file)], new_domain()) as node:
         assert node.wait() == 1
         assert "delassus_node: " in node.output
         assert "line_num" in node.output

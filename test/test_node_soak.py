@@ -21,7 +21,7 @@ from ros_support import LIMIT  # noqa: E402
 
 from delassus_ros.sim import demo  # noqa: E402
 from delassus_ros.sim.monitor_node import MonitorNode  # noqa: E402
-from delassus_ros.sim.processes import Children  # noqa: E402
+from delassus_ros.sim.processes import Programs  # noqa: E402
 from delassus_ros.sim.soak_node import SoakNode  # noqa: E402
 
 _SECONDS = 60.0
@@ -55,8 +55,8 @@ def resident(pid: int) -> float:
 @pytest.mark.slow
 def test_a_minute_at_full_rate(monitor: MonitorNode, capsys: pytest.CaptureFixture[str]) -> None:
     agreement = monitor.agreement
-    with Children(demo.demo_commands(demo.find_config()), os.environ) as children:
-        (pid,) = [child.pid for child in children._children if child.name == "delassus_node"]
+    with Programs(demo.demo_commands(demo.find_config()), os.environ) as children:
+        (pid,) = [child.pid for child in children._programs if child.name == "delassus_node"]
 
         def watch(seconds: float) -> None:
             end = time.monotonic() + seconds

@@ -20,7 +20,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from node_support import make_graph, own_surroundings  # noqa: E402, F401
-from ros_support import Child, Graph  # noqa: E402
+from ros_support import Graph, NodeProcess  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / "config" / "quadruped.yaml"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -61,27 +61,27 @@ class Manager:
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 
 
-def unconfigured(graph: Graph, node: Child, manager: Manager) -> None:
+def unconfigured(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     """Nothing has happened yet."""
 
 
-def configuring(graph: Graph, node: Child, manager: Manager) -> None:
+def configuring(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     """On its way: the kernel is being made, or was just made."""
     manager.change(CONFIGURE, wait=False)
     for _ in range(3):
         graph.executor.spin_once(timeout_sec=0.01)
 
 
-def inactive(graph: Graph, node: Child, manager: Manager) -> None:
+def inactive(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     manager.change(CONFIGURE)
 
 
-def activating(graph: Graph, node: Child, manager: Manager) -> None:
+def activating(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     manager.change(CONFIGURE)
     manager.change(ACTIVATE, wait=False)
 
 
-def active(graph: Graph, node: Child, manager: Manager) -> None:
+def active(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     manager.change(CONFIGURE)
     manager.change(ACTIVATE)
     robot = robots.quadruped()
@@ -93,17 +93,17 @@ def active(graph: Graph, node: Child, manager: Manager) -> None:
         graph.move(names, [0.1] * 12)
 
 
-def deactivating(graph: Graph, node: Child, manager: Manager) -> None:
+def deactivating(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     active(graph, node, manager)
     manager.change(Transition.TRANSITION_DEACTIVATE, wait=False)
 
 
-def cleaned_up(graph: Graph, node: Child, manager: Manager) -> None:
+def cleaned_up(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     manager.change(CONFIGURE)
     manager.change(Transition.TRANSITION_CLEANUP)
 
 
-def finalized(graph: Graph, node: Child, manager: Manager) -> None:
+def finalized(graph: Graph, node: NodeProcess, manager: Manager) -> None:
     manager.change(CONFIGURE)
     manager.change(Transition.TRANSITION_INACTIVE_SHUTDOWN)
 
@@ -111,12 +111,12 @@ def finalized(graph: Graph, node: Child, manager: Manager) -> None:
 STATES = [
     unconfigured, configuring, inactive, activating, active, deactivating, cleaned_up, finalized
 ]  # fmt: skip
-State = Callable[[Graph, Child, Manager], None]
+State = Callable[[Graph, NodeProcess, Manager], None]
 
 
 def end_in(graph: Graph, state: State, number: int) -> None:
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
-    with Child([*ARGUMENTS, "-p", "autostart:=false"], graph.domain) as node:
+    with NodeProcess([*ARGUMENTS, "-p", "autostart:=false"], graph.domain) as node:
         manager = Manager(graph)
         manager.connect()
         state(graph, node, manager)
@@ -171,7 +171,7 @@ def test_priority_of_all_threads_while_active(graph) -> None:
         pytest.skip("this user may not use SCHED_FIFO")
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
     arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", "realtime.priority:=7"]
-    with Child(arguments, graph.domain) as node:
+    with NodeProcess(arguments, graph.domain) as node:
         manager = Manager(graph)
         manager.connect()
         manager.change(CONFIGURE)
@@ -198,7 +198,7 @@ def test_processors_and_locked_memory_while_active(graph) -> None:
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
     first = min(os.sched_getaffinity(0))
     arguments = [*ARGUMENTS, "-p", f"realtime.cpus:=[{first}]", "-p", "realtime.lock_memory:=true"]
-    with Child(arguments, graph.domain) as node:
+    with NodeProcess(arguments, graph.domain) as node:
         node.wait_for("active: from ")
         pid = node.process.pid
         assert {frozenset(os.sched_getaffinity(t)) for t in threads(pid)} == {frozenset([first])}
@@ -210,7 +210,7 @@ def test_processors_and_locked_memory_while_active(graph) -> None:
 
 def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> None:
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
-    with Child([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
+    with NodeProcess([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
         node.wait_for("active: from ")
         lines = [line for line in node.output.splitlines() if "4000" in line]
         assert len(lines) == 1

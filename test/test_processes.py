@@ -13,7 +13,7 @@ import pytest
 from child_processes import ended
 
 from delassus_ros.sim import processes
-from delassus_ros.sim.processes import Children, Command
+from delassus_ros.sim.processes import Command, Programs
 
 LIMIT = 20.0
 
@@ -41,10 +41,10 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def test_children_end_with_the_block() -> None:
     """SIGINT ends the polite ones; the output is at hand until then."""
-    with Children([python("one", POLITE), python("two", POLITE)], os.environ) as children:
+    with Programs([python("one", POLITE), python("two", POLITE)], os.environ) as children:
         wait_for(lambda: children.report().count("ready") == 2)
         assert children.dead() == []
-        pids = [child.pid for child in children._children]
+        pids = [child.pid for child in children._programs]
         assert not any(ended(pid) for pid in pids)
         assert children.stop() == []
         assert "KeyboardInterrupt" in children.report()
@@ -56,20 +56,20 @@ def test_children_end_when_the_block_fails() -> None:
     """An exception stops them too."""
     pids = []
     with pytest.raises(RuntimeError, match="in the block"):
-        with Children([python("one", POLITE)], os.environ) as children:
+        with Programs([python("one", POLITE)], os.environ) as children:
             wait_for(lambda: "ready" in children.report())
-            pids = [child.pid for child in children._children]
+            pids = [child.pid for child in children._programs]
             raise RuntimeError("in the block")
     assert pids and all(ended(pid) for pid in pids)
 
 
 def test_children_started_before_a_failed_start_are_stopped() -> None:
     """The second command does not exist: the first must not stay behind."""
-    children = Children([python("one", POLITE), Command("two", ["/does/not/exist"])], os.environ)
+    children = Programs([python("one", POLITE), Command("two", ["/does/not/exist"])], os.environ)
     with pytest.raises(FileNotFoundError, match="/does/not/exist"):
         children.__enter__()
-    assert len(children._children) == 1
-    assert ended(children._children[0].pid)
+    assert len(children._programs) == 1
+    assert ended(children._programs[0].pid)
 
 
 def test_deaf_child_is_killed_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,17 +79,17 @@ def test_deaf_child_is_killed_and_named(monkeypatch: pytest.MonkeyPatch) -> None
         "_STEPS",
         ((signal.SIGINT, 3.0), (signal.SIGTERM, 0.1), (signal.SIGKILL, LIMIT)),
     )
-    with Children([python("deaf", DEAF), python("polite", POLITE)], os.environ) as children:
+    with Programs([python("deaf", DEAF), python("polite", POLITE)], os.environ) as children:
         wait_for(lambda: children.report().count("ready") == 2)
         assert children.stop() == ["deaf"]
-        assert children._children[0].status == -signal.SIGKILL
-        assert children._children[1].status != -signal.SIGKILL
+        assert children._programs[0].status == -signal.SIGKILL
+        assert children._programs[1].status != -signal.SIGKILL
 
 
 def test_child_that_ended_is_reported_with_its_last_words() -> None:
     """Name, status and the tail of stdout and stderr, no more than asked for."""
     code = "print(*range(50), sep='\\n', flush=True); raise SystemExit('bad luck')"
-    with Children([python("doomed", code)], os.environ) as children:
+    with Programs([python("doomed", code)], os.environ) as children:
         wait_for(lambda: len(children.dead()) == 1)
         child = children.dead()[0]
         assert (child.name, child.status) == ("doomed", 1)
@@ -108,7 +108,7 @@ def test_memory_and_processor_time_are_those_of_the_child() -> None:
         "while time.process_time() < 0.3: pass\n"
         "print('ready', flush=True); time.sleep(60)"
     )
-    with Children([python("busy", code), python("idle", POLITE)], os.environ) as children:
+    with Programs([python("busy", code), python("idle", POLITE)], os.environ) as children:
         wait_for(lambda: "ready" in children["busy"].tail())
         wait_for(lambda: "ready" in children["idle"].tail())
         assert 50.0 < children["busy"].memory() - children["idle"].memory() + 5.0 < 100.0
@@ -120,7 +120,7 @@ def test_memory_and_processor_time_are_those_of_the_child() -> None:
 
 @LINUX
 def test_nothing_is_measured_of_a_child_that_ended() -> None:
-    with Children([python("gone", "pass")], os.environ) as children:
+    with Programs([python("gone", "pass")], os.environ) as children:
         wait_for(lambda: len(children.dead()) == 1)
         for measure in (children["gone"].memory, children["gone"].processor_time):
             with pytest.raises(ProcessLookupError, match="gone has ended"):
@@ -131,7 +131,7 @@ def test_children_hear_the_interrupt_that_their_parent_ignores() -> None:
     """As a parent does that a shell has put into the background."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with Children([python("one", POLITE)], os.environ) as children:
+        with Programs([python("one", POLITE)], os.environ) as children:
             wait_for(lambda: "ready" in children.report())
             assert children.stop() == []
             assert "KeyboardInterrupt" in children.report()
@@ -141,7 +141,7 @@ def test_children_hear_the_interrupt_that_their_parent_ignores() -> None:
 
 def test_looking_at_the_output_does_not_disturb_it() -> None:
     code = "for i in range(20000): print(i, flush=True)"
-    with Children([python("talker", code)], os.environ) as children:
+    with Programs([python("talker", code)], os.environ) as children:
         while not children.dead():
             children["talker"].tail()
         lines = children["talker"].tail(1000).splitlines()
@@ -155,11 +155,11 @@ def test_children_of_a_killed_parent_end() -> None:
     """SIGKILL leaves the parent no time to clean up; its children end all the same."""
     code = (
         "import os, sys, time\n"
-        "from delassus_ros.sim.processes import Children, Command\n"
+        "from delassus_ros.sim.processes import Programs, Command\n"
         f"child = Command('one', [sys.executable, '-c', {POLITE!r}])\n"
-        "with Children([child], os.environ) as children:\n"
+        "with Programs([child], os.environ) as children:\n"
         "    while 'ready' not in children.report(): time.sleep(0.01)\n"
-        "    print(children._children[0].pid, flush=True)\n"
+        "    print(children._programs[0].pid, flush=True)\n"
         "    while True: time.sleep(60)\n"
     )
     with subprocess.Popen(

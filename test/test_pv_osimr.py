@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from test_algorithms import many_contacts, sample, trees
@@ -16,7 +14,7 @@ from delassus_ros.algorithms.expressions.graph import CALL
 from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
 from delassus_ros.algorithms.spatial import contact_rows
 from delassus_ros.algorithms.tree import Tree
-from delassus_ros.compiler.trace import Trace, trace
+from delassus_ros.compiler.trace import trace
 from delassus_ros.testing import random_problem
 
 
@@ -93,7 +91,7 @@ def test_without_nodes_the_operations_of_pv_osim() -> None:
 
 def test_the_same_operations_in_routines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small systems made to take the way of large ones."""
-    monkeypatch.setattr(sys.modules[Trace.__module__], "_LARGE", 0)
+    monkeypatch.setattr("delassus_ros.algorithms.counting._LARGE", 0)
     for number, problem in enumerate(PROBLEMS):
         published, mixture = counts(problem, False)
         assert published == mixture, number

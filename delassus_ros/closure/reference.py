@@ -8,9 +8,9 @@ import numpy as np
 
 from delassus_ros.algorithms import constraints
 from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
-from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.independents import KEPT, openings
+from delassus_ros.model.levenberg_marquardt import closing_step
 from delassus_ros.model.loop_closure import LoopClosure
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array

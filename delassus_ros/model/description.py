@@ -1,7 +1,7 @@
 """What a URDF document says about links and joints: checked numbers, no tree yet.
 
 Only ``link`` (``inertial``), ``joint`` (``origin``, ``parent``, ``child``, ``axis``, ``limit``,
-``mimic``) and what closes the tree (:mod:`~delassus_ros.model.closures`) matter to the
+``mimic``) and what closes the tree (:mod:`~delassus_ros.model.constraint_elements`) matter to the
 dynamics. Everything else (visual, collision, gazebo, ros2_control, sensor, material, …) is
 dropped before urdf_parser_py sees it.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from urdf_parser_py import urdf
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.closures import (
+from delassus_ros.model.constraint_elements import (
     LinkCoupling,
     LinkLoop,
     Mimic,

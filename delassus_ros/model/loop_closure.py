@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.closing_step import closing_step
 from delassus_ros.model.constraints import FunctionConstraint, LoopKind
+from delassus_ros.model.levenberg_marquardt import closing_step
 from delassus_ros.model.loop_ways import Way, poses_along, size_of, ways_of
 from delassus_ros.model.members import Members
 from delassus_ros.model.robot import WORLD, JointKind

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.model.closures import LinkLoop
+from delassus_ros.model.constraint_elements import LinkLoop
 from delassus_ros.model.constraints import Coupling, LoopKind
 from delassus_ros.model.elements import axis_of, numbers
 from delassus_ros.model.safe_yaml import REAL, is_text, load_yaml

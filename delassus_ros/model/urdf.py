@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.closing import closed, with_joint_types
+from delassus_ros.model.closed_robot import closed, with_joint_types
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.constraints import FunctionConstraint
 from delassus_ros.model.description import Description, JointDescription, describe

@@ -15,7 +15,7 @@ from delassus_ros.model.written import number
 from delassus_ros.sim import ROBOTS
 from delassus_ros.sim.agreement import Agreement
 from delassus_ros.sim.needs import without
-from delassus_ros.sim.processes import Children, Command
+from delassus_ros.sim.processes import Command, Programs
 from delassus_ros.stopping import StopRequest
 
 _FIRST_LIMIT = 30.0  # s until the first matrix that can be compared
@@ -95,7 +95,7 @@ class _Clock:
         """Time since the first comparison, s."""
         return 0.0 if self._first is None else time.monotonic() - self._first
 
-    def proceed(self, agreement: Agreement, children: Children) -> bool:
+    def proceed(self, agreement: Agreement, children: Programs) -> bool:
         """Whether to go on; where something went wrong, `fault` says what."""
         if self._stop.requested:
             return False
@@ -146,7 +146,7 @@ def _run(commands: Sequence[Command], clock: _Clock) -> int:
     os.environ.update(environment)
     names = ", ".join(command.name for command in commands)
     print(f"starting {names} in ROS domain {environment['ROS_DOMAIN_ID']}", flush=True)
-    with Children(commands, environment) as children:
+    with Programs(commands, environment) as children:
         with ros([]):
             node = MonitorNode(_TOPICS)
             agreement = node.agreement

@@ -1,4 +1,4 @@
-"""Child processes that do not outlive their parent, and what they had to say."""
+"""Programs that run beside this one, do not outlive it, and what they had to say."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Command:
     arguments: Sequence[str]
 
 
-class Child:
+class Program:
     """A running command whose output is kept.
 
     Parameters
@@ -121,7 +121,7 @@ class Child:
         self._output.close()
 
 
-class Children:
+class Programs:
     """Commands that run while the block does; all have ended when it is left.
 
     Parameters
@@ -135,13 +135,13 @@ class Children:
     def __init__(self, commands: Sequence[Command], environment: Mapping[str, str]) -> None:
         self._commands = commands
         self._environment = environment
-        self._children: list[Child] = []
+        self._programs: list[Program] = []
 
-    def __enter__(self) -> Children:
+    def __enter__(self) -> Programs:
         """Start them."""
         try:
             for command in self._commands:
-                self._children.append(Child(command, self._environment))
+                self._programs.append(Program(command, self._environment))
         except BaseException:
             self.stop()
             raise
@@ -155,16 +155,16 @@ class Children:
     ) -> None:
         """Stop them."""
         self.stop()
-        for child in self._children:
+        for child in self._programs:
             child.close()
 
-    def __getitem__(self, name: str) -> Child:
+    def __getitem__(self, name: str) -> Program:
         """Return the one of a name; KeyError if there is none."""
-        return {child.name: child for child in self._children}[name]
+        return {child.name: child for child in self._programs}[name]
 
-    def dead(self) -> list[Child]:
+    def dead(self) -> list[Program]:
         """Return those that have ended by themselves."""
-        return [child for child in self._children if child.status is not None]
+        return [child for child in self._programs if child.status is not None]
 
     def stop(self) -> list[str]:
         """Interrupt all, wait, and use force on those that stay.
@@ -176,7 +176,7 @@ class Children:
         """
         killed: list[str] = []
         for number, limit in _STEPS:
-            running = [child for child in reversed(self._children) if child.status is None]
+            running = [child for child in reversed(self._programs) if child.status is None]
             if number == signal.SIGKILL:
                 killed = [child.name for child in running]
             for child in running:
@@ -189,7 +189,7 @@ class Children:
     def report(self) -> str:
         """Return the last words of all of them, for a message about a failure."""
         parts = []
-        for child in self._children:
+        for child in self._programs:
             status = "running" if child.status is None else f"exit status {child.status}"
             parts.append(f"--- {child.name} ({status}), last output:\n{child.tail() or '(none)'}")
         return "\n".join(parts)

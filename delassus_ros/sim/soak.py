@@ -20,7 +20,7 @@ from delassus_ros.model.written import number
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.humanoid import CONTACTS
 from delassus_ros.sim.needs import without
-from delassus_ros.sim.processes import Children, Command
+from delassus_ros.sim.processes import Command, Programs
 from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Swaps, Timing, account
 from delassus_ros.sim.soak_control import Command as Order
 from delassus_ros.sim.soak_control import Control, Target
@@ -84,7 +84,7 @@ class _Run:
 
     def __init__(
         self,
-        children: Children,
+        children: Programs,
         control: Control,
         node: Any,
         spin: Callable[[], None],
@@ -268,7 +268,7 @@ def _measure(
         f"{os.cpu_count()} processors, load average {busy}",
         flush=True,
     )
-    with Children(processes, environment) as children, ros([]):
+    with Programs(processes, environment) as children, ros([]):
         node = SoakNode(capacity, rows)
         with executing([node]) as executor:
             one = _Run(

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.model.closures import LinkCoupling, LinkLoop, Mimic, Transmission
 from delassus_ros.model.clusters import groups_of
+from delassus_ros.model.constraint_elements import LinkCoupling, LinkLoop, Mimic, Transmission
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.description import Description, JointDescription
 from delassus_ros.model.elements import floats

@@ -10,7 +10,7 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import LoopKind
-from delassus_ros.model.closures import (
+from delassus_ros.model.constraint_elements import (
     Mimic,
     coupling_of,
     loop_of,

@@ -1,7 +1,7 @@
 """What a URDF says beyond its tree, by the names of links and joints.
 
 URDF+ couplings and loops, ``<mimic>`` and ``<transmission>``. What they mean for the joints of
-the tree is found in :mod:`~delassus_ros.model.closing`.
+the tree is found in :mod:`~delassus_ros.model.closed_robot`.
 """
 
 from __future__ import annotations
