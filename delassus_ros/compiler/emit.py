@@ -86,10 +86,7 @@ def functions(
     """
     if isinstance(program, Table):
         return table_functions(program, name), program.size
-    if len(program.instructions) <= SINGLE.longest:
-        # Most arms and quadrupeds are 5 to 10 % faster; longer ones are slower as often as faster.
-        program = on_demand(program)
-    parts = split(program, SINGLE)
+    parts = split(on_demand(program), SINGLE)
     texts, names = _part_functions(parts, map(interleaved, parts), name, 1, elsewhere)
     return [*texts, *([in_turn(names, name)] if len(names) > 1 else [])], work_size(parts)
 

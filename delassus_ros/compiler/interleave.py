@@ -28,7 +28,7 @@ from delassus_ros.compiler.program import (
     needs,
 )
 
-_WINDOW = 192
+_WINDOW = 96
 """Instructions that one may overtake."""
 _USUAL = 4  # cycles of an addition or a multiplication
 _LATENCY = {

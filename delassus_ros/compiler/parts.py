@@ -52,7 +52,8 @@ class Part:
     ----------
     program : the instructions; its results and guards are those of the whole program, and
         only the last part has any.
-    stores : position and place in the work area of what later parts load.
+    stores : position and place in the work area of what later parts load; the part itself loads
+        nothing from there.
     outputs : position and entry of the output block of what is written there.
     """
 

@@ -115,16 +115,20 @@ class KernelWriter:
         return "\n".join([begin, "entry:", *self._w.lines, "}"])
 
     def _write(self) -> None:
-        """Write the instructions, and store what they leave behind."""
-        for instruction in self._program.instructions:
-            arguments = [self._names[k] for k in instruction.operands]
-            self._names.append(self._instruction(instruction, arguments))
+        """Write the instructions; what they leave behind is stored as soon as it is there.
+
+        What waited for the end of the function would be moved to the stack and back.
+        """
         width = self._configurations
-        for k, entry in self._part.outputs:
-            self._w.store(self._names[k], "%out", entry * width, width)
-        for k, place in self._part.stores:
-            lanes = self._width(self._program.instructions[k])
-            self._w.store(self._names[k], "%work", place * width, lanes)
+        left: dict[int, list[tuple[str, int]]] = {}
+        for base, places in (("%work", self._part.stores), ("%out", self._part.outputs)):
+            for k, place in places:
+                left.setdefault(k, []).append((base, place))
+        for k, instruction in enumerate(self._program.instructions):
+            arguments = [self._names[operand] for operand in instruction.operands]
+            self._names.append(self._instruction(instruction, arguments))
+            for base, place in left.get(k, ()):
+                self._w.store(self._names[k], base, place * width, self._width(instruction))
 
     def _width(self, instruction: Instruction) -> int:
         return instruction.width * self._configurations

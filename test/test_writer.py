@@ -1,0 +1,75 @@
+"""The text of a part: what it leaves behind is stored where it is computed."""
+
+from __future__ import annotations
+
+import pytest
+from test_interleave import program
+
+from delassus_ros import Problem, algorithms
+from delassus_ros.compiler.interleave import interleaved
+from delassus_ros.compiler.outline import Table
+from delassus_ros.compiler.parts import Lengths, Part, split
+from delassus_ros.compiler.program import LOAD
+from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.writer import KernelWriter
+from delassus_ros.testing import random_problem
+
+LENGTHS = Lengths(0, 120)
+
+
+def some_parts(problem: Problem) -> list[Part]:
+    return [interleaved(part) for part in split(program(problem), LENGTHS)]
+
+
+@pytest.mark.parametrize("configurations", [1, 4])
+def test_values_are_stored_as_soon_as_they_are_there(
+    configurations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = random_problem(3)
+    traced = trace(problem, algorithms.get("pv_osimr"))
+    found = program(problem) if configurations == 1 else scalar_program(traced, [0])
+    parts = split(found, LENGTHS)
+    for part in parts:
+        writer = KernelWriter(part, configurations)
+        stored = []
+
+        def store(value: str, base: str, place: int, width: int, by=writer, seen=stored) -> None:
+            seen.append((len(by._names) - 1, base, place // configurations))
+            assert value == by._names[-1]
+
+        monkeypatch.setattr(writer._w, "store", store)
+        writer.text("part", part is parts[-1])
+        expected = [(k, "%work", place) for k, place in part.stores]
+        expected += [(k, "%out", entry) for k, entry in part.outputs]
+        assert sorted(stored) == sorted(expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_part_loads_from_where_it_stores(seed: int) -> None:
+    """Or a store could come before the load of what was there."""
+    parts = some_parts(random_problem(seed))
+    assert any(part.stores for part in parts)
+    for part in parts:
+        code = part.program.instructions
+        stored = {place + lane for k, place in part.stores for lane in range(code[k].width)}
+        loaded = {
+            instruction.lanes[0] + lane
+            for instruction in code
+            if instruction.kind == LOAD
+            for lane in range(instruction.width)
+        }
+        assert not stored & loaded
+
+
+def test_no_part_of_a_table_loads_from_where_it_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delassus_ros.algorithms.counting._LARGE", 0)
+    problem = random_problem(3)
+    table = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [0])
+    assert isinstance(table, Table)
+    parts = [step.part for step in table.functions if step.part.stores]
+    assert parts
+    for part in parts:
+        stored = {place for _, place in part.stores}
+        loads = (i for i in part.program.instructions if i.kind == LOAD)
+        assert not stored & {load.lanes[0] for load in loads}
