@@ -13,7 +13,7 @@ from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.interleave import interleaved
-from delassus_ros.compiler.parts import BATCH, SINGLE, split, whole
+from delassus_ros.compiler.parts import BATCH, Lengths, split, whole
 from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import batch_program, scalar_program
 from delassus_ros.compiler.trace import trace
@@ -63,14 +63,34 @@ def test_an_output_may_be_part_of_another() -> None:
     assert found.instructions == [x, twice, four] and found.outputs == [2, 1, 2]
 
 
-def test_short_programs_for_one_configuration_are_on_demand() -> None:
+def test_a_short_program_for_one_configuration_is_on_demand_and_interleaved() -> None:
     problem = random_problem(1)
     program = scalar_program(trace(problem, algorithms.get("dense")), checked_positions(problem))
-    assert len(program.instructions) <= SINGLE.longest
-    found = emit.functions(program, "kernel")
-    assert found == emit.functions(on_demand(program), "kernel")
-    as_traced = KernelWriter(interleaved(whole(program))).text("kernel")
-    assert found[0] != [as_traced]
+    on_its_own = interleaved(whole(on_demand(program)))
+    assert emit.functions(program, "kernel")[0] == [KernelWriter(on_its_own).text("kernel")]
+
+
+def test_so_are_the_parts_of_a_longer_one(monkeypatch) -> None:
+    monkeypatch.setattr(emit, "SINGLE", Lengths(100, 100))
+    problem = random_problem(1)
+    program = scalar_program(trace(problem, algorithms.get("dense")), checked_positions(problem))
+    texts, _ = emit.functions(program, "kernel")
+    parts = split(on_demand(program), Lengths(100, 100))
+    assert len(texts) == len(parts) + 1 > 3
+    for k, part in enumerate(parts):
+        text = KernelWriter(interleaved(part)).text(f"kernel_part{k}", part is parts[-1])
+        assert texts[k] == text
+
+
+def test_long_programs_are_short_parts_that_are_not_interleaved(monkeypatch) -> None:
+    problem = random_problem(1)
+    program = scalar_program(trace(problem, algorithms.get("dense")), checked_positions(problem))
+    monkeypatch.setattr(emit, "LONG", Lengths(300, 100))
+    texts, _ = emit.functions(program, "kernel")
+    parts = split(on_demand(program), Lengths(300, 100))
+    assert len(texts) == len(parts) + 1 > 3
+    for k, part in enumerate(parts):
+        assert texts[k] == KernelWriter(part).text(f"kernel_part{k}", part is parts[-1])
 
 
 def test_batches_are_on_demand() -> None:

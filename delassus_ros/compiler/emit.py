@@ -19,7 +19,7 @@ from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import BATCH, SINGLE, Part, split, work_size
+from delassus_ros.compiler.parts import BATCH, LONG, SINGLE, Part, split, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
 from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
@@ -86,8 +86,15 @@ def functions(
     """
     if isinstance(program, Table):
         return table_functions(program, name), program.size
-    parts = split(on_demand(program), SINGLE)
-    texts, names = _part_functions(parts, map(interleaved, parts), name, 1, elsewhere)
+    program = on_demand(program)
+    if len(program.instructions) > LONG.longest:
+        # Not interleaved: values that wait would make the code longer.
+        parts = split(program, LONG)
+        ordered = iter(parts)
+    else:
+        parts = split(program, SINGLE)
+        ordered = map(interleaved, parts)
+    texts, names = _part_functions(parts, ordered, name, 1, elsewhere)
     return [*texts, *([in_turn(names, name)] if len(names) > 1 else [])], work_size(parts)
 
 
