@@ -278,7 +278,7 @@ def test_parts_compute_what_the_whole_computes() -> None:
 
 def test_code_of_long_programs_is_linear() -> None:
     lengths = []
-    for n in (20, 40, 80):
+    for n in (30, 60, 120):
         problem = mechanisms.chain(n, "tip")
         traced = trace(problem, algorithms.get("pv_osimr"))
         program = program_of(problem, traced, checked_positions(problem))

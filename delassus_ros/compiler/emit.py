@@ -19,10 +19,11 @@ from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
+from delassus_ros.compiler.part_functions import in_turn, part_functions, parts_apart
 from delassus_ros.compiler.parts import BATCH, LONG, SINGLE, Part, split, work_size
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
-from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
+from delassus_ros.compiler.writer import declarations
 
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"

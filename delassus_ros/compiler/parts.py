@@ -174,8 +174,9 @@ class _Cutter:
         if free:
             self._place[k] = free.pop()
         else:
-            self._place[k] = self._size
-            self._size += width
+            # At a multiple of its width, so that it crosses no line of the cache.
+            self._place[k] = -(-self._size // width) * width
+            self._size = self._place[k] + width
         return self._place[k]
 
     def value(self, k: int, number: int) -> Instruction:

@@ -1,4 +1,4 @@
-"""Straight-line code of LLVM IR: one function per part of a program."""
+"""Straight-line code of LLVM IR: the function of one part of a program."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from delassus_ros.compiler.program import (
     Program,
     padded,
 )
+from delassus_ros.compiler.results import Run, Zip, pieces
 
 # Contraction to fused multiply-add is allowed, reassociation never.
 _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}
@@ -120,15 +121,53 @@ class KernelWriter:
         What waited for the end of the function would be moved to the stack and back.
         """
         width = self._configurations
-        left: dict[int, list[tuple[str, int]]] = {}
-        for base, places in (("%work", self._part.stores), ("%out", self._part.outputs)):
-            for k, place in places:
-                left.setdefault(k, []).append((base, place))
+        places: dict[int, list[int]] = {}
+        for k, place in self._part.stores:
+            places.setdefault(k, []).append(place)
+        results = pieces(self._part)
         for k, instruction in enumerate(self._program.instructions):
             arguments = [self._names[operand] for operand in instruction.operands]
             self._names.append(self._instruction(instruction, arguments))
-            for base, place in left.get(k, ()):
-                self._w.store(self._names[k], base, place * width, self._width(instruction))
+            for place in places.get(k, ()):
+                self._w.store(self._names[k], "%work", place * width, self._width(instruction))
+            for piece in results.get(k, ()):
+                self._store_run(piece) if isinstance(piece, Run) else self._store_zip(piece)
+
+    def _store_run(self, run: Run) -> None:
+        """Store lanes of a value."""
+        name, width = self._names[run.value], self._program.instructions[run.value].width
+        if run.count < width:
+            name = self._picked(name, name, width, range(run.lane, run.lane + run.count))
+        count = run.count * self._configurations
+        self._w.store(name, "%out", run.entry * self._configurations, count)
+
+    def _store_zip(self, zipped: Zip) -> None:
+        """Store lanes of two vectors in pairs.
+
+        A processor unpacks all even lanes of two vectors with one instruction, and all odd ones.
+        """
+        first, second = (self._names[value] for value in zipped.values)
+        width = self._program.instructions[zipped.values[0]].width
+        for odd in (0, 1):
+            wanted = [(lane, entry) for lane, entry in zipped.entries if lane % 2 == odd]
+            if not wanted:
+                continue
+            lanes = [lane + shift for lane in range(odd, width, 2) for shift in (0, width)]
+            both = self._picked(first, second, width, lanes)
+            for lane, entry in wanted:
+                at = lane - odd
+                pair = both if width == 2 else self._picked(both, both, width, (at, at + 1))
+                self._w.store(pair, "%out", entry, 2)
+
+    def _picked(self, first: str, second: str, width: int, lanes: Sequence[int]) -> str:
+        """Return lanes of two vectors, one after the other, as a vector; of one, a scalar."""
+        if len(lanes) == 1:
+            return self._w.lane(first, lanes[0], width)
+        v = vector_type(width)
+        return self._w.let(
+            f"shufflevector {v} {first}, {v} {second}, "
+            f"{vector_type(len(lanes), 'i32')} {_lane_numbers(lanes)}"
+        )
 
     def _width(self, instruction: Instruction) -> int:
         return instruction.width * self._configurations
@@ -310,52 +349,6 @@ def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
 def _lane_numbers(lanes: Sequence[int]) -> str:
     """Return the mask of a shufflevector; -1 is any lane."""
     return "<" + ", ".join(f"i32 {k}" if k >= 0 else "i32 undef" for k in lanes) + ">"
-
-
-def part_functions(
-    parts: list[Part], name: str, configurations: int = 1, apart: int = 0
-) -> tuple[list[str], list[str]]:
-    """Return the functions of a program's parts, and the names of all parts, in their order.
-
-    Parameters
-    ----------
-    name : of the part, if there is one only; else what their names begin with.
-    configurations : see :class:`KernelWriter`.
-    apart : how many parts come before these, see :func:`parts_apart`.
-    """
-    if len(parts) == 1 and not apart:
-        return [KernelWriter(parts[0], configurations).text(name)], [name]
-    names = [f"{name}_part{k}" for k in range(apart + len(parts))]
-    texts = [
-        KernelWriter(part, configurations).text(each, part is parts[-1])
-        for part, each in zip(parts, names[apart:], strict=True)
-    ]
-    return texts, names
-
-
-def in_turn(names: list[str], name: str) -> str:
-    """Return the function that calls the parts of a program for one configuration."""
-    p = pointer()
-    calls = [f"  call void @{each}({p} %in, {p} %out, {p} %work)" for each in names[:-1]]
-    calls += [
-        f"  %status = call i32 @{names[-1]}({p} %in, {p} %out, {p} %work)",
-        "  ret i32 %status",
-    ]
-    begin = head(name, 1, returns=True, public=True)
-    return "\n".join([begin, "entry:", *calls, "}"])
-
-
-def parts_apart(
-    parts: list[Part], name: str, configurations: int = 1
-) -> tuple[list[str], list[str]]:
-    """Return the functions of a program's first parts, and how another module declares them."""
-    names = [f"{name}_part{k}" for k in range(len(parts))]
-    texts = [
-        KernelWriter(part, configurations).text(each, last=False, public=True)
-        for part, each in zip(parts, names, strict=True)
-    ]
-    p = pointer()
-    return texts, [f"declare void @{each}({p}, {p}, {p})" for each in names]
 
 
 def head(name: str, configurations: int, returns: bool, public: bool) -> str:
