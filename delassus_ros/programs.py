@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 from delassus_ros.sim.needs import without
+from delassus_ros.stopping import StopRequest
 
 ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
 
@@ -45,7 +46,16 @@ def _node(program: str, module: str) -> int:
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
-    return _main(module)
+    try:
+        run = import_module(module).main
+        # Ctrl-C may come twice, of the terminal and of ros2 launch, and for the second time when
+        # the program no longer looks at it and the interpreter is taken apart.
+        with StopRequest(last=True):
+            status: int = run()
+        return status
+    except KeyboardInterrupt:
+        # While modules are imported.
+        return 128 + signal.SIGINT
 
 
 def _main(module: str) -> int:

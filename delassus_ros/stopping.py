@@ -18,14 +18,20 @@ class StopRequest:
     whatever the loop does, and raises KeyboardInterrupt inside message conversions that cannot
     pass it on.
 
+    Parameters
+    ----------
+    last
+        The process ends with the block: from then on it ignores Ctrl-C, and SIGTERM ends it.
+
     Attributes
     ----------
     requested
         Whether a signal has come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last: bool = False) -> None:
         self.requested = False
+        self._last = last
 
     def __enter__(self) -> StopRequest:
         """Take over the signals; only the main thread can."""
@@ -45,6 +51,8 @@ class StopRequest:
     ) -> None:
         """Give the signals back."""
         for number, handler in self._before.items():
+            if self._last:
+                handler = signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, handler)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:

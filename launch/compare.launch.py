@@ -90,18 +90,6 @@ def _nodes(context) -> list:
 
     tolerance = _tolerance(value("tolerance"))
     actions = []
-    if value("robot"):
-        actions.append(
-            Node(
-                package="delassus_ros",
-                executable="delassus_simulator",
-                name="simulator",
-                namespace=value("namespace"),
-                parameters=[{"robot": value("robot"), "reference": False}],
-                output="screen",
-                on_exit=Shutdown(reason="the simulator has ended"),
-            )
-        )
     config = PathJoinSubstitution([_SHARE, "config", f"{value('robot') or 'quadruped'}.yaml"])
     source = PathJoinSubstitution([_SHARE, "launch", "delassus.launch.py"])
     for side in _SIDES:
@@ -122,6 +110,19 @@ def _nodes(context) -> list:
         )
         # In a scope of its own: the arguments of the one are not those of the other.
         actions.append(GroupAction([include]))
+    # After the two: what was started before a file of theirs is refused would go on.
+    if value("robot"):
+        actions.append(
+            Node(
+                package="delassus_ros",
+                executable="delassus_simulator",
+                name="simulator",
+                namespace=value("namespace"),
+                parameters=[{"robot": value("robot"), "reference": False}],
+                output="screen",
+                on_exit=Shutdown(reason="the simulator has ended"),
+            )
+        )
     actions.append(
         Node(
             package="delassus_ros",

@@ -145,12 +145,16 @@ def _urdf(file: Path, arguments: str) -> str:
                 ".xacro"
             )
         try:
-            return file.read_text(encoding="utf-8")
+            text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise RuntimeError(
                 f"robot_description_file {file} is not UTF-8 text ({error.reason} at byte "
                 f"{error.start}): convert it, as with 'iconv -t UTF-8'"
             ) from error
+        if not text.strip():
+            # Without a text, the node would wait for the topic.
+            raise RuntimeError(f"robot_description_file {file} is empty")
+        return text
     try:
         import xacro
     except ImportError as error:
@@ -164,4 +168,11 @@ def _urdf(file: Path, arguments: str) -> str:
         if not (name and separator):
             raise RuntimeError(f"xacro_arguments: {pair!r} is not of the form name:=value")
         mappings[name] = text
-    return xacro.process_file(str(file), mappings=mappings).toxml()
+    try:
+        return xacro.process_file(str(file), mappings=mappings).toxml()
+    except Exception as error:
+        # xacro's own words do not name the file, and those of an expression are Python's.
+        raise RuntimeError(
+            f"robot_description_file {file}: xacro cannot expand it: "
+            f"{type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error

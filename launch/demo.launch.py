@@ -8,6 +8,7 @@ from launch.actions import (
     DeclareLaunchArgument,
     GroupAction,
     IncludeLaunchDescription,
+    OpaqueFunction,
     Shutdown,
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
@@ -36,6 +37,7 @@ def generate_launch_description() -> LaunchDescription:
             "algorithm": LaunchConfiguration("algorithm"),
             "autostart": "true",
             "use_sim_time": "false",
+            "log_level": LaunchConfiguration("log_level"),
             "enclave": "/delassus/delassus_node",
         }.items(),
     )
@@ -58,6 +60,16 @@ def generate_launch_description() -> LaunchDescription:
                 default_value="",
                 description="Namespace of all nodes and of their topics.",
             ),
+            DeclareLaunchArgument(
+                "log_level",
+                default_value="info",
+                choices=["debug", "info", "warn", "error", "fatal"],
+                description="Least severity of what delassus_node logs.",
+            ),
+            # In a scope of its own: its arguments are not those of whoever includes the demo, nor,
+            # by way of a function, among those that --show-args explains.
+            # Before the others: what was started before an argument is refused would go on.
+            OpaqueFunction(function=lambda _: [GroupAction([include])]),
             Node(
                 package="delassus_ros",
                 executable="delassus_simulator",
@@ -68,8 +80,6 @@ def generate_launch_description() -> LaunchDescription:
                 output="screen",
                 on_exit=Shutdown(reason="the simulator has ended"),
             ),
-            # In a scope of its own: its arguments are not those of whoever includes the demo.
-            GroupAction([include]),
             Node(
                 package="delassus_ros",
                 executable="delassus_monitor",

@@ -201,13 +201,18 @@ class NodeProcess:
     arguments : after ``--ros-args``.
     domain : ROS domain.
     environment : variables besides those of this process.
+    begin : what Python runs.
     """
 
     def __init__(
-        self, arguments: Sequence[str], domain: int, environment: Mapping[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        domain: int,
+        environment: Mapping[str, str] | None = None,
+        begin: Sequence[str] = ("-m", "delassus_ros.node.main"),
     ) -> None:
         self._file = tempfile.TemporaryFile()
-        command = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", *arguments]
+        command = [sys.executable, *begin, "--ros-args", *arguments]
         path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
         self.process = subprocess.Popen(
             command,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,10 @@ from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from launch import LaunchDescription  # noqa: E402
 from launch.actions import IncludeLaunchDescription  # noqa: E402
-from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
+from launch.launch_description_sources import (  # noqa: E402
+    PythonLaunchDescriptionSource,
+    get_launch_description_from_python_launch_file,
+)
 from launch.substitutions import PathJoinSubstitution  # noqa: E402
 from launch_pytest.actions import ReadyToTest  # noqa: E402
 from launch_ros.substitutions import FindPackageShare  # noqa: E402
@@ -214,6 +219,29 @@ def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], wo
     refused("delassus.launch.py", arguments, words)
 
 
+def test_delassus_launch_names_a_robot_file_that_cannot_be_read(tmp_path: Path) -> None:
+    empty, xacro = tmp_path / "empty.urdf", tmp_path / "bad.xacro"
+    empty.write_text(" \n")
+    file = {"robot_description_file": str(empty)}
+    refused("delassus.launch.py", file, f"robot_description_file {empty} is empty")
+    xacro.write_text('<robot name="r" xmlns:xacro="http://ros.org/xacro">${1 / 0}</robot>')
+    file = {"robot_description_file": str(xacro)}
+    refused("delassus.launch.py", file, f"robot_description_file {xacro}: xacro cannot expand it")
+
+
+def test_a_refused_argument_leaves_no_simulator_behind() -> None:
+    compared = {"robot": "quadruped", "params_file": "/no.yaml"}
+    refused("compare.launch.py", compared, "params_file: there is no file /no.yaml")
+    refused("demo.launch.py", {"log_level": "loud"}, "loud")
+
+
+def test_the_demo_shows_the_arguments_that_it_takes() -> None:
+    file = str(ROOT / "launch" / "demo.launch.py")
+    description = get_launch_description_from_python_launch_file(file)
+    shown = {argument.name for argument in description.get_launch_arguments()}
+    assert shown == {"robot", "algorithm", "namespace", "log_level"}
+
+
 @pytest.mark.parametrize("tolerance", ["small", "-1e-9", "2", "nan"])
 def test_compare_launch_refuses_a_tolerance_that_is_none(tolerance: str) -> None:
     refused("compare.launch.py", {"tolerance": tolerance}, f"'{tolerance}' is no number")
@@ -230,17 +258,26 @@ def refused(file: str, arguments: dict[str, str], words: str) -> None:
         "sys.exit(service.run())\n"
     )
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    result = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
-        check=False,
-    )
-    assert result.returncode == 1
-    assert words in result.stdout + result.stderr
-    assert "process started" not in result.stdout + result.stderr
+        start_new_session=True,
+    ) as launched:
+        output = []
+        reader = threading.Thread(target=lambda: output.extend(launched.stdout), daemon=True)
+        reader.start()
+        try:
+            assert launched.wait(60) == 1
+        finally:
+            # What it has started and left behind, if anything, is of its group.
+            with pytest.raises(ProcessLookupError):
+                os.killpg(launched.pid, signal.SIGKILL)
+        reader.join()
+    assert words in "".join(output)
+    assert "process started" not in "".join(output)
 
 
 @launch_pytest.fixture
@@ -332,8 +369,12 @@ def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
             lambda: [m for m in matrices if m.validity == DelassusMatrix.VALIDITY_OK],
             "matrix of the demo",
         )
-        names = {(node, space) for node, space in graph.peer.get_node_names_and_namespaces()}
-    assert {("simulator", "/robot1"), ("delassus_monitor", "/robot1")} <= names
+        # A node is heard of by itself, maybe after what it publishes.
+        expected = {("simulator", "/robot1"), ("delassus_monitor", "/robot1")}
+        graph.until(
+            lambda: expected <= set(graph.peer.get_node_names_and_namespaces()),
+            "simulator and monitor in the namespace",
+        )
 
 
 @launch_pytest.fixture

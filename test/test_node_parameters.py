@@ -20,6 +20,8 @@ from node_support import (  # noqa: E402, F401
     make_urdf,
     own_surroundings,
 )
+from rcl_interfaces.msg import ParameterType  # noqa: E402
+from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
 from delassus_ros import DelassusSolver  # noqa: E402
@@ -190,3 +192,18 @@ def test_an_integer_is_taken_for_a_floating_point_number(graph, tmp_path) -> Non
     assert "out of range" in result.reason
     result = node.set_parameters([Parameter("realtime.priority", value=1.0)])[0]
     assert not result.successful
+
+
+@pytest.mark.parametrize("overrides", [[], ["-p", "armature.names:=[]"]])
+def test_all_parameters_can_be_asked_for_at_once(graph, overrides: list[str]) -> None:
+    """As `ros2 param dump` does: to one without a value rclpy answers nothing of any."""
+    arguments = ["--ros-args", "-p", "contacts.names:=[LF]", *overrides]
+    node = graph.add(DelassusNode(context=graph.context, cli_args=arguments))
+    client = graph.peer.create_client(GetParameters, "delassus_node/get_parameters")
+    graph.until(client.service_is_ready, "get_parameters")
+    names = list(node._parameters)
+    future = client.call_async(GetParameters.Request(names=names))
+    graph.until(future.done, "the values")
+    values = future.result().values
+    assert len(values) == len(names) > 40
+    assert all(value.type != ParameterType.PARAMETER_NOT_SET for value in values)

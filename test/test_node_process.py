@@ -39,6 +39,18 @@ def test_signals_end_a_waiting_node_cleanly(number) -> None:
         assert "Traceback" not in node.output
 
 
+def test_many_signals_end_a_node_as_one_does() -> None:
+    """Of the terminal, and once more of `ros2 launch`, which forwards them."""
+    code = "import sys\nfrom delassus_ros.programs import node\nsys.exit(node())"
+    arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
+    with NodeProcess(arguments, new_domain(), begin=["-c", code]) as node:
+        node.wait_for("waiting for the robot description")
+        while node.process.poll() is None:
+            node.process.send_signal(signal.SIGINT)
+        assert node.process.returncode == 0, node.output
+        assert "Traceback" not in node.output and "KeyboardInterrupt" not in node.output
+
+
 def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(
     graph, monkeypatch
 ) -> None:

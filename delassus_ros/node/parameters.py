@@ -285,6 +285,11 @@ def _declare(node: Node, name: str, setting: Setting) -> None:
     if numbers and not _is_numbers(declared):
         raise InvalidParameterTypeException(declared, Parameter.Type.DOUBLE_ARRAY)
     setting.check(name, declared.value)
+    kind = Parameter.Type.DOUBLE_ARRAY if numbers else _ARRAYS.get(name)
+    if declared.value is None and kind is not None:
+        # To who asks for a parameter without a value among others, as `ros2 param dump` does for
+        # all, rclpy answers nothing of any.
+        node.set_parameters([Parameter(name, kind, [])])
 
 
 def _is_numbers(parameter: Parameter) -> bool:
