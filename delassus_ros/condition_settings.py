@@ -49,7 +49,7 @@ class ConditionSettings:
     hysteresis: float = 2.0
     damping: Damping = Damping.NONE
     damping_ratio: float = 1e-4
-    refresh_every: int = 32
+    refresh_every: int = 8
 
     def __post_init__(self) -> None:
         ranges = {

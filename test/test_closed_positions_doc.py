@@ -10,7 +10,7 @@ from linkages import COUPLER, CRANK, GROUND, REFERENCE, ROCKER, closed_four_bar
 from urdf_text import link
 
 from delassus_ros import Closure, Robot
-from delassus_ros.model import LoopKind, closures, side_file
+from delassus_ros.model import LoopKind, constraint_elements, side_file
 from delassus_ros.model.side_file import read_side_file
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -89,4 +89,4 @@ def test_the_table_of_types_is_that_of_the_code() -> None:
         assert kind.rows == int(count)
         assert (kind in side_file._WITH_AXIS) is (axis != "–")
     assert yaml == side_file.LOOP_TYPES
-    assert urdf == closures.LOOP_TYPES
+    assert urdf == constraint_elements.LOOP_TYPES
