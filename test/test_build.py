@@ -130,6 +130,17 @@ def test_building_is_logged_with_the_operations(caplog) -> None:
     assert message.endswith(f" s: {kernel.operations}")
 
 
+@pytest.mark.parametrize("build", [kernel_for, batch_kernel_for])
+def test_what_takes_long_to_compile_is_said_before(caplog, monkeypatch, build) -> None:
+    build(tiny(), Counting(), use_cache=False)
+    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+    monkeypatch.setattr("delassus_ros.compiler.build._MINUTES", 1)
+    build(tiny(), Counting(), use_cache=False)
+    (message,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert message.startswith("counting for walker is ") and "operations" in message
+    assert message.endswith("may take minutes; 'auto' or 'pv_osimr' may need less")
+
+
 def test_a_serialized_kernel_gives_the_same_bits() -> None:
     this = problem()
     payload = serialized_kernel(this, Counting())

@@ -97,9 +97,12 @@ def test_an_interrupt_while_waiting_comes_after() -> None:
         done.append(True)
 
     function = FUNCTION(slow)
+    idle = len(team._idle)
     with pytest.raises(KeyboardInterrupt):
         team.together(address(function), [letter(0)], lambda: None)
     assert done
+    # The thread is there for the next call.
+    assert len(team._idle) == max(idle, 1)
 
 
 def test_callers_do_not_meet() -> None:

@@ -25,11 +25,14 @@ from delassus_ros.compiler.samples import SELF_CHECK, samples
 from delassus_ros.compiler.schedule import batch_program, program_of
 from delassus_ros.compiler.sources import algorithm_source
 from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.errors import AlgorithmError, CompilerError, NumericalError
 from delassus_ros.problem import Problem
 
 _log = logging.getLogger(__name__)
+
+_MINUTES = 150_000
+"""Nodes of a trace from which it takes a while to compile, where no steps are shared."""
 
 
 def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -> Kernel:
@@ -89,7 +92,7 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     # LLVM needs no GIL: it compiles what every kernel has beside Python's part of the work.
     with _without_collection(), ThreadPoolExecutor(1) as beside:
         around = beside.submit(_around)
-        traced = trace(problem, algorithm)
+        traced = _traced(problem, algorithm)
         with helper_for(traced) as helper:
             program = program_of(problem, traced, checked_positions(problem))
             module = emit.module(program, elsewhere=_elsewhere(helper))
@@ -105,7 +108,7 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
 
 def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     with _without_collection():
-        traced = trace(problem, algorithm)
+        traced = _traced(problem, algorithm)
         with helper_for(traced) as helper:
             program = batch_program(traced, checked_positions(problem))
             inputs = sum(port.size for port in problem.inputs)
@@ -115,6 +118,17 @@ def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     kernel = BatchKernel(code, module.width, unique, module.work_size)
     _check_against_floats(problem, algorithm, kernel)
     return kernel
+
+
+def _traced(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
+    traced = trace(problem, algorithm)
+    if not traced.graph.routines and len(traced.live) > _MINUTES:
+        _log.warning(
+            "%s for %s is %s: to compile that may take minutes; "
+            "'auto' or 'pv_osimr' may need less",
+            algorithm.name, problem.robot.name, traced.operations,
+        )  # fmt: skip
+    return traced
 
 
 def _elsewhere(helper: Helper | None) -> emit.Elsewhere | None:

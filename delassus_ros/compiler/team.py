@@ -213,8 +213,10 @@ def together(function: int, letters: Sequence[Sequence[int]], own: Callable[[], 
             members[-1].post(function, arguments)
         own()
     finally:
-        _finish(members)
-        _idle.extend(members)
+        try:
+            _finish(members)
+        finally:
+            _idle.extend(members)
 
 
 def _finish(members: list[_Member]) -> None:
