@@ -37,6 +37,7 @@ from ros_support import children, stamp_of  # noqa: E402
 from delassus_ros import Problem, algorithms  # noqa: E402
 from delassus_ros.node.computation import Computation  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
 
 
 def heavier(urdf: str, factor: float, name: str = "heavier") -> str:
@@ -138,6 +139,19 @@ def test_an_inactive_node_changes_as_well(graph, start, urdf, robot, q) -> None:
     node.trigger_activate()
     answer = graph.ask(robot.joint_names, q)
     assert answer.layout_id != first.layout_id
+
+
+def test_an_algorithm_that_comes_with_a_robot_outlives_an_activation(graph, start, urdf) -> None:
+    """While that robot is in the making, the one in use may not even suit the algorithm."""
+    node = start(algorithm="c_pv_osimr", robot_description=demo_urdf("geared"))
+    node.trigger_deactivate()
+    together(node, urdf, "ltl")
+    assert node._configuration.description.building
+    node.trigger_activate()
+    line = graph.wait_for_log("robot description changed from that of")
+    assert "ltl" in line
+    assert present(node) == (urdf, "ltl")
+    assert not [line for line in graph.log if "cannot change the algorithm" in line]
 
 
 def test_simulated_time_that_stands_still_is_not_waited_for(graph, start, urdf) -> None:

@@ -16,6 +16,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 from builtin_interfaces.msg import Time  # noqa: E402
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from node_support import (  # noqa: E402, F401
     DEGRADED,
     FEET,
@@ -32,6 +33,7 @@ from node_support import (  # noqa: E402, F401
     solve,
     state_of,
 )
+from rclpy.clock_type import ClockType  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import stamp_of  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
@@ -585,6 +587,22 @@ def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot,
     while time.monotonic() < end:
         graph.executor.spin_once(timeout_sec=0.02)
     assert {m.validity for m in graph.matrices[already:]} <= {DEGRADED}
+
+
+def test_diagnostics_go_on_while_simulated_time_stands_still(graph, start) -> None:
+    start(use_sim_time=True, diagnostics_period=0.05)
+    seen: list[DiagnosticArray] = []
+    graph.peer.create_subscription(DiagnosticArray, "/diagnostics", seen.append, 10)
+    graph.until(lambda: len(seen) > 3, "diagnostics")
+
+
+@pytest.mark.parametrize("sim", [False, True])
+def test_no_timer_waits_for_a_clock_that_can_be_set_back(start, sim: bool) -> None:
+    """It would be silent for as long as the step: no watchdog, no diagnostics, no fixed rate."""
+    node = start(use_sim_time=sim, rate=50.0, input_timeout=0.5)
+    timers = list(node.timers)
+    assert len(timers) > 2
+    assert {timer.clock.clock_type for timer in timers} == {ClockType.STEADY_TIME}
 
 
 def test_changes_are_made_while_simulated_time_stands_still(graph, start, urdf) -> None:

@@ -1,4 +1,4 @@
-"""The clock that goes on when simulated time stands still."""
+"""The clock that goes on when simulated time stands still and when the machine's is set back."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
 STEADY = Clock(clock_type=ClockType.STEADY_TIME)
-"""For whatever has nothing to do with the stamps of messages: rates and looks at builds."""
+"""For all timers: only ages and stamps are by the node's clock."""

@@ -102,7 +102,9 @@ class Configuration:
         self._outputs.publish_layout()
         self._account.restart()
         self.stream.start()
-        self.algorithm.follow()
+        if not self.description.building:
+            # A robot to come brings its algorithm with it.
+            self.algorithm.follow()
         sources = " and ".join(self.stream.topic_names)
         self._node.get_logger().info(f"active: from {sources} to {self._outputs.topic}")
 

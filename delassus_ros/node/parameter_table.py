@@ -120,7 +120,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "diagnostics_period": Setting(
         1.0,
-        "Time between two diagnostics, on the node's clock [s]: 0.05 or more, or 0 for none.",
+        "Time between two diagnostics [s]: 0.05 or more, or 0 for none.",
         0.0, 60.0, least=0.05,
     ),
     "rate": Setting(

@@ -12,6 +12,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
 from delassus_ros.node.algorithm_change import AlgorithmChange
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.description_change import DescriptionChange
 from delassus_ros.node.diagnostics import (
@@ -33,12 +34,12 @@ _QOS = QoSProfile(depth=10)
 
 
 class Report:
-    """Publishes ``/diagnostics`` on the node's clock.
+    """Publishes ``/diagnostics``, with times by the node's clock.
 
     Parameters
     ----------
     node : the node that reports.
-    period : between two reports [s]; 0 for none.
+    period : between two reports [s], whatever the node's clock does; 0 for none.
     entries : returns what to say, and the name of the robot.
     """
 
@@ -58,7 +59,7 @@ class Report:
         """Report at another period from now on; 0 for not at all."""
         self._end_timer()
         if period > 0:
-            self._timer = self._node.create_timer(period, self._report)
+            self._timer = self._node.create_timer(period, self._report, clock=STEADY)
 
     def close(self) -> None:
         """End the reports."""

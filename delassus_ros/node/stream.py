@@ -218,8 +218,10 @@ class Stream:
         timeout = self._operation.limits.input_timeout
         if timeout < math.inf:
             period = max(timeout / _WATCHES_PER_TIMEOUT, _SHORTEST_WATCH)
-            # On the node's clock: simulated time that stands still makes nothing old.
-            self._watch_timer = self._node.create_timer(period, self._surviving(self._watch))
+            # Ages are by the node's clock; a timer on it would wait until a clock that is set
+            # back is there again.
+            watch = self._surviving(self._watch)
+            self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
 
     def _end_watch(self) -> None:
         if self._watch_timer is not None:
