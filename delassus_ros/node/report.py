@@ -12,7 +12,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
 from delassus_ros.node.algorithm_change import AlgorithmChange
-from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.clocks import steady
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.description_change import DescriptionChange
 from delassus_ros.node.diagnostics import (
@@ -59,7 +59,7 @@ class Report:
         """Report at another period from now on; 0 for not at all."""
         self._end_timer()
         if period > 0:
-            self._timer = self._node.create_timer(period, self._report, clock=STEADY)
+            self._timer = self._node.create_timer(period, self._report, clock=steady())
 
     def close(self) -> None:
         """End the reports."""
