@@ -1,16 +1,19 @@
-"""Clocks that go on when simulated time stands still and when the machine's is set back."""
+"""The clock that goes on when simulated time stands still and when the machine's is set back."""
 
 from __future__ import annotations
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
+STEADY = Clock(clock_type=ClockType.STEADY_TIME)
+"""For all timers: only ages and stamps are by the node's clock."""
+
 
 def steady() -> Clock:
-    """Return a clock for one timer: only ages and stamps are by the node's clock.
+    """Return one for a timer that must not share it.
 
-    To timers that share one, rclpy's events executor counts an instant that passes while it is
-    busy as many times as timers come and go meanwhile; it then calls them several times at once,
-    and not for as many periods.
+    An instant that passes while rclpy's events executor is busy is counted as many times as timers
+    of the same clock come and go meanwhile; theirs are then called several times at once, and not
+    for as many periods.
     """
     return Clock(clock_type=ClockType.STEADY_TIME)

@@ -16,7 +16,7 @@ from delassus_ros.errors import DelassusError, RobotError
 from delassus_ros.model.xml import check_document
 from delassus_ros.node import parameters
 from delassus_ros.node.change_requests import refuse_impossible_changes
-from delassus_ros.node.clocks import steady
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.description import DescriptionTopic
@@ -120,7 +120,7 @@ class DelassusNode(EventlessNode):
     def _start_soon(self) -> None:
         """Start in a callback of its own: who sets a parameter may be about to set others."""
         if self._starter is None:
-            self._starter = self.create_timer(0.0, self._start_now, clock=steady())
+            self._starter = self.create_timer(0.0, self._start_now, clock=STEADY)
 
     def _start_now(self) -> None:
         starter, self._starter = self._starter, None

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from rclpy.node import Node
 
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.clocks import steady
+from delassus_ros.node.clocks import STEADY
 
 _POLL = 0.02  # s between looks at the thread
 _PATIENCE = 5.0  # s that all that is given up has to end in
@@ -69,7 +69,7 @@ class Handover(Generic[T]):
         self._task = BackgroundTask(name, make)
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._threads.append(self._task.thread)
-        self._timer = self._node.create_timer(_POLL, self.poll, clock=steady())
+        self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)
 
     def give_up(self) -> None:
         """Want nothing any more. A thread that works ends later, and nobody waits for it."""

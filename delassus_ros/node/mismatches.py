@@ -14,7 +14,7 @@ from rclpy.qos import (
     qos_check_compatible,
 )
 
-from delassus_ros.node.clocks import steady
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.diagnostics import Mismatch
 
 _LOOK = 1.0  # s between looks
@@ -49,7 +49,7 @@ class Mismatches:
         self._node = node
         self._warn = warn
         self._found: dict[str, tuple[tuple[int, int], Mismatch | None]] = {}
-        self._timer = node.create_timer(_LOOK, self.look, clock=steady())
+        self._timer = node.create_timer(_LOOK, self.look, clock=STEADY)
 
     def close(self) -> None:
         """Look no more."""

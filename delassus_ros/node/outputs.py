@@ -9,7 +9,7 @@ from time import monotonic_ns
 from delassus_msgs.msg import DelassusMatrix, Layout, Summary
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
-from delassus_ros.node.clocks import steady
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.offered_deadline import OfferedDeadline
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.qos import LATCHED, OUTPUTS, advertise
@@ -66,7 +66,7 @@ class Outputs:
             }
             self._missed = dict.fromkeys(self._deadlines, 0)
             # To ask takes too long for each matrix.
-            timer = node.create_timer(_LOOK, self._look, clock=steady())
+            timer = node.create_timer(_LOOK, self._look, clock=STEADY)
             undo.callback(node.destroy_timer, timer)
             self._look()
             self._undo = undo.pop_all()

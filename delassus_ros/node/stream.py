@@ -16,7 +16,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.clock_steps import ClockSteps
-from delassus_ros.node.clocks import steady
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.joint_state_bytes import UnreadableError
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.outcome import Outcome
@@ -143,9 +143,9 @@ class Stream:
         if self._operation.rate:
             on_instant = self._surviving(self._on_instant)
             period = 1.0 / self._operation.rate
-            self._rate_timer = self._node.create_timer(period, on_instant, clock=steady())
+            self._rate_timer = self._node.create_timer(period, on_instant, clock=STEADY)
         on_idle = self._surviving(self._idle)
-        self._idle_timer = self._node.create_timer(_IDLE, on_idle, clock=steady())
+        self._idle_timer = self._node.create_timer(_IDLE, on_idle, clock=STEADY)
         # Last: the threads of the middleware that there are by now are meant as well.
         self.realtime = self._mode.enter(self._operation.realtime)
         self._warn_of_refusals(self.realtime)
@@ -221,7 +221,7 @@ class Stream:
             # Ages are by the node's clock; a timer on it would wait until a clock that is set
             # back is there again.
             watch = self._surviving(self._watch)
-            self._watch_timer = self._node.create_timer(period, watch, clock=steady())
+            self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
 
     def _end_watch(self) -> None:
         if self._watch_timer is not None:
