@@ -15,7 +15,8 @@ ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
 def delassus() -> int:
     """Run ``delassus``."""
     try:
-        return _main("delassus_ros.cli.main")
+        status: int = import_module("delassus_ros.cli.main").main()
+        return status
     except KeyboardInterrupt:
         # At any time, while modules are imported too; the status that shells give it.
         return 128 + signal.SIGINT
@@ -56,8 +57,3 @@ def _node(program: str, module: str) -> int:
     except KeyboardInterrupt:
         # While modules are imported.
         return 128 + signal.SIGINT
-
-
-def _main(module: str) -> int:
-    status: int = import_module(module).main()
-    return status

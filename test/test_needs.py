@@ -79,9 +79,10 @@ def test_every_program_begins_where_it_is_said() -> None:
         assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_ctrl_c_ends_the_command_without_a_traceback(monkeypatch) -> None:
+def test_ctrl_c_while_a_program_is_imported_ends_it_without_a_traceback(monkeypatch) -> None:
     def interrupted(module: str) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(programs, "_main", interrupted)
-    assert programs.delassus() == 130
+    monkeypatch.setattr(programs, "import_module", interrupted)
+    monkeypatch.setattr(programs, "ROS", ())
+    assert programs.delassus() == programs.node() == 130

