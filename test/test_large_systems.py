@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
+import cluster_robots
 import numpy as np
 import pytest
+from cluster_robots import contact_jacobian
+from rigid_body import mass_matrix
 
 from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
@@ -122,6 +126,48 @@ def test_every_algorithm_takes_large_systems(name: str, seed: int, everything_la
     flat = {port: values.ravel().tolist() for port, values in inputs.items()}
     expected = algorithms.get("dense").evaluate(problem, flat)["G"]
     assert error(bound.outputs["G"], np.array(expected, dtype=float)) < 1e-9
+
+
+def with_all_outputs(problem: Problem) -> Problem:
+    return Problem(problem.robot, problem.contacts, outputs=("J", "MinvJT"))
+
+
+def test_jacobian_and_response_of_a_large_system() -> None:
+    """Against the mass matrix, and the Jacobians of the bodies."""
+    problem = with_all_outputs(tree(60, 6, "fixed"))
+    q = random_inputs(problem, 3)["q"]
+    found = DelassusSolver(problem, "pv_osimr", cache=False).solve(q)
+    J = contact_jacobian(problem, {"q": q})
+    assert error(found.J, J) < TOLERANCE
+    assert error(found.MinvJT, np.linalg.solve(mass_matrix(problem.robot, q), J.T)) < TOLERANCE
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(random_problem, "pv_osimr"), (cluster_robots.random_problem, "c_pv_osimr")],
+    ids=["open", "closed"],
+)
+def test_steps_do_not_change_the_outputs(
+    make: Callable[[int], Problem], name: str, seed: int, everything_large: None
+) -> None:
+    problem = with_all_outputs(make(seed))
+    inputs = random_inputs(problem, seed)
+    solution = DelassusSolver(problem, name, cache=False).solve(**inputs)
+    flat = {port: values.ravel().tolist() for port, values in inputs.items()}
+    expected = evaluate(problem, algorithms.get(name), flat)
+    for output in ("J", "MinvJT"):
+        assert error(getattr(solution, output), np.array(expected[output], dtype=float)) < 1e-12
+
+
+def test_all_outputs_are_linear_in_joints_while_the_code_stays() -> None:
+    sizes = [80, 160, 320]
+    counts, routines, code, calls = zip(
+        *(sized(with_all_outputs(mechanisms.chain(n, "tip"))) for n in sizes), strict=True
+    )
+    assert abs(slope(list(counts)) - 1.0) < 0.05, counts
+    assert abs(slope(list(calls)) - 1.0) < 0.05, calls
+    assert routines[-1] < 60 and code[-1] < 1.2 * code[0], (routines, code)
 
 
 def test_a_batch_of_a_large_system() -> None:

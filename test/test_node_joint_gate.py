@@ -406,6 +406,19 @@ def test_publisher_without_stamps_that_dies_is_named(source) -> None:
     assert verdict.stamp == 0
 
 
+def test_a_part_without_stamp_is_not_kept_for_others_to_come(source) -> None:
+    """However long ago it came, it would make a whole q with the next part."""
+    front, hind = halves(source)
+    source.gate.read(front, 0, np.ones(len(front)), START, source.q)
+    at = START + 501 * MS
+    verdict = source.gate.read(hind, 0, np.ones(len(hind)), at, source.q)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert "joints 'LF_HAA', " in verdict.text and "did not come for 0.501 s" in verdict.text
+    verdict = source.gate.read(front, 0, np.zeros(len(front)), at + MS, source.q)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
+    assert source.q.tolist() == [float(name in hind) for name in source.joints]
+
+
 def test_nonsense_in_a_part_spoils_it_alone(source) -> None:
     front, hind = halves(source)
     source.send(front, stamp=0)

@@ -211,6 +211,29 @@ def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
     assert said(rig.send(at=2)) == (OK, Reason.NONE)
 
 
+@pytest.mark.parametrize("apart", [101, 500])
+def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> None:
+    """With a long timeout, an old orientation is used with care: nobody knows how it went on."""
+    source = OrientationInput(solver.problem.robot, world="odom", timeout=math.inf)
+    rig = Rig(solver, orientation=source)
+    rig.touch(*FEET)
+    turn(rig, yawed(0.4), yaw_rate=2.0)
+    rig.wait(100)
+    rig.orientation = yawed(0.4 + 0.1 * 2.0)
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.wait(apart - 100)
+    assert said(rig.send()) == (DEGRADED, Reason.ORIENTATION_STALE)
+    words = f"its orientation is {1e-3 * apart:g} s older than the joint positions; it is carried"
+    assert words in rig.pipeline.last.text
+    assert words in rig.pipeline.orientation_health().complaint
+    assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
+    # What does not turn needs no carrying on.
+    turn(rig, TURNED.quaternion())
+    rig.wait(apart)
+    rig.touch(*FEET)
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
 def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     rig.pipeline.set_clock_step(25_000_000)
     turn(rig, TURNED.quaternion(), at=30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -27,8 +28,15 @@ def is_large(problem: Problem) -> bool:
 
     By what PV-OSIMr needs, whatever the algorithm, so that counts can be compared.
     """
-    rows = max((port.shape[0] for port in problem.outputs if port.name == "G"), default=0)
-    return 350 * len(problem.robot.joints) + 6 * rows**2 > _LARGE
+    robot, outputs = problem.robot, {port.name: port.shape for port in problem.outputs}
+    estimate = 350 * len(robot.joints) + 6 * problem.contacts.rows**2
+    if "J" in outputs:
+        for contact in problem.contacts:
+            depth = len(robot.path(robot.frames[contact.frame].body))
+            estimate += 20 * len(contact.selection) * depth
+    if "MinvJT" in outputs:
+        estimate += 25 * math.prod(outputs["MinvJT"])
+    return estimate > _LARGE
 
 
 class OperationCounter:

@@ -9,13 +9,14 @@ couplings or loops, q̇ = E ẏ, they are J E and (Eᵀ M E)⁻¹ Eᵀ Jᵀ of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
 from delassus_ros.algorithms.cluster_propagation import ClusterPropagator
 from delassus_ros.algorithms.propagation import FreeBody, Propagator, articulated_joints
 from delassus_ros.algorithms.scalars import Matrix, Scalar, Vector, dot, matmul, transpose, zeros
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows, cross_matrix
+from delassus_ros.algorithms.steps import blocks, step
 from delassus_ros.algorithms.tree import Link, Tree, rows_of
 from delassus_ros.algorithms.velocities import Velocities
 from delassus_ros.arguments import shown
@@ -61,12 +62,17 @@ def jacobian(problem: Problem, x: Inputs) -> Matrix:
             for r, row in arriving[i]:
                 J[r][first : first + 6] = force_on_body(link, row)
             continue
-        joint = JointTransform(link, x)
-        for r, row in arriving[i]:
-            for k, factor in velocities.rows[i].items():
-                J[r][k] = J[r][k] + row[link.freedom] * factor
-        if link.parent != WORLD:
-            arriving[link.parent] += [(r, joint.force_to_parent(row)) for r, row in arriving[i]]
+        indices, factors = list(velocities.rows[i]), list(velocities.rows[i].values())
+        joint, moves = JointTransform(link, x), link.parent != WORLD
+        for block in blocks(len(arriving[i])):
+            numbers = [r for r, _ in arriving[i][block]]
+            rows = [row for _, row in arriving[i][block]]
+            entries, moved = _felt(joint, rows, link.freedom, factors, moves)
+            for r, values in zip(numbers, entries, strict=True):
+                for k, value in zip(indices, values, strict=True):
+                    J[r][k] = J[r][k] + value
+            if moves:
+                arriving[link.parent] += zip(numbers, moved, strict=True)
     return J
 
 
@@ -92,8 +98,8 @@ def response(problem: Problem, x: Inputs) -> Matrix:
             if joint.parent != WORLD:
                 arriving[joint.parent] += zip(numbers, moved, strict=True)
     result = zeros(len(problem.velocities), tree.rows)
-    # Per row of G, and accelerations of the links; a row that does not reach a tree leaves it at
-    # rest.
+    # Per row of G: rates of links in clusters. Per link: its accelerations by row of G; a row that
+    # does not reach a tree leaves it at rest.
     rates: list[dict[int, Scalar]] = [{} for _ in range(tree.rows)]
     acceleration: list[dict[int, Vector]] = [{} for _ in tree.links]
     for joint in reversed(joints):
@@ -106,22 +112,77 @@ def response(problem: Problem, x: Inputs) -> Matrix:
                     result[velocities.first[i] + k][r] = own[k]
             continue
         above = acceleration[joint.parent] if joint.parent != WORLD else {}
-        for r in sorted({*above, *pushed[i]}):
-            a = above.get(r, [0.0] * 6)
-            if isinstance(joint, ClusterPropagator):
-                z = pushed[i].get(r, [0.0] * joint.freedoms)
+        if isinstance(joint, ClusterPropagator):
+            for r in sorted({*above, *pushed[i]}):
+                a, z = above.get(r, [0.0] * 6), pushed[i].get(r, [0.0] * joint.freedoms)
                 rates[r].update(joint.rates(a, z))
                 for link, b in joint.accelerations(a, z).items():
                     acceleration[link][r] = b
-                continue
-            b = JointTransform(tree.links[i], x).motion_to_child(a)
-            rates[r][i] = pushed[i].get(r, [0.0])[0] - dot(joint.HSD, b)
-            b[joint.S] = b[joint.S] + rates[r][i]
-            acceleration[i][r] = b
+            continue
+        transform, index = JointTransform(tree.links[i], x), velocities.single.get(i)
+        sign = 1.0 if index is None else tree.links[i].sign
+        for rows in _alike(above, pushed[i]):
+            A = [above.get(r, [0.0] * 6) for r in rows]
+            KSD = [pushed[i].get(r, [0.0])[0] for r in rows]
+            own, B = _driven(transform, A, KSD, joint.HSD, joint.S, sign)
+            acceleration[i].update(zip(rows, B, strict=True))
+            for r, rate in zip(rows, own, strict=True):
+                if index is None:
+                    rates[r][i] = rate
+                else:
+                    result[index][r] = rate
     for r, of_links in enumerate(rates):
-        for k, value in velocities.of_links(of_links).items():
+        for k, value in velocities.of_clusters(of_links).items():
             result[k][r] = value
     return result
+
+
+@step
+def _felt(
+    transform: JointTransform, rows: Matrix, S: int, factors: Vector, moves: bool
+) -> tuple[Matrix, Matrix]:
+    """Return rows' entries in J, for factors of velocities in a joint's rate, and at the parent.
+
+    Parameters
+    ----------
+    moves : whether there is a parent.
+    """
+    entries = [[row[S] * factor for factor in factors] for row in rows]
+    return entries, [transform.force_to_parent(row) for row in rows if moves]
+
+
+@step
+def _driven(
+    transform: JointTransform, A: Matrix, KSD: Vector, HSD: Vector, S: int, sign: float
+) -> tuple[Vector, Matrix]:
+    """Return rates of a joint, times `sign`, and accelerations of its link, by row of G.
+
+    Parameters
+    ----------
+    A : (rows, 6) accelerations of the parent.
+    KSD : (rows,) K S D⁻¹; see :class:`~delassus_ros.algorithms.propagation.Propagator`.
+    HSD : (6,) H S D⁻¹.
+    """
+    rates: Vector = []
+    B: Matrix = []
+    for a, ksd in zip(A, KSD, strict=True):
+        b = transform.motion_to_child(a)
+        rate = ksd - dot(HSD, b)
+        b[S] = b[S] + rate
+        rates.append(rate * sign)
+        B.append(b)
+    return rates, B
+
+
+def _alike(above: Collection[int], pushed: Collection[int]) -> Iterator[list[int]]:
+    """Return the rows of both, in blocks of those that are in both, or in the same one."""
+    for numbers in (
+        [r for r in above if r in pushed],
+        [r for r in above if r not in pushed],
+        [r for r in pushed if r not in above],
+    ):
+        for block in blocks(len(numbers)):
+            yield numbers[block]
 
 
 def _own_rows(problem: Problem, tree: Tree, x: Inputs) -> list[list[tuple[int, Vector]]]:

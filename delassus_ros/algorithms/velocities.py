@@ -29,6 +29,7 @@ class Velocities:
     rows : per link of the tree its joint's rate along its coordinate axis, as factors of the
         velocities by their index; none for free links.
     first : per free link the index of its body's twist, linear first.
+    single : per link of an ordinary joint the index of its velocity.
     """
 
     def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
@@ -36,7 +37,7 @@ class Velocities:
         self._signs = [link.sign for link in tree.links]
         self.rows: list[dict[int, Scalar]] = [{} for _ in tree.links]
         self.first: dict[int, int] = {}
-        self._single: dict[int, int] = {}  # per link of an ordinary joint, its velocity
+        self.single: dict[int, int] = {}
         self._closed: list[tuple[Cluster, list[int]]] = []
         offsets = velocity_offsets(robot)
         links: dict[str, list[int]] = {}
@@ -49,7 +50,7 @@ class Velocities:
                     if tree.links[i].motion == "free":
                         self.first[i] = k
                     else:
-                        self._single[i], self.rows[i] = k, {k: self._signs[i]}
+                        self.single[i], self.rows[i] = k, {k: self._signs[i]}
                 continue
             self._closed.append((cluster, columns))
             E = loop_jacobian(robot, cluster, x["q"])
@@ -68,14 +69,14 @@ class Velocities:
             if i not in unfelt
         }
 
-    def of_links(self, rates: Mapping[int, Scalar]) -> dict[int, Scalar]:
-        """Return velocities (or accelerations) by index, from rates of links that follow them.
+    def of_clusters(self, rates: Mapping[int, Scalar]) -> dict[int, Scalar]:
+        """Return clusters' velocities (or accelerations) by index, from rates of their links.
 
         Parameters
         ----------
         rates : by link; what is missing is zero.
         """
-        found = {k: rates[i] * self._signs[i] for i, k in self._single.items() if i in rates}
+        found: dict[int, Scalar] = {}
         for cluster, columns in self._closed:
             present = [joint for joint in cluster.joints if joint in self._link_of]
             if not any(self._link_of[joint] in rates for joint in present):

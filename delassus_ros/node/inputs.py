@@ -17,7 +17,7 @@ from delassus_ros.node.contact_input import ContactInput
 from delassus_ros.node.diagnostics import InputHealth
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_state_bytes import JointStateReader
-from delassus_ros.node.orientation_input import CAVEATS, OrientationInput
+from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.orientation_messages import read_message
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.records import LastAnswer, Limits
@@ -147,7 +147,7 @@ class Inputs:
         if source is None:
             return
         complaint = read_message(source, message, now)
-        caveat = self._caveat(source, now) if source.jumped else None
+        caveat = self._caveat(source, 0, now) if source.jumped else None
         if complaint is None and caveat is not None:
             # Here, as the next one may come before a matrix is made with it.
             self._warn("stamp of the orientation", caveat.text)
@@ -238,11 +238,12 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         judged.stale = judged.doubtful = stale is not None
-        complaint = None if self._source is None else self._of_orientation(self._source, now)
-        if complaint is not None:
-            reasons |= complaint.reason
-            text, judged.doubtful = text or complaint.text, True
-            missing = missing or not complaint.reason & CAVEATS
+        if self._source is not None:
+            complaint, usable = self._of_orientation(self._source, verdict.stamp, now)
+            missing = missing or not usable
+            if complaint is not None:
+                reasons |= complaint.reason
+                text, judged.doubtful = text or complaint.text, True
         nothing = missing or verdict.gate is _REFUSED
         if nothing and not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
             text = "no set of active contacts has arrived yet"
@@ -250,22 +251,25 @@ class Inputs:
         judged.reasons, judged.text, judged.missing = reasons, text, missing
         return judged
 
-    def _of_orientation(self, source: OrientationInput, now: int) -> Complaint | None:
+    def _of_orientation(
+        self, source: OrientationInput, stamp: int, now: int
+    ) -> tuple[Complaint | None, bool]:
+        """Return what there is to say of it for joint positions of a stamp; whether to use it."""
         complaint = source.complaint(now)
         if complaint is not None:
             self._warn_of(complaint)
-            return complaint
-        caveat = self._caveat(source, now)
+            return complaint, False
+        caveat = self._caveat(source, stamp, now)
         if caveat is not None:
             # A kind of its own, as joint states have such stamps, too.
             self._warn("stamp of the orientation", caveat.text)
-        return caveat
+        return caveat, True
 
     def _warn_of(self, complaint: Complaint) -> None:
         self._warn(complaint.reason.name or "input", complaint.text)
 
-    def _caveat(self, source: OrientationInput, now: int) -> Complaint | None:
-        return source.caveat(now, self._limits.max_skew, self._clock_step)
+    def _caveat(self, source: OrientationInput, stamp: int, now: int) -> Complaint | None:
+        return source.caveat(stamp, now, self._limits.max_skew, self._clock_step)
 
     def _say(self, verdict: Verdict) -> None:
         # A kind of its own, whatever other reasons come and go.
@@ -302,7 +306,7 @@ class Inputs:
             return None
         complaint = source.complaint(now)
         received = complaint is None or complaint.reason is not Reason.ORIENTATION_MISSING
-        caveat = self._caveat(source, now)
+        caveat = self._caveat(source, self.kept.stamp, now)
         text = source.text or ("" if caveat is None else caveat.text)
         return InputHealth(
             "orientation",

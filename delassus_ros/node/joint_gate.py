@@ -278,9 +278,12 @@ class JointGate:
                 text += "; it is passed over, as others have all joints"
                 return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
             return self._refuse(stamp, now, reason, text)
+        oldest, newest = int(self._stamps.min()), int(self._stamps.max())
+        if oldest <= 0:
+            # Of what has no stamp, the time that it came is all that tells its age.
+            self._fresh[self._away(now)] = False
         if not self._fresh.all():
             return self._wait(stamp, now)
-        oldest, newest = int(self._stamps.min()), int(self._stamps.max())
         if oldest > 0 and newest - oldest > self._max_skew:
             late = self._stamps < newest - self._max_skew
             self._fresh[late] = False
@@ -299,16 +302,20 @@ class JointGate:
 
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
-        arrivals, timeout = self._arrivals, self._timeout
-        away = [i for i in np.flatnonzero(~self._fresh) if not arrivals[i].within(timeout, now)]
+        away = self._away(now)
         if away and not self._has_whole(now):
             names = [self._joints[i] for i in away]
-            longest = max(arrivals[i].age(now) for i in away)
+            longest = max(self._arrivals[i].age(now) for i in away)
             return self._refuse(
                 int(self._stamps[away].min()), now, Reason.INPUT_STALE,
                 f"{listed('joint', names)} did not come for {longest:.3g} s",
             )  # fmt: skip
         return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
+
+    def _away(self, now: int) -> list[int]:
+        """Return the joints whose last part came too long ago."""
+        timeout = self._timeout
+        return [i for i, at in enumerate(self._arrivals) if not at.within(timeout, now)]
 
     def _has_whole(self, now: int) -> bool:
         """Whether joint states with all joints have come recently."""

@@ -17,8 +17,6 @@ from delassus_ros.node.joint_names import LONGEST
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.unknown_names import UnknownNames
 
-CAVEATS = Reason.STAMP_INVALID | Reason.STAMP_JUMPED_BACK | Reason.STAMP_IN_FUTURE
-"""Reasons for which an orientation is used with care; for all others it is not used."""
 _UNIT_TOLERANCE = 1e-3
 _CARRIED = 0.1
 """An orientation is carried on by at most so long [s]: nobody knows how rates change."""
@@ -172,11 +170,14 @@ class OrientationInput:
             )
         return None
 
-    def caveat(self, now: int, max_skew: float, clock_step: int = 0) -> Complaint | None:
-        """Return why the stamp of the latest orientation is not to be trusted, or None.
+    def caveat(
+        self, stamp: int, now: int, max_skew: float, clock_step: int = 0
+    ) -> Complaint | None:
+        """Return why the latest orientation is to be used with care, or None.
 
         Parameters
         ----------
+        stamp : of the joint positions; 0 if they have none.
         now : time of the node's clock.
         max_skew : how far the stamp may have been ahead of the clock when it came [s].
         clock_step : longest step of simulated time, by which it may be further ahead [ns].
@@ -195,6 +196,14 @@ class OrientationInput:
         if now > 0 and ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
             text = f"the stamps of the base's orientation are {ahead_of_clock(ahead, clock_step)}"
+        apart = 1e-9 * (stamp - self._taken) if stamp and self._rates else 0.0
+        if abs(apart) > _CARRIED:
+            reasons |= Reason.ORIENTATION_STALE
+            which = "older" if apart > 0.0 else "newer"
+            text = text or (
+                f"the base turns, and its orientation is {abs(apart):.4g} s {which} than the "
+                f"joint positions; it is carried on by {_CARRIED:g} s at most"
+            )
         return Complaint(reasons, text) if reasons else None
 
     def _check(
