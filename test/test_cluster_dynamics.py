@@ -117,7 +117,7 @@ def assert_agrees_with_pinocchio(
     robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
 ) -> None:
     pin = pytest.importorskip("pinocchio")
-    from delassus_ros.algorithms.pinocchio import PinocchioModel
+    from delassus_ros.algorithms.pinocchio_model import PinocchioModel
 
     model = PinocchioModel(robot)
     model.model.armature = np.zeros(robot.nv)  # what RNEA makes of it depends on the version
@@ -172,7 +172,7 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
 @pytest.mark.parametrize("name", CLOSED)
 def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
-    from delassus_ros.algorithms.pinocchio import PinocchioModel
+    from delassus_ros.algorithms.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(robots.shared(name), "fixed")
     q = closed(robot, name)

@@ -200,7 +200,7 @@ def error(G: np.ndarray, expected: np.ndarray) -> float:
 def test_the_report_makes_pinocchio_exact() -> None:
     """Pinocchio's CRBA of the reported tree against the whole tree's M, projected."""
     pin = pytest.importorskip("pinocchio")
-    from delassus_ros.algorithms.pinocchio import PinocchioModel
+    from delassus_ros.algorithms.pinocchio_model import PinocchioModel
 
     def crba(robot: Robot, q: np.ndarray) -> np.ndarray:
         model = PinocchioModel(robot)

@@ -183,6 +183,17 @@ def test_a_back_end_without_its_package_is_absent_with_the_reason(tmp_path: Path
     assert "'pinocchio' is not available: needs Pinocchio: pip install pin; ROS: ros-$ROS" in said
 
 
+def test_a_back_end_is_not_loaded_before_it_is_used(tmp_path: Path) -> None:
+    pytest.importorskip("pinocchio")
+    code = """
+        import sys
+        from delassus_ros import algorithms
+        assert "pinocchio" in algorithms.names() and algorithms.get("pinocchio").version
+        print("loaded" if "pinocchio" in sys.modules else "not loaded")
+        """
+    assert "not loaded" in run(tmp_path, code)
+
+
 def test_an_entry_point_that_registers_nothing_is_named(tmp_path: Path) -> None:
     plug_in(tmp_path, "empty", {"lazy": "lazy_module"}, lazy_module="x = 1\n")
     plug_in(tmp_path, "good", {"theirs": "good_module"}, good_module=PLUG_IN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import threading
 from collections.abc import Callable
@@ -22,7 +23,7 @@ _BACK_ENDS = {
     # On PyPI Pinocchio is called pin; what is called pinocchio there is another package.
     "pinocchio": "needs Pinocchio: pip install pin; ROS: ros-$ROS_DISTRO-pinocchio",
 }
-"""Algorithm module → what to say where the package that it needs is absent."""
+"""Algorithm module, called as the package that it needs → what to say where that is absent."""
 
 _log = logging.getLogger(__name__)
 _registry: dict[str, Algorithm] = {}
@@ -76,10 +77,10 @@ def _import_all() -> None:
     for name in _BUILT_IN:
         importlib.import_module(f"delassus_ros.algorithms.{name}")
     for name, needs in _BACK_ENDS.items():
-        try:
+        if importlib.util.find_spec(name) is None:
+            _broken[name] = needs
+        else:
             importlib.import_module(f"delassus_ros.algorithms.{name}")
-        except ImportError as error:
-            _broken[name] = f"{needs} ({error})"
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         before = len(_registry)
         try:
