@@ -208,8 +208,9 @@ class DelassusSolver:
         ----------
         Q : (N, nq) joint positions [rad, m]; not copied if it is contiguous float64.
         active : names of the active contacts, the same for all; all if None.
-        threads : how many threads share the work, at most one per processor. Afterwards the
-            others look out for another call for 1 ms, since waking them takes long.
+        threads : how many threads share the work, at most one per processor; where the others
+            have none to run on, this one does all. Afterwards they look out for another call for
+            1 ms, since waking them takes long.
         base_orientation : (N, 4) unit quaternions x, y, z, w; with ``axes="world"`` and a
             floating base.
         layout : ``"rows"``, or ``"columns"`` for structures of arrays: Q is then (nq, N),

@@ -1,4 +1,4 @@
-"""The threads that share a batch: what is posted is done, whatever happens, and none is left."""
+"""The threads that share a batch: all is done once, whatever happens, and none is left."""
 
 from __future__ import annotations
 
@@ -10,24 +10,72 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from delassus_ros.compiler import team
 from delassus_ros.compiler.kernel import aligned_zeros
+from delassus_ros.compiler.team_code import AWAKE, BOX, JOB, calls
 
-FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * team.ARGUMENTS)
-
-
-def letter(number: int) -> tuple[int, ...]:
-    """Return arguments that differ in every place."""
-    return tuple(10 * number + k for k in range(team.ARGUMENTS))
+FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
+WIDTH = 8
+IN, IN_STEP, OUT, OUT_STEP, STATUS = 10_000, 3, 2_000_000, 5, 7_000_000
 
 
-def address(function: ctypes._CFuncPtr) -> int:
-    found = ctypes.cast(function, ctypes.c_void_p).value
-    assert found is not None
-    return found
+@dataclass
+class Job:
+    """A job whose parts are noted.
+
+    Attributes
+    ----------
+    parts : the first configuration and the number of each part.
+    threads, works : those that have worked at it.
+    during : is called at each part.
+    """
+
+    n: int
+    threads_wanted: int = 2
+    during: Callable[[], object] = lambda: None
+    parts: list[tuple[int, int]] = field(default_factory=list)
+    threads: set[int] = field(default_factory=set)
+    works: set[tuple[int, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._function = FUNCTION(self._part)
+        values = {
+            "function": ctypes.cast(self._function, ctypes.c_void_p).value,
+            "in": IN, "in_stride": 11, "in_step": IN_STEP,
+            "out": OUT, "out_stride": 12, "out_step": OUT_STEP,
+            "status": STATUS, "n": self.n, "pick": 13, "picked": 14, "width": WIDTH,
+            "part": 2 * WIDTH, "share": 2 * self.threads_wanted, "next": 0,
+        }  # fmt: skip
+        self._entries = (ctypes.c_int64 * len(JOB))(*(values[name] for name in JOB))
+
+    def do(self) -> None:
+        """Have it done; threads are told apart by their work areas, 1, 2, ..."""
+        team.together(ctypes.addressof(self._entries), range(1, 1 + self.threads_wanted))
+
+    def _part(self, *arguments: int) -> None:
+        at_in, in_stride, at_out, out_stride, at_status, count, pick, picked, work = arguments
+        assert (in_stride, out_stride, pick, picked) == (11, 12, 13, 14)
+        first = (at_status - STATUS) // 4
+        assert at_in == IN + 8 * IN_STEP * first and at_out == OUT + 8 * OUT_STEP * first
+        self.parts.append((first, count))
+        self.threads.add(threading.get_ident())
+        self.works.add((threading.get_ident(), work))
+        self.during()
+
+    def check(self) -> None:
+        """All is done once; parts are whole vectors, but that the last one may go back for it."""
+        end = 0
+        for first, count in sorted(self.parts, key=sum):
+            assert count >= WIDTH
+            assert first == end or (first == self.n - WIDTH < end)
+            end = first + count
+        assert end == self.n
+        assert len(self.works) == len(self.threads) == len({work for _, work in self.works})
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -37,96 +85,138 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("others", [0, 1, 3])
-def test_all_are_called_with_their_arguments(others: int) -> None:
-    called: list[tuple[int, ...]] = []
-    function = FUNCTION(lambda *arguments: called.append(arguments))
-    letters = [letter(k) for k in range(others)]
-    team.together(address(function), letters, lambda: called.append(letter(others)))
-    assert sorted(called) == [*letters, letter(others)]
+def joint(n: int = 400) -> Job:
+    """Return a job whose first part waits until another thread works at it."""
+    job = Job(n)
+    job.during = lambda: until(lambda: len(job.threads) == 2)
+    return job
+
+
+@pytest.mark.parametrize("n", [WIDTH, 2 * WIDTH, 33, 100, 1000, 4096, 4097, 4103])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_all_is_done_once(threads: int, n: int) -> None:
+    for _ in range(20):
+        job = Job(n, threads)
+        job.do()
+        job.check()
+
+
+def test_parts_become_smaller() -> None:
+    job = Job(4096, 2)
+    team.together(ctypes.addressof(job._entries), [1])
+    assert [count for _, count in job.parts[:3]] == [1024, 768, 576]
+    assert job.parts[-1][1] == 2 * WIDTH
 
 
 def test_threads_stay_for_the_next_call_asleep_or_awake() -> None:
-    called: list[int] = []
-    function = FUNCTION(lambda *arguments: called.append(threading.get_ident()))
-    for _ in range(100):
-        team.together(address(function), [letter(0)], lambda: None)
-    until(lambda: all(member._asleep for member in team._idle))
-    for _ in range(100):
-        team.together(address(function), [letter(0)], lambda: None)
-    assert len(called) == 200 and len(set(called)) == 1
-    assert called[0] != threading.get_ident()
+    threads = set()
+    for turn in range(40):
+        if turn == 20:
+            until(lambda: all(member._asleep for member in team._idle))
+        job = joint()
+        job.do()
+        job.check()
+        threads |= job.threads
+    assert len(threads) == 2 and threading.get_ident() in threads
 
 
 def test_a_thread_looks_as_long_as_it_says() -> None:
     """A fifth at least: the processor may be faster by now; a busy one makes it longer."""
-    calls, box, times = team._calls(), aligned_zeros(team._SIZE), []
+    box, times = aligned_zeros(BOX), []
     for _ in range(5):
         start = time.perf_counter()
-        assert calls.serve(box.ctypes.data, calls.looks) == 0
+        assert calls().serve(box.ctypes.data, calls().looks) == 0
         times.append(time.perf_counter() - start)
-    assert max(times) >= 0.2 * team._AWAKE
+    assert max(times) >= 0.2 * AWAKE
 
 
-def test_a_caller_that_fails_waits_for_the_others() -> None:
+@pytest.fixture(name="deaf")
+def make_deaf(monkeypatch: pytest.MonkeyPatch) -> team._Member:
+    """The only idle thread, asleep and not to be woken: its processor is somebody else's."""
+    joint().do()
+    until(lambda: all(member._asleep for member in team._idle))
+    member = team._idle[-1]
+    monkeypatch.setattr(team, "_idle", [member])
+    monkeypatch.setattr(member, "_called", threading.Event())
+    return member
+
+
+def test_nobody_waits_for_a_thread_that_does_not_come(deaf: team._Member) -> None:
+    job = Job(400)
+    job.do()
+    job.check()
+    assert job.threads == {threading.get_ident()}
+    assert team._idle == [deaf]
+
+
+def test_what_was_taken_back_is_done_by_nobody(
+    deaf: team._Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(400)
+    job.do()
+    monkeypatch.undo()
+    deaf._called.set()
+    until(lambda: not deaf._called.is_set() and deaf._asleep)
+    job.check()
+    assert job.threads == {threading.get_ident()}
+    monkeypatch.setattr(team, "_idle", [deaf])
+    after = joint()
+    after.do()
+    after.check()
+
+
+def test_a_caller_that_is_interrupted_waits_for_those_who_work() -> None:
     """Else they would read and write arrays that are no longer there."""
-    running, done = threading.Event(), []
+    main, ended, job = threading.get_ident(), [], Job(2 * 2 * WIDTH)
+    left = threading.Event()
 
-    def slow(*_: int) -> None:
-        running.set()
-        time.sleep(0.1)
-        done.append(True)
+    def work() -> None:
+        until(lambda: len(job.threads) == 2)
+        if threading.get_ident() == main:
+            left.set()
+        else:
+            left.wait(20.0)
+            for _ in range(3):
+                time.sleep(0.05)
+                signal.pthread_kill(main, signal.SIGINT)
+            ended.append(True)
 
-    def fails() -> None:
-        assert running.wait(20.0)
-        raise KeyboardInterrupt
-
-    function = FUNCTION(slow)
-    with pytest.raises(KeyboardInterrupt):
-        team.together(address(function), [letter(0), letter(1)], fails)
-    assert len(done) == 2
-
-
-def test_an_interrupt_while_waiting_comes_after() -> None:
-    main, done = threading.get_ident(), []
-
-    def slow(*_: int) -> None:
-        for _ in range(3):
-            signal.pthread_kill(main, signal.SIGINT)
-            time.sleep(0.05)
-        done.append(True)
-
-    function = FUNCTION(slow)
+    job.during = work
     idle = len(team._idle)
     with pytest.raises(KeyboardInterrupt):
-        team.together(address(function), [letter(0)], lambda: None)
-    assert done
+        job.do()
+    assert ended
     # The thread is there for the next call.
     assert len(team._idle) == max(idle, 1)
 
 
 def test_callers_do_not_meet() -> None:
-    def call(caller: int) -> bool:
-        called: list[tuple[int, ...]] = []
-        function = FUNCTION(lambda *arguments: called.append(arguments))
-        for k in range(200):
-            team.together(address(function), [letter(caller), letter(k)], lambda: None)
-        expected = [letter(caller)] * 200 + [letter(k) for k in range(200)]
-        return sorted(called) == sorted(expected)
+    def call(_: int) -> None:
+        for n in range(200, 400):
+            job = Job(n, 3)
+            job.do()
+            job.check()
 
     with ThreadPoolExecutor(max_workers=4) as pool:
-        assert all(pool.map(call, range(4)))
+        list(pool.map(call, range(4)))
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.05])
 def test_a_process_ends_while_they_look_and_while_they_sleep(pause: float) -> None:
     program = f"""
-import ctypes, time
+import time
+import numpy as np
+from small import problem
+from delassus_ros import DelassusSolver
 from delassus_ros.compiler import team
-function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * team.ARGUMENTS)(lambda *_: None)
-team.together(ctypes.cast(function, ctypes.c_void_p).value, [range(9)] * 3, lambda: None)
+team.processors = lambda: 4
+solver = DelassusSolver(problem())
+solver.solve_batch(np.zeros((4096, solver.problem.robot.nq)), threads=4)
+assert team._idle
 time.sleep({pause})
 """
-    done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], timeout=60, capture_output=True, cwd=Path(__file__).parent
+    )
     assert done.returncode == 0, done.stderr
     assert not done.stderr

@@ -12,8 +12,13 @@ from delassus_ros.compiler.batch import COLUMNS, ROWS
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.team import processors, together
+from delassus_ros.compiler.team_code import JOB
 
 Layout = Literal["rows", "columns"]
+
+_PART = 2
+"""Vectors that a thread takes at least at a time."""
+_Job = ctypes.c_int64 * len(JOB)
 
 # CFUNCTYPE releases the GIL, unlike the single-configuration call: here it is held for long.
 _TYPE = ctypes.CFUNCTYPE(
@@ -40,13 +45,12 @@ class BatchKernel:
         self.width = width
         self.unique = unique
         self.work_size = work_size
-        # Making an area takes as long as computing some matrices.
-        self._scratch: list[Array] = []
+        self._areas: list[_Area] = []
         self._loaded = LoadedCode(code)
-        self._functions = {
-            "rows": _TYPE(self._loaded.address(ROWS)),
-            "columns": _TYPE(self._loaded.address(COLUMNS)),
-        }
+        self._addresses = {
+            "rows": self._loaded.address(ROWS), "columns": self._loaded.address(COLUMNS)
+        }  # fmt: skip
+        self._functions = {key: _TYPE(value) for key, value in self._addresses.items()}
 
     def run(
         self,
@@ -67,43 +71,49 @@ class BatchKernel:
         pick : which values go out, as numbers from :attr:`unique`.
         """
         n, stride_in, stride_out = status.shape[0], inputs.shape[1], out.shape[1]
-        step_in, step_out = (stride_in, stride_out) if layout == "rows" else (1, 1)
-        at_in, at_out, at_status = inputs.ctypes.data, _address(out), _address(status)
-        at_pick = _address(pick)
-        blocks = -(-n // self.width)
-        threads = max(1, min(threads, n // self.width, blocks))
+        function, part = self._functions[layout], _PART * self.width
+        at_in, at_out = _address(inputs), _address(out)
+        at_status, at_pick = _address(status), _address(pick)
+        threads = min(threads, n // part)
         if threads > 1:
             threads = min(threads, processors())
-        areas = [self._area() for _ in range(threads)]
-        edges = [self.width * (blocks * k // threads) for k in range(threads)] + [n]
-        letters = []
-        for first, last, area in zip(edges, edges[1:], areas, strict=False):
-            # Every part has at least one whole vector; the last one may overlap its neighbour.
-            start = min(first, n - self.width)
-            letters.append(
-                (
-                    at_in + 8 * start * step_in, stride_in,
-                    at_out + 8 * start * step_out, stride_out,
-                    at_status + 4 * start, last - start,
-                    at_pick, pick.shape[0], area.ctypes.data,
-                )
+        areas = [self._area() for _ in range(max(threads, 1))]
+        if threads > 1:
+            step_in, step_out = (stride_in, stride_out) if layout == "rows" else (1, 1)
+            job = _Job(
+                self._addresses[layout], at_in, stride_in, step_in,
+                at_out, stride_out, step_out, at_status, n, at_pick, pick.shape[0],
+                self.width, part, 2 * threads, 0,
             )  # fmt: skip
-        function = self._functions[layout]
-        if threads == 1:
-            function(*letters[0])
+            together(ctypes.addressof(job), [area.address for area in areas])
         else:
-            address = ctypes.cast(function, ctypes.c_void_p).value or 0
-            together(address, letters[1:], lambda: function(*letters[0]))
-        self._scratch += areas
+            function(
+                at_in, stride_in, at_out, stride_out, at_status, n, at_pick, pick.shape[0],
+                areas[0].address,
+            )  # fmt: skip
+        self._areas += areas
 
-    def _area(self) -> Array:
-        """Return a scratch area that nobody else uses."""
+    def _area(self) -> _Area:
+        """Return a work area that nobody else uses."""
         try:
-            return self._scratch.pop()
+            return self._areas.pop()
         except IndexError:
-            return aligned_zeros(self.work_size)
+            return _Area(self.work_size)
+
+
+class _Area:
+    """A work area; making one, or asking numpy for its address, takes as long as some matrices."""
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self, size: int) -> None:
+        self._memory = aligned_zeros(size)
+        self.address = self._memory.ctypes.data
 
 
 def _address(array: NDArray[Any]) -> int:
-    """Return where a writeable array that is not empty begins, faster than array.ctypes does."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    """Return where a contiguous array begins; mostly faster than array.ctypes does."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    except (TypeError, ValueError):  # read-only, or empty
+        return array.ctypes.data

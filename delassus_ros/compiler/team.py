@@ -2,8 +2,9 @@
 
 Waking a thread takes as long as a thousand configurations of an arm. So a thread that has done
 its part looks out for the next one for a moment before it sleeps, as those of OpenMP do. It looks
-and computes in machine code of its own, without the GIL: what it is to do stands in a letter box,
-where the caller's thread, which takes a part itself, waits for the answer.
+and computes in machine code, without the GIL (:mod:`delassus_ros.compiler.team_code`). The
+caller's thread works as well, and when nothing is left it waits for those alone that have begun:
+where the others' processors are taken, it does all by itself.
 """
 
 from __future__ import annotations
@@ -13,133 +14,15 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
-from delassus_ros.compiler.ir import pointer
-from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import aligned_zeros
+from delassus_ros.compiler.team_code import BOX, LETTER, calls
 
-ARGUMENTS = 9
-"""Arguments of a function that a team calls, each of 64 bits."""
-
-_AWAKE = 5e-4
-"""How long a thread looks at a time [s]; it sleeps after two times. Without a pause between
-looks: a hypervisor may take a processor that pauses often away from its guest."""
-_COUNTED = 200_000
-"""Looks of which is measured how long they take: some 0.1 ms, beside which a call is short."""
+_SOON = 10
+"""A caller looks for the time that a thread is awake by this; what is left is a small part."""
 _NAP = 1e-4
 """Between looks of a caller whose own part was much shorter than the others' [s]."""
-_POSTED, _DONE, _FUNCTION = 0, 8, 16
-"""Entries of a letter box: the numbers of the letters posted and done, on cache lines of their
-own, and the address of the function, 0 to end the thread; its arguments follow."""
-_SIZE = _FUNCTION + 1 + ARGUMENTS
-
-_CODE = """
-; Does what is posted. Returns 0 when there is nothing new for a while, 1 when it is to end.
-define i64 @serve({p64} %box, i64 %looks) {{
-entry:
-  %posted = getelementptr i64, {p64} %box, i64 {posted}
-  %done = getelementptr i64, {p64} %box, i64 {done}
-  br label %first
-first:
-  br label %look
-look:
-  %k = phi i64 [ %looks, %first ], [ %less, %rest ]
-  %p = load atomic volatile i64, {p64} %posted acquire, align 8
-  %d = load i64, {p64} %done, align 8
-  %nothing = icmp eq i64 %p, %d
-  br i1 %nothing, label %rest, label %work
-rest:
-  %less = sub i64 %k, 1
-  %over = icmp eq i64 %less, 0
-  br i1 %over, label %sleep, label %look
-work:
-  %place = getelementptr i64, {p64} %box, i64 {function}
-  %address = load i64, {p64} %place, align 8
-  %last = icmp eq i64 %address, 0
-  br i1 %last, label %end, label %call
-call:
-{load}
-  %f = inttoptr i64 %address to {type}
-  call void %f({values})
-  store atomic i64 %p, {p64} %done release, align 8
-  br label %first
-sleep:
-  ret i64 0
-end:
-  ret i64 1
-}}
-; Says that the letter in the box is complete.
-define void @post({p64} %box) {{
-  %posted = getelementptr i64, {p64} %box, i64 {posted}
-  %p = load i64, {p64} %posted, align 8
-  %next = add i64 %p, 1
-  store atomic i64 %next, {p64} %posted release, align 8
-  ret void
-}}
-; Returns 1 when the letter is done, 0 if it is not after a while.
-define i64 @answered({p64} %box, i64 %looks) {{
-entry:
-  %posted = getelementptr i64, {p64} %box, i64 {posted}
-  %done = getelementptr i64, {p64} %box, i64 {done}
-  %p = load i64, {p64} %posted, align 8
-  br label %look
-look:
-  %k = phi i64 [ %looks, %entry ], [ %less, %rest ]
-  %d = load atomic volatile i64, {p64} %done acquire, align 8
-  %all = icmp eq i64 %p, %d
-  br i1 %all, label %yes, label %rest
-rest:
-  %less = sub i64 %k, 1
-  %over = icmp eq i64 %less, 0
-  br i1 %over, label %no, label %look
-yes:
-  ret i64 1
-no:
-  ret i64 0
-}}
-"""
-
-
-class _Calls:
-    """The machine code, as functions of a letter box that release the GIL."""
-
-    def __init__(self) -> None:
-        numbers = range(ARGUMENTS)
-        source = _CODE.format(
-            p64=pointer("i64"),
-            posted=_POSTED,
-            done=_DONE,
-            function=_FUNCTION,
-            type=pointer(f"void ({', '.join(['i64'] * ARGUMENTS)})"),
-            load="\n".join(
-                f"  %a{k} = getelementptr i64, {pointer('i64')} %place, i64 {1 + k}\n"
-                f"  %v{k} = load i64, {pointer('i64')} %a{k}, align 8"
-                for k in numbers
-            ),
-            values=", ".join(f"i64 %v{k}" for k in numbers),
-        )
-        self._code = LoadedCode(compile_ir(source))
-        number = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-        self.serve = number(self._code.address("serve"))
-        self.answered = number(self._code.address("answered"))
-        self.looks = self._measured()
-        self.post = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("post"))
-
-    def _measured(self) -> int:
-        """Return how many looks at an empty letter box take the time that a thread is awake."""
-        box, times = aligned_zeros(_SIZE), []
-        for _ in range(3):
-            start = time.perf_counter()
-            self.serve(box.ctypes.data, _COUNTED)
-            times.append(time.perf_counter() - start)
-        return round(_COUNTED * _AWAKE / min(times))
-
-
-@lru_cache(maxsize=1)
-def _calls() -> _Calls:
-    return _Calls()
 
 
 class _Member(threading.Thread):
@@ -147,10 +30,10 @@ class _Member(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="delassus_batch", daemon=True)
-        self._calls = _calls()
-        self._memory = aligned_zeros(_SIZE)
+        self._calls = calls()
+        self._memory = aligned_zeros(BOX)
         self._box = self._memory.ctypes.data
-        self._letter = (ctypes.c_int64 * (1 + ARGUMENTS)).from_address(self._box + 8 * _FUNCTION)
+        self._letter = (ctypes.c_int64 * 2).from_address(self._box + 8 * LETTER)
         self._asleep = False
         self._called = threading.Event()
         self.start()
@@ -164,22 +47,18 @@ class _Member(threading.Thread):
                 return
             self._called.wait()
             self._called.clear()
+            self._asleep = False
 
-    def post(self, function: int, arguments: Sequence[int]) -> None:
-        """Have a function called; what was posted before must be done."""
-        self._letter[:] = [function, *arguments]
+    def post(self, job: int, work: int) -> None:
+        """Have it work at a job, by addresses; what was posted before must be settled."""
+        self._letter[0], self._letter[1] = job, work
         self._calls.post(self._box)
         if self._asleep:
-            self._asleep = False
             self._called.set()
 
-    def is_done(self) -> bool:
-        """Return whether what was posted is done, or still is not after a while."""
-        if self._calls.answered(self._box, self._calls.looks):
-            return True
-        # An interrupted call may have posted without waking it.
-        self._called.set()
-        return False
+    def is_settled(self) -> bool:
+        """Return whether it is done with its job, or will not begin; take back what it has not."""
+        return bool(self._calls.settled(self._box, self._calls.looks // _SOON))
 
 
 def processors() -> int:
@@ -193,25 +72,25 @@ _idle: list[_Member] = []
 """Those of which nobody waits for anything."""
 
 
-def together(function: int, letters: Sequence[Sequence[int]], own: Callable[[], None]) -> None:
-    """Call a function in a thread for each of `letters`, and `own` in this one meanwhile.
+def together(job: int, works: Sequence[int]) -> None:
+    """Work at a job in this thread, and in others as far as they come in time.
 
-    All calls are over when this returns or raises, whatever `own` raises and whoever interrupts.
+    It is done, and nobody works at it any more, when this returns or raises, whoever interrupts.
 
     Parameters
     ----------
-    function : address of a function of :data:`ARGUMENTS` integers or pointers, without a result.
-    letters : its arguments, for each thread.
+    job : address of its entries, :data:`~delassus_ros.compiler.team_code.JOB`.
+    works : addresses of work areas, one for each thread.
     """
     members: list[_Member] = []
     try:
-        for arguments in letters:
+        for work in works[1:]:
             try:
                 members.append(_idle.pop())
             except IndexError:
                 members.append(_Member())
-            members[-1].post(function, arguments)
-        own()
+            members[-1].post(job, work)
+        calls().share(job, works[0])
     finally:
         try:
             _finish(members)
@@ -220,12 +99,12 @@ def together(function: int, letters: Sequence[Sequence[int]], own: Callable[[], 
 
 
 def _finish(members: list[_Member]) -> None:
-    """Wait until all have done what was posted; what a signal raises meanwhile, comes after."""
+    """Wait until nobody works any more; what a signal raises meanwhile, comes after."""
     waiting = list(members)
     interrupt: BaseException | None = None
     while waiting:
         try:
-            if waiting[-1].is_done():
+            if waiting[-1].is_settled():
                 waiting.pop()
             else:
                 time.sleep(_NAP)
@@ -241,7 +120,7 @@ def _end() -> None:
     ending = list(_idle)
     _idle.clear()
     for member in ending:
-        member.post(0, (0,) * ARGUMENTS)
+        member.post(0, 0)
     for member in ending:
         member.join()
 
