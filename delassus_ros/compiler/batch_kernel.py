@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ Layout = Literal["rows", "columns"]
 
 _PART = 2
 """Vectors that a thread takes at least at a time."""
-_Job = ctypes.c_int64 * len(JOB)
+_JOB = struct.Struct(f"{len(JOB)}q")
 
 # CFUNCTYPE releases the GIL, unlike the single-configuration call: here it is held for long.
 _TYPE = ctypes.CFUNCTYPE(
@@ -80,12 +81,12 @@ class BatchKernel:
         areas = [self._area() for _ in range(max(threads, 1))]
         if threads > 1:
             step_in, step_out = (stride_in, stride_out) if layout == "rows" else (1, 1)
-            job = _Job(
-                self._addresses[layout], at_in, stride_in, step_in,
+            _JOB.pack_into(
+                areas[0].job, 0, self._addresses[layout], at_in, stride_in, step_in,
                 at_out, stride_out, step_out, at_status, n, at_pick, pick.shape[0],
                 self.width, part, 2 * threads, 0,
             )  # fmt: skip
-            together(ctypes.addressof(job), [area.address for area in areas])
+            together(ctypes.addressof(areas[0].job), [area.address for area in areas])
         else:
             function(
                 at_in, stride_in, at_out, stride_out, at_status, n, at_pick, pick.shape[0],
@@ -102,13 +103,14 @@ class BatchKernel:
 
 
 class _Area:
-    """A work area; making one, or asking numpy for its address, takes as long as some matrices."""
+    """A work area and its address, and room for a job: to make them takes as long as matrices."""
 
-    __slots__ = ("_memory", "address")
+    __slots__ = ("_memory", "address", "job")
 
     def __init__(self, size: int) -> None:
         self._memory = aligned_zeros(size)
         self.address = self._memory.ctypes.data
+        self.job = (ctypes.c_int64 * len(JOB))()
 
 
 def _address(array: NDArray[Any]) -> int:
