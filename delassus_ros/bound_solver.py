@@ -167,7 +167,11 @@ class BoundSolver:
 
     @property
     def solution(self) -> Solution:
-        """What :meth:`solve` returns; contacts and offsets follow :meth:`activate` at once."""
+        """What :meth:`solve` returns.
+
+        Contacts and offsets follow :meth:`activate` at once; the matrix is then NaN until the
+        next :meth:`solve`.
+        """
         return self._computation.solution
 
     def activate(self, contacts: Iterable[str]) -> None:
@@ -235,8 +239,10 @@ class _Computation:
     def select(self, rows: Sequence[int]) -> None:
         """Choose the rows of all outputs."""
         self.solution.matrix = self._bound.select(rows)
+        self.solution.matrix.fill(np.nan)
         for other in self._others:
             setattr(self.solution, other.name, other.select(rows))
+            other.active.fill(np.nan)
 
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute; see :meth:`BoundSolver.solve`."""

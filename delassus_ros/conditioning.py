@@ -8,8 +8,8 @@ Two ways lead to the eigenvalues: LAPACK, and an estimate by recent eigenvectors
 only where it is proven to be within 3 %; see :mod:`delassus_ros.eigenvalue_estimate`. An estimated
 condition number is between 0.94 and 1.03 times the exact one.
 
-What an estimate does not show is whether the eigenvalues that are zero by structure are. They are
-looked at whenever eigenvectors are renewed, where contacts are redundant after
+An estimate cannot show whether eigenvalues that are taken to be zero by structure really are. They
+are looked at whenever eigenvectors are renewed, where contacts are redundant after
 ``refresh_every`` matrices at the latest: a matrix with a rank above the structural one shows that
 that was too low, and raises it for good.
 

@@ -58,7 +58,14 @@ class DelassusSolver:
     ) -> None:
         self._problem = instance("problem", problem, Problem, _PROBLEM, ProblemError)
         self._algorithm = algorithms.get(algorithm)
-        self._kernel = prebuilt or kernel_for(problem, self._algorithm, use_cache=cache)
+        if prebuilt is None:
+            prebuilt = kernel_for(problem, self._algorithm, use_cache=cache)
+        elif (prebuilt.inputs, prebuilt.outputs) != (problem.inputs, problem.outputs):
+            raise InputError(
+                f"prebuilt has inputs {prebuilt.inputs} and outputs {prebuilt.outputs}; expected "
+                f"{problem.inputs} and {problem.outputs}, of this problem"
+            )
+        self._kernel = prebuilt
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
         self._local = threading.local()
@@ -91,7 +98,8 @@ class DelassusSolver:
         """The same with the robot's constants unknown, the papers' measure; traced when asked.
 
         Counted is what depends on the inputs: what depends on the constants alone is computed
-        once. None for back ends that cannot be counted.
+        once. Unknown are the constants of the tree that algorithms work on; `dense`, which reads
+        the robot itself, knows them still. None for back ends that cannot be counted.
         """
         if not isinstance(self._algorithm, TracedAlgorithm):
             return None

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
+from delassus_ros.algorithms import auto
 from delassus_ros.algorithms.auto import Route, decide, places
+from delassus_ros.algorithms.cost_estimates import estimates
 from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus_ros.algorithms.mixed_propagation import Decision, wide_nodes
 from delassus_ros.algorithms.spatial import JointTransform, contact_rows
+from delassus_ros.compiler.trace import trace
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
 from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, SIMPLE, random_problem
@@ -203,3 +206,33 @@ def test_long_chains_need_no_deep_recursion(name: str) -> None:
     G = np.array(algorithms.get(name).evaluate(problem, x)["G"])
     efpa = np.array(algorithms.get("efpa").evaluate(problem, x)["G"])
     assert relative_error(problem, G, efpa) < 1e-9
+
+
+def test_auto_knows_numbers_from_unknowns_whatever_is_cached(monkeypatch) -> None:
+    """Threads that begin together have trees of their own; only one of them is kept."""
+    seen = []
+
+    def rows(*arguments):
+        tree_of.cache_clear()
+        return contact_rows(*arguments)
+
+    def decided(problem: Problem, generic: bool):
+        seen.append(generic)
+        return decide(problem, generic)
+
+    monkeypatch.setattr(auto, "contact_rows", rows)
+    monkeypatch.setattr(auto, "decide", decided)
+    problem = random_problem(3)
+    flat = {name: array.ravel().tolist() for name, array in random_inputs(problem, 0).items()}
+    algorithms.get("auto").evaluate(problem, flat)
+    assert seen == [False]
+    trace(problem, algorithms.get("auto"), generic=True)
+    assert seen == [False, True]
+
+
+def test_estimates_take_every_row_of_contacts_on_one_link() -> None:
+    robot = random_problem(2).robot
+    frame = next(name for name, frame in robot.frames.items() if frame.body == 1)
+    tree = tree_of(Problem(robot, [Contact("p", frame), Contact("s", frame, "surface")]))
+    (link,) = set(tree.link_of.values())
+    assert estimates(tree)["efpa"] == 60.0 * 9 * len(tree.path(link)) + 6.0 * 9**2

@@ -308,3 +308,16 @@ def test_a_bound_solve_calls_nothing_that_could_make_an_array(solver) -> None:
             finally:
                 sys.setprofile(None)
             assert called - {"setprofile", enum.__file__} <= allowed
+
+
+def test_what_was_not_computed_yet_is_no_number(solver) -> None:
+    bound = solver.bind()
+    first = bound.solve(Q).matrix.copy()
+    for names in (["c1"], ["c2", "c0"]):
+        bound.activate(names)
+        assert bound.solution.contacts == tuple(sorted(names))
+        assert np.isnan(bound.solution.matrix).all()
+        assert np.isfinite(bound.solve().matrix).all()
+    bound.activate(solver.problem.contacts.names)
+    assert np.isnan(bound.solution.matrix).all()
+    assert np.array_equal(bound.solve().matrix, first)

@@ -16,7 +16,7 @@ from delassus_ros.compiler import cache, kernel_for
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
 from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
-from delassus_ros.errors import CompilerError, NumericalError
+from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing import ALL, random_problem
@@ -274,3 +274,28 @@ def test_the_stored_results_may_be_failures() -> None:
     bound.inputs["q"][:] = 0.3
     assert bound.run() != 0
     kernel_for(massless_problem(), Counting())
+
+
+def test_a_prebuilt_kernel_of_another_problem_is_refused() -> None:
+    kernel = kernel_for(tiny(), algorithms.get("dense"))
+    other = Problem(tiny().robot, tiny().contacts, outputs=["J"])
+    with pytest.raises(InputError, match="prebuilt has inputs .* and outputs .*'J'.*of this"):
+        DelassusSolver(other, "dense", prebuilt=kernel)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_row_along_which_nothing_moves(seed: int) -> None:
+    """All that is left of it is rounding, in which algorithm and kernel need not agree."""
+    rng = np.random.default_rng(seed)
+    axis = rng.normal(size=3)
+    axis /= np.linalg.norm(axis)
+    joints = [
+        Joint("a", JointKind.REVOLUTE, WORLD, Transform(), axis),
+        Joint("b", JointKind.REVOLUTE, 0, Transform(translation=rng.normal(size=3)), axis),
+    ]
+    bodies = [Body(name, Inertia.from_com(1.0, rng.normal(size=3), np.eye(3))) for name in "AB"]
+    robot = Robot("two", joints, bodies, [Frame("tip", 1, Transform(translation=(0.3, 0.1, 0.2)))])
+    contact = Contact("tip", "tip", [[*axis, 0.0, 0.0, 0.0]])
+    for name in ("dense", "pv_osimr"):
+        solver = DelassusSolver(Problem(robot, [contact], outputs=["J"]), name, cache=False)
+        assert np.abs(solver.solve([0.3, -0.4]).matrix).max() < 1e-30

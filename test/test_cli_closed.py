@@ -13,6 +13,7 @@ from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms.rotor_report import rotor_report
 from delassus_ros.cli.main import main
+from delassus_ros.errors import InputError
 from delassus_ros.testing.closed import definition
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,6 +168,8 @@ def test_rotors_prints_what_the_report_holds(capsys):
         expected = [body.inertia.mass, *body.inertia.moment, *np.diag(i), *off_diagonal]
         np.testing.assert_allclose(rows[joint.name], expected, rtol=1e-8, atol=1e-12)
     error = report.usual_error([Contact("sole", "sole")])
+    with pytest.raises(InputError, match="samples is 0"):
+        report.usual_error([Contact("sole", "sole")], samples=0)
     assert f"off by {error:.2%}" in out
 
 

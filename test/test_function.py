@@ -127,3 +127,17 @@ def test_a_damaged_file_in_the_cache_is_replaced(
         assert said in caplog.text
     CompiledFunction(counted, PORTS, b"other")
     assert len(list((tmp_path / "delassus_ros").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "nowhere",
+    [
+        lambda x: [sqrt(-1.0 - x["angle"][0] * x["angle"][0])],
+        lambda x: [1.0 / (x["angle"][0] - x["angle"][0])],
+    ],
+    ids=["root", "quotient"],
+)
+def test_a_function_that_fails_on_floats_can_be_compiled(nowhere) -> None:
+    """It may have results elsewhere; the status says where it has none."""
+    results, status = CompiledFunction(nowhere, PORTS[:1])([0.6])
+    assert status is Status.NOT_FINITE

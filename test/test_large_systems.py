@@ -330,3 +330,9 @@ def test_code_of_long_programs_is_linear() -> None:
         program = program_of(problem, traced, checked_positions(problem))
         lengths.append(len(emit.module(program).ir))
     assert abs(slope(lengths) - 1.0) < 0.1, lengths
+
+
+def test_a_step_takes_no_keywords() -> None:
+    """Those would be lost where it is recorded."""
+    with pytest.raises(TypeError, match="step 'product' takes no keyword arguments"):
+        product([1.0], b=2.0)

@@ -12,9 +12,10 @@ from benchmarks import mechanisms, operation_counts
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import auto
 from delassus_ros.algorithms.counting import OperationCounter
-from delassus_ros.algorithms.expressions.graph import Graph
+from delassus_ros.algorithms.expressions.graph import CONSTANT, Graph
 from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.problem import Axes
 from delassus_ros.testing import ALL, random_problem
 
 PUBLISHED = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
@@ -208,3 +209,14 @@ def test_what_depends_on_parameters_alone_is_not_counted() -> None:
     outputs = [graph.index_of(value)]
     operations = Trace(graph, graph.live(outputs), outputs, []).operations
     assert (operations.multiplications, operations.additions) == (1, 0)
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+def test_a_generic_trace_knows_no_number_of_the_robot(axes: Axes) -> None:
+    problem = random_problem(3, axes=axes)
+    outputs = ("J", "MinvJT") if axes == "contact" else ("G",)
+    problem = Problem(problem.robot, problem.contacts, axes=axes, outputs=outputs)
+    traced = trace(problem, algorithms.get("pv_osimr"), generic=True)
+    nodes = [traced.graph.nodes[k] for k in traced.live]
+    constants = {abs(node[1]) for node in nodes if node[0] == CONSTANT}
+    assert constants <= {0.0, 0.5, 1.0, 2.0}, constants

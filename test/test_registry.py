@@ -224,3 +224,15 @@ def test_a_plug_in_may_look_around_and_threads_find_everything(tmp_path: Path) -
         """
     said = run(tmp_path, code)
     assert "saw (" in said and "same for all" in said
+
+
+def test_an_interrupted_discovery_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(registry, "_discovered", False)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(registry, "_import_all", interrupted)
+        registry.names()
+    assert not registry._discovered
+    assert "pv_osimr" in registry.names() and registry._discovered

@@ -115,3 +115,9 @@ def test_ldl_leaves_its_argument() -> None:
     a = [[2.0, 1.0], [1.0, 2.0]]
     ldl(a, "a")
     assert a == [[2.0, 1.0], [1.0, 2.0]]
+
+
+def test_a_root_that_is_not_real_is_named() -> None:
+    with pytest.raises(NumericalError, match="the square root of -0.5 is not real"):
+        sqrt(-0.5)
+    assert math.isnan(sqrt(math.nan))

@@ -194,3 +194,12 @@ def test_what_is_around_an_algorithm_is_read_once_and_ours_not_at_all(monkeypatc
     for algorithm in (Counting(), algorithms.get("pv_osimr"), algorithms.get("ltl")):
         assert key_of(tiny(), algorithm) is not None
     assert read == ["small.py", "pv_osimr.py", "ltl.py"]
+
+
+def test_a_clock_that_is_behind_the_files_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a board without a battery, before it has asked for the time."""
+    source = package_source()
+    monkeypatch.setattr(sources, "_BEGAN", source.changed - 2)
+    assert not source.is_what_runs
+    monkeypatch.setattr(sources.time, "time_ns", lambda: source.changed - 1)
+    assert source.is_what_runs

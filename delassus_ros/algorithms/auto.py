@@ -36,7 +36,7 @@ from delassus_ros.problem import Problem
 
 Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
 WHOLE: dict[str, Whole] = {"ltl": projection, "efpa": efpa, "kjr": kjr}
-"""Routes that leave nothing to decide; all but the last, for ordinary trees, know clusters."""
+"""Routes that leave nothing to decide; KJR takes ordinary trees alone, the others clusters too."""
 
 _BUDGET = 250_000
 """Operations traced in search of a decision for one independent tree, roughly."""
@@ -121,7 +121,7 @@ class Auto(ClusterAlgorithm):
         tree = Tree.of(problem)
         K = contact_rows(problem, x)
         G = zeros(tree.rows, tree.rows)
-        for contacts, route in decide(problem, tree is not tree_of(problem)):
+        for contacts, route in decide(problem, tree.numbers is not None):
             part = tree.only(contacts)
             block = route(part, K, x)
             rows = [r for link in part.links for c in link.contacts for r in rows_of(c)]

@@ -79,6 +79,7 @@ class TracedAlgorithm(Algorithm):
 
 
 Arrays: TypeAlias = Mapping[str, NDArray[np.float64]]
+"""Inputs or outputs of one configuration as arrays, by port name, in the shape of the port."""
 
 
 class NumericAlgorithm(Algorithm):

@@ -58,14 +58,14 @@ class ClusterPropagator:
         self.transforms = {i: JointTransform(tree.links[i], x) for i in cluster.links}
         self._H = SpatialInertia(zeros(3, 3), zeros(3, 3), zeros(3, 3))
         D_s, F_s = self._composite(cluster, tree, H)
-        E_t = transpose(self.E) if cluster.freedoms else []
+        E_t = transpose(self.E)
         names = ", ".join(repr(tree.links[i].name) for i in cluster.links)
-        D = matmul(E_t, matmul(D_s, self.E)) if cluster.freedoms else []
+        D = matmul(E_t, matmul(D_s, self.E))
         self._L, self._D_inverse = ldl(D, f"the inertia seen by the coupled joints {names}")
         # Rows of L⁻¹ Fᵀ and of D⁻¹ in the factorised form: F D⁻¹ Fᵀ = Σ uᵀ v.
-        columns = transpose(matmul(E_t, F_s)) if cluster.freedoms else []
+        columns = transpose(matmul(E_t, F_s))
         halves = [forward_substitute(self._L, column) for column in columns]
-        self._u = transpose(halves) if cluster.freedoms else []
+        self._u = transpose(halves)
         self._v = [
             [value * d for value in row] for row, d in zip(self._u, self._D_inverse, strict=True)
         ]

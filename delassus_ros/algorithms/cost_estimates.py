@@ -28,12 +28,12 @@ def estimates(tree: Tree) -> dict[str, float]:
     """Return roughly how many operations the published algorithms need."""
     rows = [0] * len(tree.links)
     sizes: list[tuple[int, int]] = []
-    for link, i in ((tree.links[i], i) for i in tree.link_of.values()):
-        # A link with several contacts comes several times: take each contact once.
-        k = sum(len(contact.selection) for contact in link.contacts) / len(link.contacts)
-        sizes.append((int(k), i))
-        for j in tree.path(i):
-            rows[j] += int(k)
+    for i, link in enumerate(tree.links):
+        for contact in link.contacts:
+            k = len(contact.selection)
+            sizes.append((k, i))
+            for j in tree.path(i):
+                rows[j] += k
     roots = {tree.root_of(i) for i in tree.link_of.values()}
     # Others share no joint with the contacts.
     moved = [i for i in range(len(tree.links)) if tree.root_of(i) in roots]

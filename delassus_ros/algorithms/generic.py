@@ -63,6 +63,8 @@ def _link(link: Link, parameter: Callable[[], Scalar]) -> Link:
         couple=tuple(inertia.vector(list(link.couple))),
         contacts=tuple(_contact(contact, parameter) for contact in link.contacts),
         placement=None if link.placement is None else pose.matrix(link.placement),
+        axes=None if link.axes is None else pose.matrix(link.axes),
+        origin=tuple(pose.vector(list(link.origin))),
     )
 
 

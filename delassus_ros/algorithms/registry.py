@@ -70,7 +70,12 @@ def _discover() -> None:
     with _lock:
         if not _discovered:
             _discovered = True
-            _import_all()
+            try:
+                _import_all()
+            except BaseException:
+                # Interrupted, say: the next call finds the rest.
+                _discovered = False
+                raise
 
 
 def _import_all() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
 from delassus_ros.algorithms.rotors import lock, redistribute
-from delassus_ros.arguments import instance, names
+from delassus_ros.arguments import count, instance, names
 from delassus_ros.contacts import Contact, ContactSet
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.robot import FROM_URDF, Robot
@@ -72,7 +72,10 @@ class RotorReport:
         ------
         ContactError
             If a contact names an unknown frame, or one that went with a rotor.
+        InputError
+            If `samples` is no whole number from 1 on.
         """
+        samples = count("samples", samples)
         contacts = ContactSet(contacts)
         exact, usual = Problem(self.robot, contacts), Problem(self.usual, contacts)
         errors = []

@@ -70,6 +70,8 @@ def _(angle: float) -> tuple[float, float]:
 
 @sqrt.register
 def _(x: float) -> float:
+    if x < 0.0:
+        raise NumericalError(f"the square root of {x} is not real")
     return math.sqrt(x)
 
 
@@ -112,7 +114,7 @@ def absolute(x: Scalar) -> Scalar:
 
 
 def is_zero(x: Scalar) -> bool:
-    """Return True for a structural zero: the float 0.0, in any kind of evaluation."""
+    """Return True for the float 0.0: among symbols a structural zero, among floats any zero."""
     return type(x) is float and x == 0.0
 
 

@@ -4,7 +4,8 @@ A function marked :func:`step` is called as it is on numbers, and in the trace o
 In that of a large one it is traced once per shape of its arguments, and every further call of that
 shape is one entry of a table; see :mod:`delassus_ros.algorithms.expressions.routines`. What a step
 does must depend only on its arguments: lists, tuples and objects with slots, of scalars and of
-what is known when the kernel is made.
+what is known when the kernel is made. Texts among them are for messages alone: calls that differ
+in them share a trace.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        if keywords:
+            raise TypeError(f"step {function.__name__!r} takes no keyword arguments")
         recorder = _recorder.get()
         if recorder is None:
             return function(*arguments, **keywords)

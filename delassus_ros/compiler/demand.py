@@ -2,10 +2,10 @@
 
 A trace computes whole matrices, of which the next step may need an entry now and most much later.
 What waits is stored and loaded again: half of the work of vectors of configurations was that. On
-demand, a result follows what it needs and nothing else, what has the longest way behind it first:
-fewer values are stored for a later part of a program, of humanoids half as many, and somewhat more
-are loaded. The code becomes shorter, by a tenth for a humanoid, and a long one is as slow as the
-way of its code to the processor.
+demand, an instruction comes just before the first that uses it; of several operands the one with
+the longest chain of operands comes first: fewer values are stored for a later part of a program,
+of humanoids half as many, and somewhat more are loaded. The code becomes shorter, by a tenth for
+a humanoid; what takes the time of a long program is to fetch its code.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def host_identity() -> str:
     version = ".".join(str(part) for part in LLVM_VERSION)
     return (
         f"llvmlite {llvmlite.__version__}; LLVM {version}; {llvm.get_process_triple()}; "
-        f"{llvm.get_host_cpu_name()}; {host_features()}"
+        f"{llvm.get_host_cpu_name()}; {host_features()}; "
+        # Code that Python calls looks into its objects; builds of Python differ in them.
+        f"objects of {object.__basicsize__} bytes"
     )
 
 
@@ -135,10 +137,10 @@ class LoadedCode:
                     llvm.parse_assembly(""), host_machine()
                 )
                 for each in _objects(code):
-                    object_file = llvm.ObjectFileRef.from_data(each)
-                    if not object_file._ptr:
+                    file = llvm.ObjectFileRef.from_data(each)
+                    if not file._ptr:
                         raise CompilerError("compiled code cannot be loaded: it is damaged")
-                    self._engine.add_object_file(object_file)
+                    self._engine.add_object_file(file)
                 self._engine.finalize_object()
             except RuntimeError as error:
                 raise CompilerError(f"compiled code cannot be loaded: {error}") from error

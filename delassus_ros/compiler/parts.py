@@ -39,8 +39,9 @@ class Lengths(NamedTuple):
 SINGLE = Lengths(3000, 1500)
 """For one configuration."""
 LONG = Lengths(7000, 250)
-"""The same for programs above the first of these. Their code comes from afar, so that the shortest
-is the fastest, and in short parts places in the stack and in the work area come free."""
+"""The same for programs above the first of these. Their code does not stay in the caches next to
+the processor, so that the shortest is the fastest; short parts let places in the stack and in the
+work area be used again."""
 BATCH = Lengths(1500, 180)
 """For vectors of configurations. Of its values a longer function would keep most in memory too,
 and in a larger area: in parts, places come free. A program for an arm has so few that it gains

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from delassus_ros.algorithms.expressions.graph import CONSTANT
 from delassus_ros.compiler.program import (
@@ -58,8 +59,11 @@ _COPIES = {EXTRACT, SHUFFLE, SPLAT}
 """Kinds of instructions whose lanes are lanes of their operand."""
 
 
-def at(values: Sequence[int], lane: int) -> int:
-    """Return an element of `values`, which the last one goes on."""
+T = TypeVar("T")
+
+
+def at(values: Sequence[T], lane: int) -> T:
+    """Return values[lane]; the last value stands for all later lanes."""
     return values[min(lane, len(values) - 1)]
 
 
@@ -190,7 +194,8 @@ class Rebuilder:
         sources = list(dict.fromkeys(source for source, _ in known))
         if all(instructions[source].kind == CONSTANT for source in sources):
             values = tuple(
-                0.0 if lane is None else _value(instructions[lane[0]], lane[1]) for lane in lanes
+                0.0 if lane is None else at(instructions[lane[0]].constant, lane[1])
+                for lane in lanes
             )
             return self._emit(Instruction(CONSTANT, width, constant=values))
         if width == 1:
@@ -242,10 +247,6 @@ class Rebuilder:
         anything = next(lane[0] for lane in lanes if lane is not None)
         scalars = tuple(anything if lane is None else lane[0] for lane in lanes)
         return self._emit(Instruction(GATHER, len(lanes), scalars))
-
-
-def _value(constant: Instruction, lane: int) -> float:
-    return constant.constant[min(lane, len(constant.constant) - 1)]
 
 
 def _filled(lanes: Sequence[Lane]) -> tuple[int, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.kernel import Array, CompiledKernel
+from delassus_ros.errors import NumericalError
 from delassus_ros.problem import Port, Problem
 from delassus_ros.random_inputs import random_inputs
 
@@ -15,6 +18,33 @@ SELF_CHECK = 1e-8
 """Largest relative difference of fresh code from what it was compiled from, on floats. It is far
 above rounding, to allow for badly conditioned robots, and far below any error of code
 generation."""
+
+
+_ROUNDING = 1e-12
+"""What a number may differ by that is zero but for rounding, as where nothing moves along a row;
+of G, which is of second order in rows, the square."""
+T = TypeVar("T")
+
+
+def on_floats(compute: Callable[..., T], *arguments: object) -> T | None:
+    """Return what `compute` returns; None where it fails, as compiled code then has to."""
+    try:
+        return compute(*arguments)
+    except (NumericalError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def difference(found: Array, expected: Array, squared: bool = False) -> float:
+    """Return by how much results differ; 0 if by no more than fresh code may.
+
+    Parameters
+    ----------
+    squared : they are of second order in the rows of contacts.
+    """
+    error = float(np.linalg.norm(found - expected))
+    rounding = _ROUNDING**2 if squared else _ROUNDING
+    bound = SELF_CHECK * float(np.linalg.norm(expected)) + rounding
+    return 0.0 if error <= bound else error
 
 
 @dataclass(frozen=True, eq=False)

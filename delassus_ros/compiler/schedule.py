@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.expressions.graph import CONSTANT, COS, INPUT, SIN
+from delassus_ros.algorithms.expressions.graph import CONSTANT, COS, INPUT, NEG, SIN
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import (
     LimbGroup,
@@ -34,7 +34,7 @@ from delassus_ros.problem import Problem
 BLOCK = 8
 """Most angles whose sines and cosines are computed in one vector."""
 
-_FREE = {INPUT, CONSTANT, "neg"}
+_FREE = {INPUT, CONSTANT, NEG}
 _WORTH = 0.95
 """Vectors are used if they need at most this share of the instructions without them."""
 

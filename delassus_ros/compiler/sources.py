@@ -33,8 +33,12 @@ class Source(NamedTuple):
 
     @property
     def is_what_runs(self) -> bool:
-        """Whether no file was changed since this process began, which may have read it before."""
-        return self.changed < _BEGAN
+        """Whether no file was changed since this process began, which may have read it before.
+
+        A time to come is of a clock that has been set back since, as on a board before it asks
+        for the time: the file has been there.
+        """
+        return not _BEGAN <= self.changed <= time.time_ns()
 
 
 @lru_cache(maxsize=1)

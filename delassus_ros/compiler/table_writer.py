@@ -237,6 +237,7 @@ def _status(table: Table, name: str, width: int) -> list[str]:
         ]
         status = f"%{what}_status"
     if table.inputs:
+        # Last, as it explains the others.
         w = Writer()
         wrong = not_finite(w, table.inputs, width)
         status = w.let(f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}")

@@ -315,11 +315,6 @@ class KernelWriter:
             status = self._w.let(
                 f"select {i1} {finite}, {i32} {status}, {i32} {code(Status.NOT_FINITE)}"
             )
-        if self._program.inputs:
-            wrong = not_finite(self._w, self._program.inputs, width)
-            status = self._w.let(
-                f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}"
-            )
         for values, failure in (
             (self._program.guards, Status.NOT_POSITIVE_DEFINITE),
             (self._program.regular, Status.SINGULAR_LOOP),
@@ -330,6 +325,12 @@ class KernelWriter:
                 status = self._w.let(
                     f"select {i1} {failed}, {i32} {code(failure)}, {i32} {status}"
                 )
+        if self._program.inputs:
+            # Last, as it explains the others.
+            wrong = not_finite(self._w, self._program.inputs, width)
+            status = self._w.let(
+                f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}"
+            )
         return status
 
     def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:

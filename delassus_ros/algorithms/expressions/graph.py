@@ -1,10 +1,9 @@
 """The expression graph that a trace leaves: shared sub-expressions, folded constants.
 
 Nodes are created in topological order and never changed. Equal expressions are one node
-(hash-consing). Folding is exact: only ``x·0``, ``x·±1``, ``x ± 0``, products of constants and
-signs are simplified, never anything that rounds differently at run time in a way that a
-reader of the algorithm would not expect; ``0·x = 0`` holds for finite inputs: one that is
-not finite shows in the result only where the result depends on it.
+(hash-consing). Folding is exact: only ``x·0``, ``x·±1``, ``x ± 0`` and signs are simplified, but
+that constant factors in a row are multiplied at once, when it is traced. ``0·x = 0`` holds for
+finite inputs: one that is not finite shows in the result only where the result depends on it.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class Guard:
     Attributes
     ----------
     index : the node.
-    what : what it is, or what it is about.
-    owner : the node that is good for nothing otherwise; the guard matters if that one does.
+    what : its name, for messages.
+    owner : the node that is not valid otherwise; the guard is kept if an output needs that one.
     status : of the kernel if the node is not positive.
     """
 
