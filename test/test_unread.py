@@ -171,3 +171,49 @@ def test_refuses_closures_elsewhere(tag: str, around: str, namespace: str) -> No
 def test_other_loops_are_dropped_elsewhere() -> None:
     text = replaced("</robot>", "<gazebo><actor><loop>true</loop></actor></gazebo></robot>")
     assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+
+
+# --- parts of links and joints ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("<inertial>", "<inertail>", "^link 'a': <inertail> .* did you mean <inertial>"),
+        ("<mass ", "<Mass ", "^link 'a': <Mass> is not read; did you mean <mass>"),
+        ("<inertia ", "<intertia ", "^link 'a': <intertia> .* did you mean <inertia>"),
+        ('ixx="', 'Ixx="', "^link 'a': <inertia Ixx=…> is not read; did you mean ixx=…"),
+        ('<origin xyz="0.1 -0.2', '<orign xyz="0.1 -0.2', "^joint 'knee': <orign> .* <origin>"),
+        ("<axis ", "<axes ", "^joint 'knee': <axes> is not read; did you mean <axis>"),
+        ("<axis ", "<Axis ", "^joint 'knee': <Axis> is not read; did you mean <axis>"),
+        ("<axis ", '<limits upper="1"/><axis ', "^joint 'knee': <limits> .* <limit>"),
+        ("<axis ", '<limit low="-1"/><axis ', "^joint 'knee': <limit low=…> .* lower=…"),
+        ("<axis ", '<mimc joint="a"/><axis ', "^joint 'knee': <mimc> .* <mimic>"),
+        (
+            "<axis ",
+            '<mimic joint="a" multipler="2"/><axis ',
+            "^joint 'knee': <mimic multipler=…> .* multiplier=…",
+        ),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["", 'xmlns="http://drake.mit.edu"'])
+def test_refuses_parts_that_are_nearly_called_as_ours(
+    old: str, new: str, words: str, namespace: str
+) -> None:
+    text = replaced(old, new, namespace)
+    if old == "<inertial>":
+        text = text.replace("</inertial>", "</inertail>", 1)
+    refuses(words, text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<inertial>", "<self_collide/><sensor/><contact/><material/><inertial>"),
+        ("<axis ", '<dynamics damping="1"/><safety_controller/><calibration/><physics/><axis '),
+        ("<axis ", '<limit effort="1" velocity="2" acceleration="3" jerk="4"/><axis '),
+        ("<axis ", '<limit xmlns:o="urn:o" o:low="1" effort="1"/><o:axes xmlns:o="urn:o"/><axis '),
+    ],
+)
+def test_other_parts_are_dropped(old: str, new: str) -> None:
+    assert read_urdf(replaced(old, new)).to_bytes() == read_urdf(SOUND).to_bytes()

@@ -1,7 +1,7 @@
 """What of a URDF would change the robot if it were dropped as the rest is: refused by name.
 
-Xacro that is not expanded, elements directly under ``<robot>`` that are nearly called as those
-that are read, and couplings and loops that stand elsewhere.
+Xacro that is not expanded, elements and attributes that are nearly called as those that are read,
+and couplings and loops that stand elsewhere.
 """
 
 from __future__ import annotations
@@ -16,8 +16,23 @@ _READ = ("link", "joint", "coupling", "loop")
 _CLOSING = ("coupling", "loop")
 _ENDS = ("predecessor", "successor")
 _SHAPES = ("visual", "collision")
+_PARTS = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "mimic"),
+}
+"""Elements that are read, by what they stand in."""
+_ATTRIBUTES = {
+    "mass": ("value",),
+    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "axis": ("xyz",),
+    "limit": ("lower", "upper"),
+    "mimic": ("joint", "multiplier", "offset"),
+}
 _ALIKE = 0.8
 """Similarity of names by difflib: of 'loops' and 'copling', not of 'line' and 'couple'."""
+_ALIKE_INSIDE = 0.75
+"""The same inside of links and joints, where fewer things are: of 'axes' and 'low', too."""
 _EXPRESSION = re.compile(r"\$[{(]")
 _EXPAND = "expand the file first with 'xacro robot.urdf.xacro > robot.urdf'"
 _SHOWN = 60
@@ -40,12 +55,13 @@ def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
     for element in root:
         _refuse_xacro(element, prefix)
         _refuse_misspelt(element, prefix)
+        _refuse_misspelt_parts(element, prefix, _described(element))
         _refuse_misplaced(element, prefix)
 
 
-def meant(name: str, known: tuple[str, ...]) -> str | None:
+def meant(name: str, known: tuple[str, ...], alike: float = _ALIKE) -> str | None:
     """Return the known name that a misspelt one is alike, whatever the case, if there is one."""
-    found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_ALIKE)
+    found = difflib.get_close_matches(name[:_SHOWN].lower(), known, n=1, cutoff=alike)
     return found[0] if found and name not in known else None
 
 
@@ -79,6 +95,27 @@ def _refuse_misspelt(element: ElementTree.Element, prefix: str) -> None:
         raise RobotError(
             f"{_described(element)}: <{_local(element)}> is not read; did you mean <{intended}>?"
         )
+
+
+def _refuse_misspelt_parts(element: ElementTree.Element, prefix: str, where: str) -> None:
+    tag = element.tag.removeprefix(prefix)
+    for key in element.attrib:
+        intended = meant(key, _ATTRIBUTES.get(tag, ()), _ALIKE_INSIDE)
+        if intended is not None:
+            raise RobotError(
+                f"{where}: <{tag} {key[:_SHOWN]}=…> is not read; did you mean {intended}=…?"
+            )
+    for child in element if tag in _PARTS else ():
+        namespace, brace, own = child.tag.rpartition("}")
+        if namespace + brace != prefix:
+            continue
+        intended = meant(own, _PARTS[tag], _ALIKE_INSIDE)
+        if intended is not None:
+            raise RobotError(
+                f"{where}: <{_local(child)}> is not read; did you mean <{intended}>?"
+            )
+        if own in _PARTS or own in _ATTRIBUTES:
+            _refuse_misspelt_parts(child, prefix, where)
 
 
 def _refuse_misplaced(top: ElementTree.Element, prefix: str) -> None:
