@@ -98,6 +98,9 @@ class BatchSolver:
         status = np.zeros(n, dtype=np.int32)
         if n and k:
             self._run(inputs, matrix, status, contacts.pick, layout, threads)
+        elif n:
+            finite = np.isfinite(inputs).all(axis=1 if layout == "rows" else 0)
+            status[~finite] = Status.NOT_FINITE
         if np.count_nonzero(status):  # in half of the time of any()
             failed = status != Status.OK
             matrix[failed if layout == "rows" else (..., failed)] = np.nan

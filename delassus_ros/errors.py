@@ -38,6 +38,10 @@ class InputError(DelassusError):
     """A run-time input (configuration, active contacts) of wrong shape, name or value."""
 
 
+_LENGTH, _COMPARED = 80, 1000
+"""Longer names have no similar one, and of more names the others are not looked at."""
+
+
 class NumericalError(DelassusError):
     """The matrix cannot be computed at this configuration; says at which joint and why."""
 
@@ -57,7 +61,9 @@ def unknown(what: str, name: str, existing: Iterable[str], plural: str | None = 
     plural : plural of `what`, where adding an s does not make it.
     """
     names = list(existing)
-    close = difflib.get_close_matches(str(name), names, n=1)
+    # Looking is quadratic in lengths, and both may come from the network.
+    near = [each for each in names if abs(len(each) - len(name)) < _LENGTH][:_COMPARED]
+    close = difflib.get_close_matches(name, near, n=1) if len(name) < _LENGTH else []
     hint = f"; did you mean {close[0]!r}?" if close else ";"
     shown = ", ".join(names[:40]) + (f", … ({len(names)} in all)" if len(names) > 40 else "")
     return f"unknown {what} {name!r}{hint} {plural or what + 's'}: {shown or 'none'}"

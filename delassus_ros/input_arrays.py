@@ -11,6 +11,14 @@ from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
 
 
+class UnknownInputError(InputError, KeyError):
+    """There is no input of this name."""
+
+    def __str__(self) -> str:
+        """Return the message, of which a KeyError would show the quotes."""
+        return InputError.__str__(self)
+
+
 class InputArrays(Mapping[str, Array]):
     """Arrays that a kernel reads, by name.
 
@@ -31,7 +39,17 @@ class InputArrays(Mapping[str, Array]):
         self._arrays = dict(arrays)
 
     def __getitem__(self, name: str) -> Array:
-        return self._arrays[name]
+        """Return the array of a name.
+
+        Raises
+        ------
+        UnknownInputError
+            If there is none; a KeyError as well.
+        """
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise UnknownInputError(self._unknown(name)) from None
 
     def __setitem__(self, name: str, values: ArrayLike) -> None:
         """Copy numbers of the array's shape into it.
@@ -43,13 +61,16 @@ class InputArrays(Mapping[str, Array]):
             finite show in the status of the next solve.
         """
         if name not in self._arrays:
-            raise InputError(f"{self._what}: {unknown(self._kind, name, self._arrays)}")
+            raise UnknownInputError(self._unknown(name))
         array = self._arrays[name]
         what = f"{self._what}[{name!r}]"
         given = numbers(what, values, f"numbers of shape {array.shape}")
         if given.shape != array.shape:
             raise InputError(f"{what} has shape {given.shape}, expected {array.shape}")
         array[...] = given
+
+    def _unknown(self, name: object) -> str:
+        return f"{self._what}: {unknown(self._kind, str(name), self._arrays)}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

@@ -171,7 +171,7 @@ def closed_configurations(closure: Closure, count: int = 3, seed: int = 0) -> Ar
     spread = 0.6
     for _ in range(20 * count):
         offset = rng.uniform(-spread, spread, closure.reference.size)
-        result = closure.solve(closure.reference + offset)
+        result = closure.solve(_with_unit_quaternions(closure.robot, closure.reference + offset))
         if result.status.is_valid:
             found.append(result.q)
             if len(found) == count:
@@ -184,6 +184,13 @@ def closed_configurations(closure: Closure, count: int = 3, seed: int = 0) -> Ar
             f"{result.status.name} {result.about}"
         )
     return np.stack(found)
+
+
+def _with_unit_quaternions(robot: Robot, q: Array) -> Array:
+    for joint, start in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind is JointKind.FLOATING:
+            q[start + 3 : start + 7] /= np.linalg.norm(q[start + 3 : start + 7])
+    return q
 
 
 class StructuralRank:

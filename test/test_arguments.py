@@ -22,6 +22,7 @@ from delassus_ros.errors import (
     InputError,
     ProblemError,
     RobotError,
+    unknown,
 )
 from delassus_ros.model import (
     WORLD,
@@ -339,3 +340,11 @@ def test_what_a_robot_is_made_of_cannot_change():
     names.append("c")
     assert (function.joints, function.rows) == (("a", "b"), 1)
     assert type(Joint("a", JointKind.REVOLUTE, np.int64(-1)).parent) is int
+
+
+def test_similar_names_are_looked_for_among_names_alone() -> None:
+    """Text from the network may be long: looking takes the square of it."""
+    assert "did you mean 'knee'" in unknown("joint", "kne", ["hip", "knee"])
+    assert "did you mean" not in unknown("joint", "k" * 80, ["k" * 79])
+    others = [f"{k:03}" for k in range(2000)]
+    assert "did you mean" not in unknown("joint", "knee", [*others, "knee2"])

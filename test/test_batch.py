@@ -355,3 +355,12 @@ def test_butterflies_transpose(width):
 def _operands(shuffle: str) -> tuple[str, str]:
     names = [word.rstrip(",") for word in shuffle.split() if word.startswith("%")]
     return names[0], names[1]
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_without_contacts_what_is_not_finite_shows_as_well(layout) -> None:
+    solver = DelassusSolver(random_problem(1))
+    Q = np.zeros((3, solver.problem.robot.nq))
+    Q[1, 0] = np.nan
+    result = solver.solve_batch(Q if layout == "rows" else Q.T, active=[], layout=layout)
+    assert result.status.tolist() == [Status.OK, Status.NOT_FINITE, Status.OK]

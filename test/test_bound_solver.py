@@ -321,3 +321,11 @@ def test_what_was_not_computed_yet_is_no_number(solver) -> None:
     bound.activate(solver.problem.contacts.names)
     assert np.isnan(bound.solution.matrix).all()
     assert np.array_equal(bound.solve().matrix, first)
+
+
+def test_an_unknown_input_is_named_where_it_is_read(solver) -> None:
+    bound = solver.bind()
+    with pytest.raises(InputError, match="^inputs: unknown input 'Q'; inputs: q$") as caught:
+        bound.inputs["Q"][:] = 0.0
+    assert isinstance(caught.value, KeyError)
+    assert "Q" not in bound.inputs and bound.inputs.get("Q") is None

@@ -198,6 +198,7 @@ def test_missing_parts_of_an_origin_are_zero() -> None:
     ("limit", "words"),
     [
         ('<limit lower="2" upper="1"/>', "joint 'knee': limits must have lower <= upper, got 2"),
+        ('<limit upper="-1"/>', "lower <= upper, got 0 and -1; lower is not given, which means 0"),
         ('<limit lower="nan" upper="1"/>', "joint 'knee': limits must have lower <= upper"),
         ('<limit lower="x"/>', "joint 'knee': <limit lower=…>: 'x' is not a number"),
     ],

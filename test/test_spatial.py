@@ -150,11 +150,11 @@ def test_what_is_no_pose_is_refused(rotation, translation, words: str) -> None:
 
 def test_a_rotation_of_single_precision_is_one_and_stays_one() -> None:
     single = Transform(TURN.astype(np.float32))
-    # Errors add up in products; what follows from good transforms is never refused.
+    # Errors of rounding add up in products; what follows from good transforms is never refused.
     power = single
     for _ in range(200):
         power = power @ single
-    assert np.linalg.norm(power.rotation @ power.rotation.T - np.eye(3)) > 1e-6
+    assert np.linalg.norm(power.rotation @ power.rotation.T - np.eye(3)) < 1e-12
     assert np.array_equal(power.inverse().rotation, power.rotation.T)
 
 
@@ -251,3 +251,29 @@ def test_quaternion_is_that_of_the_rotation():
         assert q[3] >= 0
         # At half a turn the sign of the axis is free.
         assert min(np.abs(q - expected).max(), np.abs(q + expected).max()) < 1e-8
+
+
+@pytest.mark.parametrize("rotation", [np.eye(3).ravel(), np.eye(3)[np.newaxis], np.eye(4)])
+def test_numbers_of_another_shape_are_not_reshaped(rotation) -> None:
+    """Of nine numbers in a row nobody knows whether they are rows or columns."""
+    with pytest.raises(GeometryError, match=r"must be numbers of shape \(3, 3\)"):
+        Transform(rotation)
+
+
+def test_half_of_an_inertia_is_refused() -> None:
+    with pytest.raises(RobotError, match="must be symmetric, with both triangles"):
+        Inertia.from_com(1.0, (0, 0, 0), [[1.0, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    rounded = np.eye(3)
+    rounded[0, 1] = 1e-9
+    assert np.array_equal(Inertia(1.0, np.zeros(3), rounded).rotational[0], [1.0, 5e-10, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rotation_that_is_nearly_one_becomes_one(seed: int) -> None:
+    """In single precision, say: else its error is that of the matrix."""
+    rng = np.random.default_rng(seed)
+    exact = rotation_from_rpy(rng.uniform(-3, 3, 3))
+    taken = Transform(exact.astype(np.float32)).rotation
+    assert np.abs(taken @ taken.T - np.eye(3)).max() < 4e-15
+    assert np.abs(taken - exact).max() < 1e-7
+    assert np.array_equal(Transform(exact).rotation, exact + 0.0)

@@ -23,6 +23,7 @@ from delassus_ros.structural_rank import (
     row_scales,
     unit_scales,
 )
+from delassus_ros.testing.random_trees import random_inertia
 
 
 def rank_of(problem: Problem, rows=None) -> int:
@@ -274,3 +275,23 @@ def test_numerical_rank() -> None:
     assert numerical_rank(np.array([-1e-17, 1e-12, 1e-9, 1.0])) == 2
     assert numerical_rank(np.zeros(3)) == 0
     assert numerical_rank(np.empty(0)) == 0
+
+
+def test_quaternions_of_closed_configurations_are_of_unit_norm() -> None:
+    """A body that floats beside a coupled pair; what is measured of it has to be one, too."""
+    joints = [
+        Joint("f", JointKind.FLOATING, WORLD),
+        Joint("a", JointKind.REVOLUTE, 0),
+        Joint("b", JointKind.REVOLUTE, 1, Transform(translation=(0.2, 0.0, 0.0))),
+    ]
+    bodies = [Body(name, random_inertia(np.random.default_rng(1))) for name in "FAB"]
+    coupling = Coupling("pair", [("a", -2.0), ("b", 1.0)])
+    robot = Robot("floats", joints, bodies, [Frame("tip", 2, Transform())], couplings=[coupling])
+    closure = Closure(robot)
+    q = closed_configurations(closure, count=4)
+    assert np.abs(np.linalg.norm(q[:, 3:7], axis=1) - 1.0).max() < 1e-12
+    problem = Problem(robot, [Contact("tip", "tip", "surface")])
+    assert len(generic_matrices(DelassusSolver(problem, "c_efpa"), configurations=q)) == 4
+    for quaternion in ([0.0] * 4, [0.0, 0.0, 0.0, 2.0]):
+        with pytest.raises(InputError, match="joint 'f' has norm .*, expected a unit quaternion"):
+            closure.solve({"f": [0.0, 0.0, 0.0, *quaternion], "a": 0.1})

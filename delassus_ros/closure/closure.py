@@ -29,6 +29,7 @@ from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.placements import check_unit
 from delassus_ros.problem import Problem
 
 _MOST_COMPILED = 64
@@ -153,8 +154,8 @@ class Closure:
         ------
         InputError
             For an unknown joint, what is not numbers, a joint with more or fewer of them than it
-            has entries in q, a q of wrong shape, or if the measured joints do not determine the
-            others; names the joint or loop.
+            has entries in q, a q of wrong shape, a quaternion that is not of unit norm, or if the
+            measured joints do not determine the others; names the joint or loop.
         """
         if isinstance(measured, Mapping):
             names = arguments.names("measured joints", measured)
@@ -173,6 +174,7 @@ class Closure:
                     f"measured has shape {values.shape}, expected {bound.measured.shape}: one "
                     f"number for each entry of q of the joints {', '.join(names)}"
                 )
+        self._check_quaternions(names, values)
         bound.measured[...] = values
         status = bound.solve()
         return ClosureResult(bound.q.copy(), bound.residual, status, bound.about)
@@ -232,6 +234,15 @@ class Closure:
                     f"joint {name!r} is measured with {part.size} number{plural}, expected "
                     f"{expected}: its entries of q"
                 )
+
+    def _check_quaternions(self, names: Sequence[str], values: Array) -> None:
+        """Refuse floating joints whose quaternions are not of unit norm."""
+        start = 0
+        for name in names:
+            kind = self._robot.joints[self._indices[name]].kind
+            if kind is JointKind.FLOATING:
+                check_unit(f"joint {name!r}", values[start + 3 : start + 7, np.newaxis], "")
+            start += kind.nq
 
     def _joints(self, names: tuple[str, ...]) -> list[int]:
         for name in names:

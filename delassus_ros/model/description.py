@@ -131,8 +131,10 @@ def describe(root: ElementTree.Element) -> Description:
         name = name_of(element, "coupling", couplings)
         couplings[name] = coupling_of(element, prefix, name)
     loops: dict[str, LinkLoop] = {}
+    taken = set(couplings)
     for element in root.findall(f"{prefix}loop"):
-        name = name_of(element, "loop", (*couplings, *loops))
+        name = name_of(element, "loop", taken)
+        taken.add(name)
         loops[name] = loop_of(element, prefix, name)
     name = name_of(root, "robot", ())
     return Description(name, links, joints, couplings, loops, transmissions_of(root, prefix))
@@ -182,8 +184,11 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> JointDescrip
     if parsed.limit is not None:
         lower, upper = float(parsed.limit.lower), float(parsed.limit.upper)
         if not lower <= upper:
+            given = [end for part in node.iter("limit") for end in part.attrib]
+            missing = [end for end in ("lower", "upper") if end not in given]
+            hint = f"; {missing[0]} is not given, which means 0" if missing else ""
             raise RobotError(
-                f"{what}: limits must have lower <= upper, got {lower:g} and {upper:g}"
+                f"{what}: limits must have lower <= upper, got {lower:g} and {upper:g}{hint}"
             )
     origin = pose_of(parsed.origin, what)
     axis = axis_of(parsed.axis, what)

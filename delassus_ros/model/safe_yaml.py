@@ -40,9 +40,11 @@ class StrictLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping as YAML has it, each key once."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for i, key in enumerate(keys):
-            if key in keys[:i]:
+        seen: set[str] = set()
+        for key in keys:
+            if key in seen:
                 raise RobotError(f"line {node.start_mark.line + 1}: key {key!r:.60} appears twice")
+            seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 

@@ -13,18 +13,31 @@ from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
 _ORTHONORMAL = 1e-6
 """Largest error of a rotation's columns: single precision passes, four printed digits do not."""
+_ROUNDED = 1e-14
+"""The same that stays as it is; what is off by more is made orthonormal."""
 _PRINTED = 2e-11
 """Sine or cosine of a printed angle that stands for 0 [1]: files write π/2 as 1.57079632679 and π
 as 3.14159265359 or 3.14159265358, and mean axes along each other."""
+
+_SYMMETRIC = 1e-6
+"""Largest difference of mirrored entries of an inertia, in parts of its largest entry."""
 
 Array = NDArray[np.float64]
 
 
 def frozen(values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return a read-only float64 copy of `values` reshaped to `shape`."""
+    """Return a read-only float64 copy of `values`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no numbers of this shape.
+    """
     # Adding zero makes a copy without negative zeros, which would give equal models
     # different bytes.
-    array = (as_numbers(values) + 0.0).reshape(shape)
+    array = as_numbers(values) + 0.0
+    if array.shape != shape:
+        raise ValueError(f"their shape is {array.shape}")
     array.setflags(write=False)
     return array
 
@@ -113,6 +126,14 @@ def _is_rotation(rows: list[list[float]]) -> bool:
     return all(abs(error) <= _ORTHONORMAL for error in errors)
 
 
+def _orthonormalized(rotation: Array) -> Array:
+    """Return the nearest rotation to one that is nearly one; what is off by rounding stays."""
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() < _ROUNDED:
+        return rotation
+    left, _, right = np.linalg.svd(rotation)
+    return frozen(left @ right, (3, 3))
+
+
 @dataclass(frozen=True, eq=False)
 class Transform:
     """Pose of a child frame in a parent frame.
@@ -127,8 +148,8 @@ class Transform:
     Raises
     ------
     GeometryError
-        If the rotation is not orthonormal and right-handed (within 1e-6), or if a number is
-        not finite; says what was given.
+        If the rotation is not orthonormal and right-handed within 1e-6 (the nearest one that is
+        is taken), or if a number is not finite; says what was given.
     """
 
     rotation: Array = field(default_factory=lambda: np.eye(3))
@@ -146,7 +167,7 @@ class Transform:
                 f"rotation {rotation.tolist()} is not a rotation matrix; expected orthonormal "
                 "columns with determinant 1"
             )
-        self._set(rotation, translation)
+        self._set(_orthonormalized(rotation), translation)
 
     def _set(self, rotation: Array, translation: Array) -> None:
         object.__setattr__(self, "rotation", rotation)
@@ -237,6 +258,11 @@ class Inertia:
                 raise RobotError(f"inertia: {what} is {values!r}; expected finite numbers")
         object.__setattr__(self, "mass", mass)
         object.__setattr__(self, "moment", moment)
+        largest = float(np.abs(rotational).max())
+        if np.abs(rotational - rotational.T).max() > _SYMMETRIC * largest:
+            raise RobotError(
+                f"inertia: rotational must be symmetric, with both triangles; got {rotational!r}"
+            )
         object.__setattr__(self, "rotational", frozen((rotational + rotational.T) / 2, (3, 3)))
 
     @classmethod
