@@ -15,6 +15,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from builtin_interfaces.msg import Time  # noqa: E402
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from delassus_msgs.srv import Compute  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from node_support import (  # noqa: E402, F401
@@ -152,6 +153,15 @@ def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None
     assert (answer.algorithm, answer.reasons) == ("dense", FALLBACK)
     line = graph.wait_for_log("'moody' failed: 'dense' stands in for it")
     assert "until the parameter 'algorithm' is set again" in line
+    # Also for who asks.
+    client = graph.peer.create_client(Compute, "delassus_node/compute")
+    graph.until(client.service_is_ready, "service")
+    everything = Compute.Request.CONTACTS_ALL
+    asked = client.call_async(
+        Compute.Request(joints=robot.joint_names, positions=q, which_contacts=everything)
+    )
+    graph.until(asked.done, "answer of the service")
+    assert asked.result().success and asked.result().matrix.algorithm == "dense"
     prepared = moody.prepared
     # Set again, the configured one is tried again, and fails again ...
     node.set_parameters([Parameter("algorithm", value="moody")])

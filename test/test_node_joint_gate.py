@@ -348,15 +348,19 @@ def test_a_part_beside_whole_ones_is_passed_over(source) -> None:
         assert is_ready(source.send(stamp=stamp))
         verdict = source.send(front, stamp=stamp + 1)
         assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
-    # Nonsense is refused all the same, and parts that complete each other make a q.
+    # Nonsense is refused all the same.
     assert source.send(front, np.full(5, math.nan), stamp=1950).gate is Gate.REFUSED
+    # Also where parts complete each other: there would be two streams, with stamps of their own.
     assert source.send(front, np.zeros(5), stamp=1960).gate is Gate.WAITING
-    assert is_ready(source.send(hind, np.ones(7), stamp=1961))
-    assert source.q.tolist() == [0.0] * 5 + [1.0] * 7
-    # Who sent the others is gone: nothing to say before the whole ones are gone as well.
+    assert source.send(hind, np.ones(7), stamp=1961).gate is Gate.WAITING
+    # Once the whole ones are gone, they make a q.
     assert is_ready(source.send(stamp=2300))
-    assert source.send(front, stamp=2800).gate is Gate.WAITING
-    verdict = source.send(front, stamp=2801)
+    assert source.send(front, np.zeros(5), stamp=2800).gate is Gate.WAITING
+    assert source.send(hind, np.ones(7), stamp=2800).gate is Gate.WAITING
+    verdict = source.send(front, np.zeros(5), stamp=2801)
+    assert verdict.gate is Gate.READY
+    assert source.q.tolist() == [0.0] * 5 + [1.0] * 7
+    verdict = source.send(front, stamp=3400)
     assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
 
 

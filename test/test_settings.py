@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,8 @@ def test_world_axes_with_a_floating_base_need_an_orientation() -> None:
     problem = settings.problem(urdf())
     assert [port.name for port in problem.inputs] == ["q", "base_orientation"]
     assert (settings.orientation_source, settings.orientation_world_frame) == ("imu", "map")
+    with pytest.raises(InputError, match="orientation.world_frame is empty; expected the name"):
+        replace(settings, orientation_world_frame="").orientation(problem)
     source = settings.orientation(problem)
     assert source is not None and source.timeout == 0.25
     assert "'odom'" in source.read((0, 0, 0, 1), 1, 2, world="odom").text

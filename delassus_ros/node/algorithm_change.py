@@ -89,6 +89,7 @@ class AlgorithmChange:
         failed = self._pipeline.algorithm
         if self._fallback is not None and failed != self._fallback.algorithm:
             self._pipeline.set_solver(self._fallback, Reason.FALLBACK_ALGORITHM)
+            self._changed(self._fallback)
             self._fail(
                 "stand in",
                 f"{failed!r} failed: {self._fallback.algorithm!r} stands in for it until the "

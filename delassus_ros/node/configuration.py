@@ -149,7 +149,7 @@ class Configuration:
         self._compute.set_computation(computation)
         if self.stream.active:
             self._outputs.publish_layout()
-        self.stream.exchange(computation.pipeline, computation.orientation)
+        self.stream.exchange(computation.pipeline)
         computation.pipeline.count_on(before.pipeline)
         self._adopted()
         self._node.get_logger().info(

@@ -272,11 +272,14 @@ class JointGate:
         part.arrival.note(now)
         self._stamps[part.targets], self._arrivals[part.targets] = max(stamp, 0), part.arrival
         self._seen[part.targets] = self._fresh[part.targets] = True
-        if not self._seen.all():
-            reason, text = part.missing([joints[i] for i in np.flatnonzero(self._seen)])
-            if self._has_whole(now):
-                text += "; it is passed over, as others have all joints"
-                return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+        seen = self._seen.all()
+        reason, text = (Reason.NONE, "") if seen else part.missing(
+            [joints[i] for i in np.flatnonzero(self._seen)]
+        )
+        if self._has_whole(now):
+            text += "; it is passed over, as others have all joints" if text else ""
+            return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+        if not seen:
             return self._refuse(stamp, now, reason, text)
         oldest, newest = int(self._stamps.min()), int(self._stamps.max())
         if oldest <= 0:

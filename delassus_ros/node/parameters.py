@@ -50,7 +50,7 @@ _DESCRIPTIONS = {
     "orientation.frame": "Link whose orientation it is, fixed to the root link. Empty: the one "
     "that the messages name; one that names none is refused.",
     "orientation.world_frame": "Frame along whose axes the rows are; an odometry has to be in it. "
-    "Empty: it may be in any. An Imu does not say what it is relative to: the matrices are "
+    "An Imu does not say what it is relative to: the matrices are "
     "labelled with this frame, whatever that is.",
     "orientation.timeout": "Age of the orientation above which the answer is INVALID [s]. "
     "0: never.",

@@ -50,8 +50,9 @@ def set_priority(priority: int) -> Outcome:
         return Outcome(
             False,
             f"no {what}: not permitted, this user may use at most {allowed}; allow more with "
-            "'<user> - rtprio 98' in /etc/security/limits.conf and log in again, or give the "
-            "process CAP_SYS_NICE (in a container: --cap-add=sys_nice --ulimit rtprio=98)",
+            f"'<user> - rtprio {priority}' in /etc/security/limits.conf and log in again, or give "
+            "the process CAP_SYS_NICE (in a container: --cap-add=sys_nice --ulimit "
+            f"rtprio={priority})",
         )
     except OSError as error:
         low, high = (get(os.SCHED_FIFO) for get in (os.sched_get_priority_min,

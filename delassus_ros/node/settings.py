@@ -188,10 +188,16 @@ class Settings:
         Raises
         ------
         InputError
-            If orientation.frame does not exist or can move on the root link.
+            If orientation.frame does not exist or can move on the root link, or
+            orientation.world_frame is empty.
         """
         if problem.axes == "contact" or problem.robot.base == "fixed":
             return None
+        if not self.orientation_world_frame:
+            raise InputError(
+                "orientation.world_frame is empty; expected the name of the frame along whose "
+                "axes the rows are, as odometry messages have it (header.frame_id)"
+            )
         return OrientationInput(
             problem.robot,
             self.orientation_frame,

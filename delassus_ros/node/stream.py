@@ -171,10 +171,10 @@ class Stream:
         while self._jumps:
             self._jumps.pop().unregister()
 
-    def exchange(self, pipeline: Pipeline, orientation: tuple[type, str] | None) -> None:
+    def exchange(self, pipeline: Pipeline) -> None:
         """Go on with another robot, from the next joint state on."""
         self._pipeline = pipeline
-        self._orientation = orientation
+        self._latest_set = None
         if self.contacts is not None:
             pipeline.begin()
             pipeline.set_clock_step(self._steps.longest)
@@ -271,7 +271,6 @@ class Stream:
         # How long it has waited until now is not told: to a callback that asks for the time at
         # which its message was received, rclpy's events executor raises.
         arrived = perf_counter()
-        self.timing.begin(arrived, arrived)
         pipeline = self._pipeline
         pipeline.due = arrived + self.timing.deadline
         try:
@@ -282,17 +281,35 @@ class Stream:
                 # Each is looked at: the last one may be none to go by, or a part of one.
                 for each in waiting:
                     self._take_in(each)
+                self._catch_up()
                 answer = pipeline.answer_kept()
         except UnreadableError as error:
             self._warn("bytes", str(error))
             return
         if answer is not None:
+            self.timing.begin(arrived, arrived)
             self._send(answer)
 
     def _keep(self, message: bytes) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        for each in self._queue(message):
+        waiting = self._queue(message)
+        for each in waiting:
             self._take_in(each)
+        if len(waiting) > 1:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take in contacts and orientations that came before the joint states that were taken."""
+        for subscription, read in (
+            (self.contacts, self._on_contacts), (self.orientations, self._on_orientation),
+        ):  # fmt: skip
+            if subscription is None:
+                continue
+            for _ in range(_MOST):
+                message = take(subscription)
+                if message is None:
+                    break
+                read(message)
 
     def _queue(self, message: bytes) -> list[bytes]:
         """Return a joint state and those that wait behind it, in order."""

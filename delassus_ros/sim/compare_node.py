@@ -15,6 +15,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
+from delassus_ros.node.clocks import STEADY
 from delassus_ros.node.program import run_program
 from delassus_ros.node.spinning import executing
 from delassus_ros.sim.agreement import TOLERANCE
@@ -78,7 +79,7 @@ class CompareNode(Node):
             self.create_subscription(
                 DelassusMatrix, topic, callback, QoSProfile(depth=_DEPTH), raw=True
             )
-        self.create_timer(_PERIOD, self.report)
+        self.create_timer(_PERIOD, self.report, clock=STEADY)
 
     def report(self) -> None:
         """Log and publish how it stands."""

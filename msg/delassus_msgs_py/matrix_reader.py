@@ -10,6 +10,7 @@ import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
 from rclpy.serialization import deserialize_message
 
+from .errors import MessageError
 from .matrix import matrix_to_numpy
 
 _ORIGIN = 4  # where the fields begin, after the encapsulation; alignment counts from here
@@ -114,9 +115,8 @@ class MatrixReader:
         Raises
         ------
         MessageError
-            As `matrix_to_numpy`, if the message contradicts itself.
-        RuntimeError
-            If the bytes are no DelassusMatrix.
+            As `matrix_to_numpy`, if the message contradicts itself, or if the bytes are no
+            DelassusMatrix.
 
         """
         for place, known in enumerate(self._known):
@@ -132,7 +132,10 @@ class MatrixReader:
 
     def _learn(self, data: bytes) -> ReceivedMatrix:
         """Read the whole message, and where its numbers are."""
-        message = deserialize_message(data, DelassusMatrix)
+        try:
+            message = deserialize_message(data, DelassusMatrix)
+        except RuntimeError as error:
+            raise MessageError(f"{len(data)} bytes are no DelassusMatrix: {error}") from error
         received = ReceivedMatrix.of(message)
         if len(message.matrix) and data[:2] == _CDR:
             known = _Known(message, data, replace(received))

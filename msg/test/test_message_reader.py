@@ -154,7 +154,7 @@ def test_bytes_that_were_cut_off_are_refused(size: int) -> None:
     reader = MatrixReader()
     data = serialize_message(make_message())
     reader.read(data)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(MessageError, match="bytes are no DelassusMatrix"):
         reader.read(data[:size])
 
 
@@ -230,7 +230,7 @@ def test_a_refused_message_leaves_what_was_read() -> None:
     reader = MatrixReader()
     reader.read(serialize_message(make_message(seed=1)))
     before = reader.read(serialize_message(make_message(seed=1)))
-    with pytest.raises(RuntimeError):
+    with pytest.raises(MessageError):
         reader.read(serialize_message(make_message(seed=2))[:-8])
     check(before, make_message(seed=1))
 
