@@ -12,7 +12,7 @@ from geometry_msgs.msg import Pose
 from rclpy.serialization import serialize_message
 
 from delassus_ros.bound_solver import Solution
-from delassus_ros.conditioning import Conditioning, Damping, Examination
+from delassus_ros.conditioning import Examination
 from delassus_ros.model import Transform
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
@@ -77,25 +77,27 @@ def axes_frame(problem: Problem, world_frame: str = "") -> str:
 _CHANGING = {
     "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
     "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
-    "condition": {"condition": "d"},
-    "damping": {"damping": "d"},
+    "judgement": {
+        "validity": "B", "reasons": "Q", "conditioning": "B", "rank": "i", "structural_rank": "i",
+        "condition": "d", "damping_mode": "B", "damping": "d",
+    },
     "times": {"compute_time": "d", "input_age": "d"},
 }
 """Numbers that differ from one matrix to the next, the matrix itself apart."""
 
 
 _MOST_WIRES = 256
+_OK, _DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED
 
 
 class _Wire:
-    """The bytes of a message, the matrix in them and the damping that they tell."""
+    """The bytes of a message, and the matrix in them."""
 
     def __init__(self, message: DelassusMatrix) -> None:
         m = message.row_offsets[-1]
         message.matrix = array.array("d", bytes(8 * m * m))
         self.data = SerializedMessage(message, _CHANGING, ("matrix",))
         self.matrix = self.data.arrays["matrix"].reshape(m, m)
-        self.damping = message.damping
 
 
 class MatrixOutput:
@@ -116,12 +118,12 @@ class MatrixOutput:
         self._valid = _message_of(layout)
         self._invalid = _message_of(layout)
         self._contacts_stamp = (0, 0)
-        self._state = (
-            Reason.NONE, False, Conditioning.UNKNOWN, -1, -1, Damping.NONE
-        )  # fmt: skip
         # Contacts come and go, so what was made for some of them is kept for the next time.
         self._made: dict[tuple[object, ...], _Wire] = {}
         self._wire: _Wire | None = None
+        # The first one in a process loads what all need, which takes longer than a tick.
+        self.set_contacts((), (0,))
+        self._find_wire()
 
     def set_algorithm(self, name: str) -> None:
         """Name the algorithm of the matrices from now on."""
@@ -166,22 +168,15 @@ class MatrixOutput:
         reasons, degraded : as published.
         input_age : age of the joint positions [s]; NaN if it cannot be told.
         """
-        state = (
-            reasons, degraded, seen.conditioning, seen.rank, seen.structural_rank,
-            seen.damping_mode,
-        )  # fmt: skip
-        if state != self._state:
-            self._state = state
-            self._wire = None
         wire = self._wire or self._find_wire()
         self.sequence += 1
         data = wire.data
         data.set("stamp", *divmod(stamp, 1_000_000_000))
         data.set("number", self.sequence, *self._contacts_stamp)
-        data.set("condition", seen.condition)
-        if seen.damping != wire.damping:
-            wire.damping = seen.damping
-            data.set("damping", seen.damping)
+        data.set(
+            "judgement", _DEGRADED if degraded else _OK, reasons, seen.conditioning, seen.rank,
+            seen.structural_rank, seen.condition, seen.damping_mode, seen.damping,
+        )  # fmt: skip
         data.set("times", solution.compute_time, input_age)
         wire.matrix[...] = seen.matrix
         return data.to_bytes()
@@ -189,20 +184,12 @@ class MatrixOutput:
     def _find_wire(self) -> _Wire:
         """Return what was made for the present fields, or make it."""
         message = self._valid
-        key = (
-            tuple(message.contacts), tuple(message.status), message.algorithm, self._state
-        )  # fmt: skip
+        key = tuple(message.contacts), tuple(message.status), message.algorithm
         wire = self._made.get(key)
         if wire is None:
             if len(self._made) >= _MOST_WIRES:
-                self._made.clear()
-            reasons, degraded, conditioning, rank, structural_rank, damping_mode = self._state
-            message.reasons = int(reasons)
-            message.validity = (
-                DelassusMatrix.VALIDITY_DEGRADED if degraded else DelassusMatrix.VALIDITY_OK
-            )
-            message.conditioning, message.damping_mode = int(conditioning), int(damping_mode)
-            message.rank, message.structural_rank = rank, structural_rank
+                # The oldest one.
+                del self._made[next(iter(self._made))]
             wire = self._made[key] = _Wire(message)
         self._wire = wire
         return wire

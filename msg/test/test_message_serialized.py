@@ -61,3 +61,51 @@ def test_numbers_that_are_no_neighbours_are_refused() -> None:
     apart = {"sequence": "Q", "compute_time": "d"}
     with pytest.raises(MessageError, match="compute_time does not follow the one before it"):
         SerializedMessage(DelassusMatrix(), {"apart": apart})
+
+
+def test_gaps_that_alignment_asks_for_are_skipped() -> None:
+    codes = {"validity": "B", "reasons": "Q", "conditioning": "B", "rank": "i", "condition": "d"}
+    group = {**codes, "damping_mode": "B", "damping": "d"}
+    del group["condition"]
+    with pytest.raises(MessageError, match="damping_mode does not follow"):
+        SerializedMessage(DelassusMatrix(), {"apart": group})
+    group = {
+        "validity": "B", "reasons": "Q", "conditioning": "B", "rank": "i", "structural_rank": "i",
+        "condition": "d", "damping_mode": "B", "damping": "d",
+    }  # fmt: skip
+    values = (2, 2**40 + 5, 1, -3, 2**20, 1e4, 2, 0.25)
+    for length in range(9):
+        msg = DelassusMatrix(algorithm="a" * length, contacts=["c" * length], status=[2] * length)
+        wire = SerializedMessage(msg, {"judgement": group})
+        wire.set("judgement", *values)
+        for name, value in zip(group, values, strict=True):
+            setattr(msg, name, value)
+        assert deserialize_message(wire.to_bytes(), DelassusMatrix) == msg
+
+
+def test_what_older_messages_left_between_fields_is_no_place() -> None:
+    """Memory is used again: bytes that belong to no field may be any that were a pattern."""
+    names = {"one": "validity", "two": "conditioning", "three": "damping_mode"}
+    fields = {group: {name: "B"} for group, name in names.items()}
+    for length in range(300):
+        msg = DelassusMatrix(algorithm="a" * (length % 9), contacts=["c" * (length % 7)])
+        wire = SerializedMessage(msg, fields)
+        for name, value in (("one", 1), ("two", 2), ("three", 1)):
+            wire.set(name, value)
+        read = deserialize_message(wire.to_bytes(), DelassusMatrix)
+        assert (read.validity, read.conditioning, read.damping_mode) == (1, 2, 1)
+
+
+def test_a_message_is_serialized_a_few_times_for_all_of_its_places(monkeypatch) -> None:
+    """A matrix of other contacts is to be there within a tick."""
+    calls = []
+
+    def counted(message: object) -> bytes:
+        calls.append(message)
+        data: bytes = serialize_message(message)
+        return data
+
+    monkeypatch.setattr("delassus_msgs_py.serialized.serialize_message", counted)
+    fields = {**FIELDS, "state": {"validity": "B", "reasons": "Q"}}
+    SerializedMessage(DelassusMatrix(), fields)
+    assert len(calls) <= 4
