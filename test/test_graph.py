@@ -12,7 +12,7 @@ from toy import call, compiled, traced
 from delassus_ros.algorithms import scalars
 from delassus_ros.algorithms.expressions.graph import NEG, SUB, Graph, Symbol
 from delassus_ros.algorithms.scalars import positive, select, sincos, sqrt
-from delassus_ros.compiler import build
+from delassus_ros.compiler import samples
 from delassus_ros.errors import CompilerError
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -315,7 +315,7 @@ def check_formula(steps, qs) -> int:
     """Compare a formula's kernel with floats; return how many values were compared."""
     with pytest.MonkeyPatch.context() as patch:
         # The comparison with floats that every build does knows nothing of cancellation.
-        patch.setattr(build, "SELF_CHECK", math.inf)
+        patch.setattr(samples, "SELF_CHECK", math.inf)
         kernel = compiled(lambda q: evaluate(steps, q), INPUTS, RESULTS)
     checked = 0
     for q in qs:

@@ -116,7 +116,7 @@ def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
     complaint = contacts.read([10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
     assert complaint.text.startswith("unknown contact 'LFLF")
     assert len(complaint.text) < 400
-    assert [len(name) for name in searches] == [100]
+    assert not searches
 
 
 @pytest.mark.parametrize(

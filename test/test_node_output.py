@@ -21,8 +21,9 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.node.matrix_output import make_layout  # noqa: E402
-from delassus_ros.node.pipeline import Limits, Pipeline  # noqa: E402
+from delassus_ros.node.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
+from delassus_ros.node.records import Limits  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
 NOW = 12_000_000_000

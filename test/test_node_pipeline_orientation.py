@@ -223,7 +223,7 @@ def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> 
     assert said(rig.send()) == (OK, Reason.NONE)
     rig.wait(apart - 100)
     assert said(rig.send()) == (DEGRADED, Reason.ORIENTATION_STALE)
-    words = f"its orientation is {1e-3 * apart:g} s older than the joint positions; it is carried"
+    words = f"its orientation is {1e-3 * apart:g} s away from the joint positions; it is carried"
     assert words in rig.pipeline.last.text
     assert words in rig.pipeline.orientation_health().complaint
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)

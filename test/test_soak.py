@@ -225,16 +225,6 @@ def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
     )
 
 
-def test_echo_node_has_the_queues_of_the_node() -> None:
-    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
-    pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
-    from delassus_ros.node import qos
-    from delassus_ros.sim import echo_node
-
-    assert echo_node.JOINT_STATES == qos.JOINT_STATES
-    assert echo_node.MATRICES == qos.OUTPUTS
-
-
 def test_a_short_run_accounts_for_every_joint_state() -> None:
     """At a low rate, as the machine may be busy; one limit that nobody can keep."""
     loose = [f"--{name}=1e9" for name in ("p99", "ratio", "cpu", "growth")]

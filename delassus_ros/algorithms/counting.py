@@ -29,7 +29,7 @@ def is_large(problem: Problem) -> bool:
     By what PV-OSIMr needs, whatever the algorithm, so that counts can be compared.
     """
     robot, outputs = problem.robot, {port.name: port.shape for port in problem.outputs}
-    estimate = 350 * len(robot.joints) + 6 * problem.contacts.rows**2
+    estimate = 350 * len(robot.joints) + 6 * outputs.get("G", (0,))[0] ** 2
     if "J" in outputs:
         for contact in problem.contacts:
             depth = len(robot.path(robot.frames[contact.frame].body))

@@ -12,7 +12,8 @@ from sensor_msgs.msg import Imu
 
 from delassus_ros.node.bound_closures import BoundClosures
 from delassus_ros.node.matrix_output import make_layout
-from delassus_ros.node.pipeline import Limits, Pipeline
+from delassus_ros.node.pipeline import Pipeline
+from delassus_ros.node.records import Limits
 from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver

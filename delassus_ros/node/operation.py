@@ -10,8 +10,8 @@ from typing import Any
 from delassus_ros.conditioning import ConditionSettings, Damping
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.node.parameter_table import SETTINGS, Setting
-from delassus_ros.node.pipeline import Limits
 from delassus_ros.node.realtime import RealtimeSettings
+from delassus_ros.node.records import Limits
 
 
 @dataclass(frozen=True)

@@ -199,10 +199,9 @@ class OrientationInput:
         apart = 1e-9 * (stamp - self._taken) if stamp and self._rates else 0.0
         if abs(apart) > _CARRIED:
             reasons |= Reason.ORIENTATION_STALE
-            which = "older" if apart > 0.0 else "newer"
             text = text or (
-                f"the base turns, and its orientation is {abs(apart):.4g} s {which} than the "
-                f"joint positions; it is carried on by {_CARRIED:g} s at most"
+                f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
+                f"positions; it is carried on by {_CARRIED:g} s at most"
             )
         return Complaint(reasons, text) if reasons else None
 

@@ -26,8 +26,6 @@ from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.structural_rank import closed_configurations, generic_matrices
 
-__all__ = ["LastAnswer", "Limits", "Pipeline"]
-
 _FAILURES = {
     Status.NOT_POSITIVE_DEFINITE: Reason.SOLVER_FAILED,
     Status.NOT_FINITE: Reason.RESULT_NOT_FINITE,

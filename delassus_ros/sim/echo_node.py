@@ -12,18 +12,13 @@ from collections.abc import Callable
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.program import run_program
+from delassus_ros.node.qos import JOINT_STATES, OUTPUTS
 from delassus_ros.node.queue import take
 from delassus_ros.node.spinning import executing
 from delassus_ros.sim.humanoid import CONTACTS
-
-JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""QoS of the subscription; that of delassus_node."""
-MATRICES = QoSProfile(depth=10)
-"""QoS of the publisher; that of delassus_node."""
 
 
 class EchoNode(Node):
@@ -40,7 +35,7 @@ class EchoNode(Node):
         self._answer.validity = DelassusMatrix.VALIDITY_OK
         self._answer.algorithm = "echo"
         self._answer.matrix = array.array("d", bytes(8 * (6 * contacts) ** 2))
-        self._publisher = self.create_publisher(DelassusMatrix, "~/delassus", MATRICES)
+        self._publisher = self.create_publisher(DelassusMatrix, "~/delassus", OUTPUTS)
         self._joint_states = self.create_subscription(
             JointState, "~/joint_states", self._on_joint_state, JOINT_STATES
         )
