@@ -20,7 +20,8 @@ from delassus_ros.compiler.kernel import aligned_zeros
 from delassus_ros.compiler.team_code import BOX, LETTER, calls
 
 _SOON = 10
-"""A caller looks for the time that a thread is awake by this; what is left is a small part."""
+"""A caller looks this many times shorter than a thread before it naps: the parts that are left are
+small."""
 _NAP = 1e-4
 """Between looks of a caller whose own part was much shorter than the others' [s]."""
 

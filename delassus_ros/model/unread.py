@@ -61,8 +61,10 @@ def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
 
 def meant(name: str, known: tuple[str, ...], alike: float = _ALIKE) -> str | None:
     """Return the known name that a misspelt one is alike, whatever the case, if there is one."""
+    if name in known:
+        return None
     found = difflib.get_close_matches(name[:_SHOWN].lower(), known, n=1, cutoff=alike)
-    return found[0] if found and name not in known else None
+    return found[0] if found else None
 
 
 def _refuse_xacro(top: ElementTree.Element, prefix: str) -> None:

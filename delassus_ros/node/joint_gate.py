@@ -306,7 +306,7 @@ class JointGate:
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
         away = self._away(now)
-        if away and not self._has_whole(now):
+        if away:
             names = [self._joints[i] for i in away]
             longest = max(self._arrivals[i].age(now) for i in away)
             return self._refuse(
