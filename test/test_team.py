@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,37 +130,64 @@ def test_a_thread_looks_as_long_as_it_says() -> None:
     assert max(times) >= 0.2 * AWAKE
 
 
-@pytest.fixture(name="deaf")
-def make_deaf(monkeypatch: pytest.MonkeyPatch) -> team._Member:
-    """The only idle thread, asleep and not to be woken: its processor is somebody else's."""
+class Ears(threading.Event):
+    """What a thread sleeps on that only `wake` wakes: its processor is somebody else's.
+
+    Attributes
+    ----------
+    naps : how often it has gone to sleep.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.naps = 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.naps += 1
+        return super().wait(timeout)
+
+    def set(self) -> None:
+        """Do nothing."""
+
+    def wake(self) -> None:
+        super().set()
+
+
+@pytest.fixture(name="ears")
+def make_ears(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ears]:
+    """Have one idle thread, asleep and not to be woken; these are its ears."""
     joint().do()
-    until(lambda: all(member._asleep for member in team._idle))
-    member = team._idle[-1]
+    member, ears = team._idle[-1], Ears()
+    before = member._called
     monkeypatch.setattr(team, "_idle", [member])
-    monkeypatch.setattr(member, "_called", threading.Event())
-    return member
-
-
-def test_nobody_waits_for_a_thread_that_does_not_come(deaf: team._Member) -> None:
-    job = Job(400)
-    job.do()
-    job.check()
-    assert job.threads == {threading.get_ident()}
-    assert team._idle == [deaf]
-
-
-def test_what_was_taken_back_is_done_by_nobody(
-    deaf: team._Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = Job(400)
-    job.do()
+    monkeypatch.setattr(member, "_called", ears)
+    # It may have slept before.
+    before.set()
+    until(lambda: ears.naps == 1)
+    yield ears
     monkeypatch.undo()
-    deaf._called.set()
-    until(lambda: not deaf._called.is_set() and deaf._asleep)
+    ears.wake()
+
+
+def test_nobody_waits_for_a_thread_that_does_not_come(ears: Ears) -> None:
+    members = list(team._idle)
+    job = Job(400)
+    job.do()
     job.check()
     assert job.threads == {threading.get_ident()}
-    monkeypatch.setattr(team, "_idle", [deaf])
+    assert team._idle == members and ears.naps == 1
+
+
+def test_what_was_taken_back_is_done_by_nobody(ears: Ears) -> None:
+    job = Job(400)
+    job.do()
+    ears.wake()
+    until(lambda: ears.naps == 2)
+    job.check()
+    assert job.threads == {threading.get_ident()}
+    # It takes the next one.
     after = joint()
+    after.during = lambda: (ears.wake(), until(lambda: len(after.threads) == 2))
     after.do()
     after.check()
 
