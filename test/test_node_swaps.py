@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
-import os
 import time
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
+from allocated import allocated  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from node_support import (  # noqa: E402, F401
     FEET,
@@ -33,12 +32,6 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
 PERIOD = 0.005  # s between joint states
-
-
-def memory() -> int:
-    """Return the resident memory of this process [bytes]."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def swap(graph, start, urdf, robot, times: int, names=("dense", "pv_osimr")) -> None:
@@ -68,7 +61,7 @@ def swap(graph, start, urdf, robot, times: int, names=("dense", "pv_osimr")) -> 
         if swaps == times:
             break
         if swaps == times // 2:
-            grown = memory()
+            grown = allocated()
         swaps += 1
         wanted = names[swaps % len(names)] if wanted != names[swaps % len(names)] else names[0]
         assert node.set_parameters([Parameter("algorithm", value=wanted)])[0].successful
@@ -88,7 +81,7 @@ def swap(graph, start, urdf, robot, times: int, names=("dense", "pv_osimr")) -> 
     changes = sum(a.algorithm != b.algorithm for a, b in itertools.pairwise(answers))
     # On a busy machine no joint state may come between two exchanges.
     assert 0.9 * times <= changes <= times
-    growth = memory() - grown
+    growth = allocated() - grown
     assert growth < 3_000_000 + 20_000 * times, f"{growth} bytes in {times // 2} swaps"
     assert children() == set()
 

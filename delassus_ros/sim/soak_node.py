@@ -14,7 +14,7 @@ from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from delassus_ros.sim.soak_books import Arrivals
 from delassus_ros.sim.soak_control import Target
@@ -23,6 +23,9 @@ TOPICS = {Target.NODE: "delassus_node/delassus", Target.ECHO: "echo/delassus"}
 """Where the matrices of each come from."""
 
 _DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
+# As a controller takes them: a matrix that would have to be sent again comes too late, and whoever
+# asks for that costs the node an acknowledgement for each.
+_MATRICES = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 _EVERY = 97  # of so many matrices one is kept, to be recomputed
 
 
@@ -60,9 +63,7 @@ class SoakNode(Node):
         callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
         self._matrices, self._echoes = MatrixReader(), MatrixReader()
         self._inputs = [
-            self.create_subscription(
-                DelassusMatrix, topic, callbacks[target], QoSProfile(depth=_DEPTH), raw=True
-            )
+            self.create_subscription(DelassusMatrix, topic, callbacks[target], _MATRICES, raw=True)
             for target, topic in TOPICS.items()
         ]
         self._change = self.create_client(ChangeState, "delassus_node/change_state")

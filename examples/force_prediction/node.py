@@ -21,7 +21,7 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
@@ -36,7 +36,8 @@ from force_prediction.prediction import predict
 FloatArray = npt.NDArray[np.float64]
 
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_STREAM = QoSProfile(depth=1000)
+# Sensors and drivers offer no more than that; and what would have to be sent again comes too late.
+_STREAM = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 _STATES = {
     getattr(ActiveContacts, name): name.lower()
     for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")

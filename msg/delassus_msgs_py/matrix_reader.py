@@ -97,8 +97,11 @@ class MatrixReader:
         reader = MatrixReader()
         node.create_subscription(
             DelassusMatrix, "delassus_node/delassus",
-            lambda data: use(reader.read(data)), 10, raw=True,
+            lambda data: use(reader.read(data)), qos_profile_sensor_data, raw=True,
         )
+
+    Best effort, as of ``rclpy.qos.qos_profile_sensor_data``, is what a controller wants: a matrix
+    that has to be sent again comes too late.
     """
 
     def __init__(self) -> None:
