@@ -707,10 +707,16 @@ def test_a_cache_that_was_tampered_with(
         assert node.set_parameters([Parameter("algorithm", value=algorithm)])[0].successful
         graph.ask_until(lambda m: m.algorithm == algorithm, robot.joint_names, q)
 
+    def forget() -> None:
+        """Have the node keep no solver but the one in use."""
+        node.trigger_deactivate()
+        node.trigger_activate()
+
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     change("efpa")
     change("pv_osimr")
+    forget()
     found = kernels(cache)
     assert found
     for path in found:
@@ -732,6 +738,7 @@ def test_a_cache_that_was_tampered_with(
     assert begins != "kernel cache not used: " or str(cache) in line
     graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
     change("dense")
+    forget()
     monkeypatch.setattr("delassus_ros.node.exchange.BackgroundBuild", None)
     change("efpa")
     assert {m.validity for m in graph.matrices} <= {OK, INVALID}

@@ -31,6 +31,8 @@ from node_support import (  # noqa: E402, F401
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
+from delassus_ros.node import algorithm_change  # noqa: E402
+
 PERIOD = 0.005  # s between joint states
 
 
@@ -95,21 +97,42 @@ def test_a_thousand_swaps_under_load(graph, start, urdf, robot) -> None:
     swap(graph, start, urdf, robot, times=1000)
 
 
+def test_an_algorithm_that_was_in_use_comes_back_at_the_next_tick(
+    graph, start, robot, urdf, q, monkeypatch
+) -> None:
+    """Nothing is made anew: the change has ended when the next matrix is there."""
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    change(graph, node, "efpa", robot, q)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("made anew")
+
+    monkeypatch.setattr(algorithm_change, "make_solver", fail)
+    for name in ("pv_osimr", "efpa", "pv_osimr"):
+        assert node.set_parameters([Parameter("algorithm", value=name)])[0].successful
+        first = graph.ask(robot.joint_names, q)
+        assert first.algorithm != name
+        second = graph.ask(robot.joint_names, q)
+        assert (second.algorithm, second.validity) == (name, OK)
+        assert not node._configuration.algorithm.building
+        assert relative_error(matrix_to_numpy(second), solve(urdf, q)) < 1e-10
+
+
 def test_the_old_kernel_is_freed(graph, start, robot, q) -> None:
-    """And not before nobody holds it."""
+    """When three others were in use since; and not before nobody holds it."""
     node = start(rows="all")
     graph.ask(robot.joint_names, q)
-    configuration = node._configuration
-    node.set_parameters([Parameter("algorithm", value="dense")])
-    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
-    graph.until(lambda: not configuration.algorithm.building, "end of the change")
-    kernel = configuration.algorithm._solver._kernel
-    holder = configuration.algorithm._solver.bind()
-    old = weakref.ref(kernel)
-    del kernel
-    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
-    graph.ask_until(lambda m: m.algorithm == "pv_osimr", robot.joint_names, q)
-    graph.until(lambda: not configuration.algorithm.building, "end of the change")
+    changed = node._configuration.algorithm
+    change(graph, node, "dense", robot, q)
+    holder = changed._solver.bind()
+    old = weakref.ref(changed._solver._kernel)
+    for name in ("pv_osimr", "ltl", "kjr"):
+        change(graph, node, name, robot, q)
+        gc.collect()
+        assert old() is not None
+    change(graph, node, "efpa", robot, q)
     gc.collect()
     # Somebody may still be in it: it has to compute as before.
     holder.inputs["q"][...] = q
@@ -117,3 +140,15 @@ def test_the_old_kernel_is_freed(graph, start, robot, q) -> None:
     del holder
     gc.collect()
     assert old() is None
+    # Those that are kept for a change back go with the activation.
+    kept = weakref.ref(changed._kept["kjr"]._kernel)
+    node.trigger_deactivate()
+    gc.collect()
+    assert kept() is None
+
+
+def change(graph, node, name: str, robot, q) -> None:
+    """Change the algorithm, and wait until that has ended."""
+    assert node.set_parameters([Parameter("algorithm", value=name)])[0].successful
+    graph.ask_until(lambda m: m.algorithm == name, robot.joint_names, q)
+    graph.until(lambda: not node._configuration.algorithm.building, "end of the change")

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from delassus_ros.node.background import yielding
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver
 from delassus_ros.node.handover import Handover
@@ -16,12 +15,16 @@ from delassus_ros.node.reasons import Reason
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.solver import DelassusSolver
 
+_KEPT = 3
+"""Solvers that are kept beside the one in use; a kernel takes some hundred kilobytes."""
+
 
 class AlgorithmChange:
     """Brings the pipeline to the algorithm that the parameter names.
 
     The pipeline goes on with its present solver until the new one is ready; the exchange
-    happens between two joint states. If it fails, the parameter goes back.
+    happens between two joint states. If it fails, the parameter goes back. The last few compiled
+    ones that were in use are kept until the node is deactivated, to go back to within a tick.
 
     Parameters
     ----------
@@ -49,12 +52,14 @@ class AlgorithmChange:
         self._prepare = prepare
         self._changed = changed
         self._handover = Handover(node, between, self._done, self._failed)
+        self._kept: dict[str, DelassusSolver] = {}
         self.set_computation(computation)
 
     def set_computation(self, computation: Computation) -> None:
         """Follow for another robot; a change that has begun is given up."""
         self.failure = ""
         self._handover.give_up()
+        self._kept.clear()
         self._computation = computation
         self._pipeline = computation.pipeline
         self._solver, self._fallback = computation.solver, computation.fallback
@@ -82,6 +87,10 @@ class AlgorithmChange:
         if wanted == self._solver.algorithm == self._pipeline.algorithm:
             return
         self._wanted = wanted
+        kept = self._kept.get(wanted)
+        if kept is not None:
+            self._handover.offer(kept)
+            return
         self._handover.begin(f"making {wanted}", lambda unwanted: self._made(wanted, unwanted))
 
     def stand_in(self) -> None:
@@ -101,24 +110,35 @@ class AlgorithmChange:
         self._handover.give_up()
 
     def close(self) -> None:
-        """Give up a change that has begun, and end its thread and process."""
+        """Give up a change that has begun, end its thread and process, and keep nothing."""
         self._handover.close()
+        self._kept.clear()
 
     def _made(self, wanted: str, unwanted: threading.Event) -> DelassusSolver:
         """Return a solver that is ready to be used; called by another thread."""
         computation = self._computation
         solver = make_solver(computation.problem, wanted, unwanted)
-        with yielding():
-            computation.pipeline.bindings.of(solver)
-            self._prepare(solver)
+        computation.pipeline.bindings.of(solver)
+        self._prepare(solver)
         return solver
 
     def _done(self, solver: DelassusSolver) -> None:
         before = self._pipeline.algorithm
         self._pipeline.set_solver(solver)
+        self._keep(self._solver, solver)
         self._solver = solver
         self._changed(solver)
         self._node.get_logger().info(f"algorithm changed from {before!r} to {solver.algorithm!r}")
+
+    def _keep(self, before: DelassusSolver, now: DelassusSolver) -> None:
+        """Keep the solver that was in use until now, if it is machine code: that has no state."""
+        self._kept.pop(now.algorithm, None)
+        if before.operations is None or before.algorithm == now.algorithm:
+            return
+        self._kept[before.algorithm] = before
+        if len(self._kept) > _KEPT:
+            # The one that is not in use for longest.
+            del self._kept[next(iter(self._kept))]
 
     def _failed(self, error: Exception) -> None:
         """Say what went wrong, and set the parameter to the algorithm that is configured."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
@@ -26,6 +25,9 @@ class GivenUpError(DelassusError):
 class BackgroundTask(Generic[T]):
     """A thread that makes one thing, and what it has made.
 
+    As long as it works, Python's threads take turns more often: the control loop is to wait for
+    tenths of a millisecond, where by default it would be five.
+
     Parameters
     ----------
     name : of the thread.
@@ -42,7 +44,18 @@ class BackgroundTask(Generic[T]):
         self._error: Exception = GivenUpError(f"{name} was given up")
         self._priority = thread_priority()
         self.thread = threading.Thread(target=self._run, name=name, daemon=daemon)
-        self.thread.start()
+        # Before it starts: whoever waits for its turn by then waits for the time that counts then.
+        _take_turns_more_often()
+        try:
+            self.thread.start()
+        except BaseException:
+            _take_turns_as_usual()
+            raise
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result."""
+        return not self.thread.is_alive()
 
     def result(self) -> T:
         """Return what was made, once its thread has ended; raises what that raised."""
@@ -63,26 +76,41 @@ class BackgroundTask(Generic[T]):
         else:
             if not self.unwanted.is_set():
                 self._made.append(made)
+        finally:
+            _take_turns_as_usual()
+
+
+class Ready(Generic[T]):
+    """Something that was made before, in place of a task that makes it."""
+
+    ended = True
+
+    def __init__(self, made: T) -> None:
+        self.unwanted = threading.Event()
+        self._made = made
+
+    def result(self) -> T:
+        """Return it."""
+        return self._made
 
 
 _lock = threading.Lock()
-_loading = 0
+_working = 0
 _usual = 0.0
 
 
-@contextmanager
-def yielding() -> Iterator[None]:
-    """Have Python's threads take turns more often while one of them makes something."""
-    global _loading, _usual
+def _take_turns_more_often() -> None:
+    global _working, _usual
     with _lock:
-        if not _loading:
+        if not _working:
             _usual = sys.getswitchinterval()
             sys.setswitchinterval(min(_usual, _SWITCH))
-        _loading += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _loading -= 1
-            if not _loading:
-                sys.setswitchinterval(_usual)
+        _working += 1
+
+
+def _take_turns_as_usual() -> None:
+    global _working
+    with _lock:
+        _working -= 1
+        if not _working:
+            sys.setswitchinterval(_usual)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.background import BackgroundTask, yielding
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.joint_names import listed
 
 _MOST = 64
@@ -76,13 +76,12 @@ class BoundClosures:
 
     def _bound(self, joints: tuple[str, ...]) -> BoundClosure:
         """Return a new one; called by another thread."""
-        with yielding():
-            return self._closure.bind(joints)
+        return self._closure.bind(joints)
 
     def _take_in(self, joints: tuple[str, ...]) -> None:
         """Take in what has been made; raise what making it raised, if it is what is asked for."""
         task = self._task
-        if task is None or task.thread.is_alive():
+        if task is None or not task.ended:
             return
         self._task = None
         try:

@@ -337,28 +337,34 @@ class DelassusNode(EventlessNode):
     def _check_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         """Refuse all changes if one of them cannot be made."""
         wanted = {change.name: change.value for change in changes}
-        # All are read only where they count: hundreds of contacts are declared one by one.
-        together = wanted.keys() & {*SETTINGS, _ALGORITHM, _DESCRIPTION}
-        present = parameters.values(self) if together else {}
+        # All are read only where they count: hundreds of contacts are declared one by one, and
+        # another algorithm is asked for between two ticks.
+        present = parameters.values(self) if wanted.keys() & SETTINGS.keys() else {}
         configured = self._configuration is not None
         reason = parameters.refusal_of_deletion(self, changes) or parameters.refusal(
             present, changes, configured, self._overrides
         )
         if reason is None and wanted.keys() & {_ALGORITHM, _DESCRIPTION}:
-            reason = self._refusal({**present, **wanted}, _DESCRIPTION in wanted)
+            algorithm = wanted.get(_ALGORITHM, self.get_parameter(_ALGORITHM).value)
+            reason = self._refusal(algorithm, wanted.get(_DESCRIPTION))
         return SetParametersResult(successful=reason is None, reason=reason or "")
 
-    def _refusal(self, wanted: dict[str, Any], described: bool) -> str | None:
+    def _refusal(self, algorithm: str, wanted: str | None) -> str | None:
         """Return what can be told at once against algorithm and robot description, or None.
 
         Another description is read by another thread; if it cannot be used, it is set back then.
+
+        Parameters
+        ----------
+        algorithm : the one to come.
+        wanted : the description to come, empty for that of the topic; None for the present one.
         """
         configuration = self._configuration
         if configuration is None:
-            return refusal(wanted[_ALGORITHM], None)
+            return refusal(algorithm, None)
         problem: Problem | None = configuration.computation.problem
-        if described:
-            description = wanted[_DESCRIPTION] or self._description.text
+        if wanted is not None:
+            description = wanted or self._description.text
             if not description:
                 topic = self._description.topic
                 return f"'robot_description' is empty, and nothing has come on {topic}"
@@ -368,7 +374,7 @@ class DelassusNode(EventlessNode):
                 except DelassusError as error:
                     return f"'robot_description' cannot be used: {error}"
                 problem = None
-        return refusal(wanted[_ALGORITHM], problem)
+        return refusal(algorithm, problem)
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:
         names = {change.name for change in changes}

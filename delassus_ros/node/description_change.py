@@ -8,7 +8,6 @@ from collections.abc import Callable
 from rclpy.node import Node
 
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.background import yielding
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver, refusal
 from delassus_ros.node.handover import Handover
@@ -85,8 +84,7 @@ class DescriptionChange:
         self, description: str, settings: Settings, unwanted: threading.Event
     ) -> Computation:
         """Return all that follows from a description; called by another thread."""
-        with yielding():
-            problem = settings.problem(description)
+        problem = settings.problem(description)
         # Of a closed robot the closure is compiled as well.
         warm = settings.closure if problem.robot.is_closed else None
         solvers: dict[str, DelassusSolver] = {}
@@ -97,9 +95,8 @@ class DescriptionChange:
                     raise AlgorithmError(reason)
                 solvers[algorithm] = make_solver(problem, algorithm, unwanted, warm)
                 warm = None
-        with yielding():
-            fallback = solvers.get(settings.fallback)
-            return self._make(settings, description, solvers[settings.algorithm], fallback)
+        fallback = solvers.get(settings.fallback)
+        return self._make(settings, description, solvers[settings.algorithm], fallback)
 
     def _failed(self, error: Exception) -> None:
         self._give_up(str(error))

@@ -12,7 +12,7 @@ from delassus_ros.compiler.kernel import CompiledKernel
 from delassus_ros.compiler.stored import stored_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.background import GivenUpError, yielding
+from delassus_ros.node.background import GivenUpError
 from delassus_ros.node.on_demand import reason_against
 from delassus_ros.problem import Problem
 from delassus_ros.solver import DelassusSolver
@@ -65,14 +65,11 @@ def make_solver(
     kernel: CompiledKernel | None = None
     found = algorithms.get(algorithm)
     if isinstance(found, TracedAlgorithm):
-        with yielding():
-            kernel = cached_kernel(problem, found) if warm is None else None
+        kernel = cached_kernel(problem, found) if warm is None else None
         if kernel is None:
             built = _built(problem, algorithm, unwanted, warm)
-            with yielding():
-                kernel = stored_kernel(problem, algorithm).unpacked(built)
-    with yielding():
-        return DelassusSolver(problem, algorithm, prebuilt=kernel)
+            kernel = stored_kernel(problem, algorithm).unpacked(built)
+    return DelassusSolver(problem, algorithm, prebuilt=kernel)
 
 
 def _built(

@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar
 
 from rclpy.node import Node
 
-from delassus_ros.node.background import BackgroundTask
+from delassus_ros.node.background import BackgroundTask, Ready
 from delassus_ros.node.clocks import STEADY
 
 _POLL = 0.02  # s between looks at the thread
-_PATIENCE = 5.0  # s that all that is given up has to end in
+_PATIENCE = 5.0  # s that what is given up has to end in
 
 T = TypeVar("T")
 
@@ -24,7 +24,8 @@ T = TypeVar("T")
 class Handover(Generic[T]):
     """Has one thing at a time made, waits for it, and hands it over between two joint states.
 
-    What is begun later replaces what was begun before.
+    What is begun later replaces what was begun before, and has its turn when the thread of that
+    has ended: of many that follow each other only the last one is made.
 
     Parameters
     ----------
@@ -45,15 +46,17 @@ class Handover(Generic[T]):
         self._between = between
         self._done = done
         self._failed = failed
-        self._task: BackgroundTask[T] | None = None
+        self._task: BackgroundTask[T] | Ready[T] | None = None
+        self._next: tuple[str, Callable[[threading.Event], T]] | None = None
+        self._latest_start = 0.0
         self._threads: list[threading.Thread] = []
         self._timer: Any = None
         self._offered = False
 
     @property
     def building(self) -> bool:
-        """Whether something is being made, or waits to be taken."""
-        return self._task is not None
+        """Whether something is being made, or is to be, or waits to be taken."""
+        return self._task is not None or self._next is not None
 
     def begin(self, name: str, make: Callable[[threading.Event], T]) -> None:
         """Begin to make something, instead of what was begun before.
@@ -64,18 +67,26 @@ class Handover(Generic[T]):
         make : returns it; called by the thread with an event, which is set when it is not
             wanted any more.
         """
+        if self._next is None:
+            self._latest_start = time.monotonic() + _PATIENCE
         self.give_up()
-        self._offered = False
-        self._task = BackgroundTask(name, make)
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        self._threads.append(self._task.thread)
-        self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)
+        self._next = name, make
+        self._start()
+        self._look_often()
+
+    def offer(self, made: T) -> None:
+        """Hand over what was made before, instead of what was begun."""
+        self.give_up()
+        self._task = Ready(made)
+        self._offer(self._task)
+        self._look_often()
 
     def give_up(self) -> None:
         """Want nothing any more. A thread that works ends later, and nobody waits for it."""
         if self._task is not None:
             self._task.unwanted.set()
-        self._task = None
+        self._task = self._next = None
+        self._offered = False
         if self._timer is not None:
             self._node.destroy_timer(self._timer)
             self._timer = None
@@ -97,18 +108,34 @@ class Handover(Generic[T]):
             )
 
     def poll(self) -> None:
-        """Hand over what is ready; a timer calls this."""
+        """Go on with what can be done; a timer calls this."""
+        self._start()
         task = self._task
-        if task is None or task.thread.is_alive():
+        if task is None or not task.ended:
             return
         if self._offered:
             # No matrix has come since the last look.
             self._finish(task)
         else:
-            self._offered = True
-            self._between(lambda: self._finish(task))
+            self._offer(task)
 
-    def _finish(self, task: BackgroundTask[T]) -> None:
+    def _start(self) -> None:
+        """Start what waits, unless what was given up is at work; for that only so long."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        if self._next is None or (self._threads and time.monotonic() < self._latest_start):
+            return
+        task = BackgroundTask(*self._next)
+        self._task, self._next = task, None
+        self._threads.append(task.thread)
+
+    def _look_often(self) -> None:
+        self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)
+
+    def _offer(self, task: BackgroundTask[T] | Ready[T]) -> None:
+        self._offered = True
+        self._between(lambda: self._finish(task))
+
+    def _finish(self, task: BackgroundTask[T] | Ready[T]) -> None:
         """Hand over, unless it was given up meanwhile."""
         if task is not self._task:
             return
