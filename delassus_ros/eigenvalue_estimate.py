@@ -14,11 +14,13 @@ What an estimate does not show is whether those eigenvalues that are zero by str
 
 from __future__ import annotations
 
-import math
+from array import array
 
 import numpy as np
 
-from delassus_ros.compiler.kernel import Array
+from delassus_ros.compiler.estimate_code import ROWS_OF_WORK, estimate_code, padded
+from delassus_ros.compiler.kernel import Array, aligned_zeros
+from delassus_ros.compiler.python_call import python_calls
 from delassus_ros.structural_rank import RANK_TOLERANCE
 
 __all__ = ["WITHIN", "EigenvalueEstimate"]
@@ -35,6 +37,11 @@ _FRESH = 0.01
 """How large the correction of an estimate may be for its eigenvectors to be kept."""
 _FRESH_ROOM = 0.5
 """The same for the part of the room that the proof needs."""
+
+_MATRIX, _BASIS, _WORK, _RESULTS, _SIZE, _PADDED, _ZEROS = range(7)
+"""Words that the machine code is called with, see :func:`~.estimate_code.estimate_code`."""
+_LARGEST, _SMALLEST, _STALE = range(3)
+"""Its results."""
 
 
 class EigenvalueEstimate:
@@ -53,31 +60,36 @@ class EigenvalueEstimate:
     """
 
     def __init__(self, m: int) -> None:
-        self._stores = [np.zeros(m * m) for _ in range(4)]
-        self._vectors = [np.zeros(m) for _ in range(5)]
+        rows = padded(m)
+        self._basis_store = aligned_zeros(m * rows)
+        self._work = aligned_zeros((2 * m + ROWS_OF_WORK) * rows)
+        self._copy = aligned_zeros(m * m)
+        self._results = array("d", 3 * [0.0])
+        self._words = array("q", 7 * [0])
+        code = estimate_code(
+            _TRUSTED, WITHIN, _NOT_ZERO, _SMALLEST_NUMBER, _LARGEST_NUMBER, _FRESH, _FRESH_ROOM
+        )
+        address, owner = self._words.buffer_info()[0], (self._work, self._results)
+        self._run = python_calls(code, address, 0, 0, owner).run
+        self._words[_BASIS] = self._basis_store.ctypes.data
+        self._words[_WORK] = self._work.ctypes.data
+        self._words[_RESULTS] = self._results.buffer_info()[0]
         self.largest = self.smallest = np.nan
         self.resize(m, 0)
 
     def resize(self, k: int, zeros: int) -> None:
         """Expect matrices of k rows, so many of whose eigenvalues are zero by structure."""
-        squares = [store[: k * k].reshape(k, k) for store in self._stores]
-        self.basis, self._left, self._product, self._turned = squares
-        self._flat = self._stores[3][: k * k]
-        self._turned_diagonal = self._flat[:: k + 1]
-        vectors = [vector[:k] for vector in self._vectors]
-        self._diagonal, self._gaps, self._roots, self._weights, self._sums = vectors
-        self._ones = np.ones(k)
+        rows = padded(k)
+        self._basis_store.fill(0.0)
+        self.basis = self._basis_store[: k * rows].reshape(k, rows)[:, :k]
+        self._words[_SIZE], self._words[_PADDED] = k, rows
+        self._matrix: Array | None = None
         self.expect(zeros)
         self.forget()
 
     def expect(self, zeros: int) -> None:
         """Take so many eigenvalues, the first ones, for zeros by structure."""
-        self._zeros = zeros
-        self._regular, self._null_diagonal = self._diagonal[zeros:], self._diagonal[:zeros]
-        self._weights.fill(0.0)
-        self._regular_weights = self._weights[zeros:]
-        self._null = np.zeros(len(self._ones))
-        self._null[:zeros] = 1.0
+        self._words[_ZEROS] = zeros
 
     def forget(self) -> None:
         """Have no eigenvectors."""
@@ -86,51 +98,13 @@ class EigenvalueEstimate:
     def take(self, eigenvectors: Array, scales: Array) -> None:
         """Keep these eigenvectors (k, k), in columns, of a matrix scaled by `scales` (k, 1)."""
         np.multiply(eigenvectors, scales, self.basis)
-        self._left[...] = self.basis.T
         self.age, self.stale = 1, False
 
     def of(self, matrix: Array) -> bool:
-        """Estimate the eigenvalues of a matrix (k, k); return whether the estimate is proven."""
-        self.age += 1
-        matrix.dot(self.basis, self._product)
-        self._left.dot(self._product, self._turned)
-        diagonal, gaps, roots, ones = self._diagonal, self._gaps, self._roots, self._ones
-        # From here on the turned matrix is what is beside its diagonal.
-        np.copyto(diagonal, self._turned_diagonal)
-        self._turned_diagonal.fill(0.0)
-        zeros = self._zeros
-        at = zeros + int(self._regular.argmin())
-        rayleigh = float(diagonal[at])
-        largest = float(diagonal[diagonal.argmax()])
-        self.stale = True
-        # Squares are to be neither infinite nor zero. Written so that NaN fails as well.
-        if not _SMALLEST_NUMBER < largest < _LARGEST_NUMBER:
-            return False
-        np.subtract(diagonal, rayleigh, gaps)
-        row = self._turned[at]
-        np.add(row, row, roots)
-        np.hypot(gaps, roots, roots)
-        if zeros:
-            np.copysign(roots, gaps, roots)
-        # Each entry is twice the shift by one neighbour: exact for two rows.
-        np.subtract(gaps, roots, gaps)
-        smallest = rayleigh + 0.5 * float(gaps.dot(ones))
-        trusted = _TRUSTED * largest
-        if not (
-            float(self._flat.dot(self._flat)) <= trusted * trusted
-            and smallest > _NOT_ZERO * largest
-            and rayleigh <= WITHIN * smallest
-            and self._is_proven(smallest, at, rayleigh)
-        ):
-            return False
-        self.largest, self.smallest = largest, smallest
-        return True
+        """Estimate the eigenvalues of a matrix (k, k); return whether the estimate is proven.
 
-    def _is_proven(self, smallest: float, at: int, rayleigh: float) -> bool:
-        """Return whether the smallest eigenvalue λ is between `smallest` / 1.03 and 1.03 times it.
-
-        Let T be the turned matrix, R its part without the rows that are zero by structure, and s
-        be smallest / 1.03.
+        Let T be the turned matrix, R its part without the rows that are zero by structure, λ the
+        smallest eigenvalue that is not, and s be its estimate / 1.03.
 
         λ ≥ s if R - s is positive definite, for λ is no less than the smallest eigenvalue of R
         (Cauchy). Leave out row a, the weakest, and scale the rest of R - s to a diagonal of ones:
@@ -140,25 +114,20 @@ class EigenvalueEstimate:
         λ ≤ t_aa without zeros by structure. With them it is no more than the largest eigenvalue of
         their rows N and row a of T: t_aa + |t_aN|² / (t_aa - |T_NN|) (Courant, Fischer).
         """
-        bound = smallest / WITHIN
-        if not bound < rayleigh:
+        self.age += 1
+        if matrix is not self._matrix:
+            self._look_at(matrix)
+        if self._matrix is None:
+            np.copyto(self._copy[: matrix.size].reshape(matrix.shape), matrix)
+        proven = self._run()
+        self.stale = self._results[_STALE] != 0.0
+        if not proven:
             return False
-        squares, weights, sums = self._product, self._weights, self._sums
-        np.multiply(self._turned, self._turned, squares)
-        np.subtract(self._regular, bound, self._regular_weights)
-        np.divide(1.0, self._regular_weights, self._regular_weights)
-        weights[at] = 0.0
-        squares.dot(weights, sums)
-        norm = math.sqrt(float(weights.dot(sums)))
-        room = (1.0 - norm) * (rayleigh - bound)
-        shift = float(sums[at])
-        if not shift < room:
-            return False
-        self.stale = not (rayleigh - smallest <= _FRESH * smallest and shift <= _FRESH_ROOM * room)
-        if not self._zeros:
-            return True
-        squares.dot(self._null, sums)
-        null = self._null_diagonal
-        remote = math.sqrt(float(self._null.dot(sums)) + float(null.dot(null)))
-        above = rayleigh - remote
-        return above > 0.0 and rayleigh + float(sums[at]) / above <= WITHIN * smallest
+        self.largest, self.smallest = self._results[_LARGEST], self._results[_SMALLEST]
+        return True
+
+    def _look_at(self, matrix: Array) -> None:
+        """Read from this array from now on, or from a copy if it does not lie row by row."""
+        readable = matrix.flags.c_contiguous and matrix.flags.aligned
+        self._matrix = matrix if readable else None
+        self._words[_MATRIX] = (matrix if readable else self._copy).ctypes.data
