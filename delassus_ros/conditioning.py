@@ -13,9 +13,9 @@ are looked at whenever eigenvectors are renewed, where contacts are redundant af
 ``refresh_every`` matrices at the latest: a matrix with a rank above the structural one shows that
 that was too low, and raises it for good.
 
-Time per matrix of 12, 24 and 42 rows, one core, median [µs]: estimate 8, 9, 20; exact 14, 26,
-54; with selective damping that has something to raise 43, 80, 140; renewed eigenvectors, after
-the matrix is published and about every seventh time, 18, 50, 111. They hold with LAPACK kept to
+Time per matrix of 12, 24 and 42 rows, one core, median [µs]: estimate 2, 3, 11; exact 11, 18,
+49; with selective damping that has something to raise 22, 39, 120; renewed eigenvectors, after
+the matrix is published and about every seventh time, 14, 30, 99. They hold with LAPACK kept to
 one thread: with several, single calls were seen to take 24 ms on a busy machine.
 """
 
