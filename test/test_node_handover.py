@@ -18,13 +18,16 @@ LIMIT = 20.0  # s
 
 
 class Timers:
-    """In place of a node."""
+    """In place of a node; counts those that there are."""
+
+    count = 0
 
     def create_timer(self, period: float, callback: Callable[[], None], clock: Any) -> object:
+        self.count += 1
         return callback
 
     def destroy_timer(self, timer: object) -> None:
-        pass
+        self.count -= 1
 
 
 class Work:
@@ -109,6 +112,7 @@ def test_something_ready_is_handed_over_without_a_thread(hands, done) -> None:
     assert done == ["ready"]
     assert not hands.building
     assert threading.active_count() == before
+    assert hands._node.count == 0
 
 
 def test_something_ready_is_handed_over_where_no_matrix_comes(done) -> None:
@@ -129,3 +133,21 @@ def test_threads_take_turns_more_often_while_one_works(hands) -> None:
     work.end.set()
     finish(hands)
     assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+def test_a_thread_that_cannot_start_is_tried_again(hands, done, monkeypatch) -> None:
+    def fail(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    usual = sys.getswitchinterval()
+    work = Work("work")
+    work.end.set()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="new thread"):
+            hands.begin(work.name, work)
+    assert sys.getswitchinterval() == pytest.approx(usual)
+    assert hands.building and hands._node.count == 1
+    finish(hands)
+    assert done == ["work"]
+    assert hands._node.count == 0

@@ -71,15 +71,15 @@ class Handover(Generic[T]):
             self._latest_start = time.monotonic() + _PATIENCE
         self.give_up()
         self._next = name, make
-        self._start()
         self._look_often()
+        self._start()
 
     def offer(self, made: T) -> None:
         """Hand over what was made before, instead of what was begun."""
         self.give_up()
         self._task = Ready(made)
-        self._offer(self._task)
         self._look_often()
+        self._offer(self._task)
 
     def give_up(self) -> None:
         """Want nothing any more. A thread that works ends later, and nobody waits for it."""
