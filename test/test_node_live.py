@@ -63,9 +63,10 @@ def ask_in_parts(graph, robot, q, apart: float):
     names, half = list(robot.joint_names), robot.nq // 2
     already = len(graph.matrices)
     deadline = time.monotonic() + 20.0
-    # Of the very first part the others are unknown.
-    lacking = DelassusMatrix.REASON_JOINT_MISSING
-    while all(m.reasons == lacking for m in graph.matrices[already:]):
+    # Of the very first part the others are unknown. While whole joint states are still awaited
+    # parts are passed over, and if that takes long, the node reports silence.
+    no_answer = DelassusMatrix.REASON_JOINT_MISSING, DelassusMatrix.REASON_INPUT_STALE
+    while all(m.reasons in no_answer for m in graph.matrices[already:]):
         assert time.monotonic() < deadline, graph.log
         now = time.time_ns()
         for part, stamp in ((slice(half), now - round(apart * 1e9)), (slice(half, None), now)):
