@@ -280,7 +280,7 @@ def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moo
 def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
     graph, start, robot, q, moody, monkeypatch
 ) -> None:
-    monkeypatch.setattr("delassus_ros.node.handover._PATIENCE", 0.1)
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 0.1)
     node = start(rows="all")
     going, on = threading.Event(), threading.Event()
 

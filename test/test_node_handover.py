@@ -80,7 +80,7 @@ def test_of_many_that_follow_each_other_the_last_one_is_made(hands, done) -> Non
 def test_what_does_not_end_is_not_waited_for_long(hands, done, monkeypatch) -> None:
     hanging, next_one = Work("hanging"), Work("next one")
     hands.begin(hanging.name, hanging)
-    monkeypatch.setattr(handover, "_PATIENCE", 0.0)
+    monkeypatch.setattr(handover, "PATIENCE", 0.0)
     hands.begin(next_one.name, next_one)
     assert next_one.begun.wait(LIMIT)
     next_one.end.set()

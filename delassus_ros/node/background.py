@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.scheduling import following, thread_priority
 
+PATIENCE = 5.0
+"""Time that what is not wanted any more has to end in [s]."""
 _SWITCH = 1e-4  # s after which a thread that makes something lets others go on
 
 T = TypeVar("T")
@@ -92,6 +95,35 @@ class Ready(Generic[T]):
     def result(self) -> T:
         """Return it."""
         return self._made
+
+
+def wait_for_end(
+    threads: Iterable[threading.Thread], say: Callable[[str], object]
+) -> list[threading.Thread]:
+    """Wait until threads whose work is not wanted any more, and their processes, have ended.
+
+    A plug-in may hang. What has not ended after :data:`PATIENCE` is left alone, and said.
+
+    Parameters
+    ----------
+    threads : those that may be at work.
+    say : called with what is wrong.
+
+    Returns
+    -------
+    Those that have not ended.
+    """
+    end = time.monotonic() + PATIENCE
+    left = []
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+        if thread.is_alive():
+            left.append(thread)
+            say(
+                f"{thread.name} was given up but has not ended within {PATIENCE:g} s: its thread "
+                "is left alone"
+            )
+    return left
 
 
 _lock = threading.Lock()

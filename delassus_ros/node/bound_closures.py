@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.background import BackgroundTask
+from delassus_ros.node.background import BackgroundTask, wait_for_end
 from delassus_ros.node.joint_names import listed
 
 _MOST = 64
@@ -73,6 +75,11 @@ class BoundClosures:
         raise BeingMadeError(
             f"what follows from measured {listed('joint', joints)} is being made; ask again"
         )
+
+    def close(self, say: Callable[[str], object]) -> None:
+        """Wait until the thread, if there is one, has ended; `say` is told if it hangs."""
+        if self._task is not None:
+            wait_for_end([self._task.thread], say)
 
     def _bound(self, joints: tuple[str, ...]) -> BoundClosure:
         """Return a new one; called by another thread."""

@@ -12,11 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from rclpy.node import Node
 
-from delassus_ros.node.background import BackgroundTask, Ready
+from delassus_ros.node.background import PATIENCE, BackgroundTask, Ready, wait_for_end
 from delassus_ros.node.clocks import STEADY
 
 _POLL = 0.02  # s between looks at the thread
-_PATIENCE = 5.0  # s that what is given up has to end in
 
 T = TypeVar("T")
 
@@ -68,7 +67,7 @@ class Handover(Generic[T]):
             wanted any more.
         """
         if self._next is None:
-            self._latest_start = time.monotonic() + _PATIENCE
+            self._latest_start = time.monotonic() + PATIENCE
         self.give_up()
         self._next = name, make
         self._look_often()
@@ -92,20 +91,9 @@ class Handover(Generic[T]):
             self._timer = None
 
     def close(self) -> None:
-        """Give up, and wait until all threads, and their processes, have ended.
-
-        A plug-in may hang. What has not ended after some seconds is left alone, and said.
-        """
+        """Give up, and wait until all threads, and their processes, have ended."""
         self.give_up()
-        end = time.monotonic() + _PATIENCE
-        for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        for thread in self._threads:
-            self._node.get_logger().error(
-                f"{thread.name} was given up but has not ended within {_PATIENCE:g} s: its thread "
-                "is left alone"
-            )
+        self._threads = wait_for_end(self._threads, self._node.get_logger().error)
 
     def poll(self) -> None:
         """Go on with what can be done; a timer calls this."""
