@@ -20,18 +20,13 @@ from ros_domains import new_domain
 from delassus_ros import DelassusSolver
 from delassus_ros.sim import soak
 from delassus_ros.sim.humanoid import CONTACTS, Motion
-from delassus_ros.sim.soak_books import (
-    Account,
-    Arrivals,
-    Limits,
-    NodeCounts,
-    Result,
-    Swaps,
-    Timing,
-)
+from delassus_ros.sim.soak_books import Account, Arrivals, NodeCounts, Timing
 from delassus_ros.sim.soak_books import account as account_for
 from delassus_ros.sim.soak_control import Command, Control, Target
-from delassus_ros.sim.soak_swaps import Swapper
+from delassus_ros.sim.soak_gaps import Gaps
+from delassus_ros.sim.soak_recomputed import recomputed
+from delassus_ros.sim.soak_swaps import STRETCH, Swapper
+from delassus_ros.sim.soak_verdict import Limits, Result
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 120.0  # s for a short run, on a busy machine
@@ -44,18 +39,29 @@ def test_humanoid_has_thirty_joints_and_24_independent_rows() -> None:
     problem = soak.problem()
     assert len(problem.robot.joint_names) == 30
     assert problem.contacts.rows == 24
-    q = Motion(problem.robot.joint_names).at(1_700_000_000_123_456_789)
+    q = Motion(problem.robot.joint_names).at(123_456)
     matrix = DelassusSolver(problem).solve(q).matrix
     assert np.linalg.cond(matrix) < 1e6
 
 
 def test_motion_is_within_the_limits_smooth_and_the_same_each_time() -> None:
     motion = Motion(soak.problem().robot.joint_names)
-    stamp = 1_700_000_000_123_456_789
-    assert np.array_equal(motion.at(stamp), motion.at(stamp))
-    step = motion.at(stamp + 1_000_000) - motion.at(stamp)
-    assert 0.0 < np.abs(step).max() < 0.01
-    assert np.abs(motion.at(stamp)).max() < 2.5
+    for number in (0, 123_456):
+        assert np.array_equal(motion.at(number), motion.at(number))
+        step = motion.at(number + 1) - motion.at(number)
+        assert 0.0 < np.abs(step).max() < 0.01
+        assert np.abs(motion.at(number)).max() < 2.5
+
+
+def test_matrices_are_recomputed_from_the_number_of_their_joint_state() -> None:
+    problem = soak.problem()
+    motion, solver = Motion(problem.robot.joint_names), DelassusSolver(problem, "efpa")
+    sent = np.array([5, 9, 14, 20])
+    matrices = np.array([solver.solve(motion.at(number)).matrix for number in (1, 3)])
+    assert recomputed(sent, sent[[1, 3]], matrices) == (2, 0)
+    # Those of other joint states are wrong.
+    assert recomputed(sent, sent[[1, 2]], matrices) == (2, 1)
+    assert recomputed(sent, sent[:0], matrices[:0]) == (0, 0)
 
 
 # --- the books --------------------------------------------------------------------------------
@@ -135,12 +141,18 @@ GOOD = Result(
     memory=(100.0, 100.5),
     checked=10,
     wrong=0,
+    node_gaps=Gaps(3, 0.003, 0.001),
+    echo_gaps=Gaps(2, 0.002, 0.001),
 )
 
 
 def test_a_good_run_has_no_faults() -> None:
     assert GOOD.faults(Limits()) == []
     assert "1000 joint states: 998 answered, 2 superseded (0.200 %)" in GOOD.report()[0]
+    assert GOOD.report()[-1] == (
+        "from one matrix to the next: node at most 3 periods, 3.00 ms by arrival; echo at most "
+        "2 periods, 2.00 ms by arrival; joint states at most 1.00 and 1.00 ms apart"
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,37 +301,49 @@ def answers(stamps: list[int], delay: int = MS // 10) -> Arrivals:
     return arrivals
 
 
-def test_the_longest_gap_while_algorithms_change() -> None:
+def test_the_longest_gap() -> None:
     sent = MS * np.arange(1000, 1020, dtype=np.int64)
     answered = [stamp for stamp in range(1000, 1020) if stamp not in (1007, 1008)]
-    swaps = Swaps.of(3, sent, answers(answered), 0.3)
-    assert (swaps.count, swaps.periods) == (3, 3)
-    assert swaps.gap == pytest.approx(0.003)
-    assert swaps.sent_gap == pytest.approx(0.001)
-    assert "at most 3 periods by stamp, 3.0 by arrival (3.00 ms)" in swaps.words(1000.0)
+    gaps = Gaps.of(sent, answers(answered), 0.3)
+    assert gaps.periods == 3
+    assert gaps.arrival == pytest.approx(0.003)
+    assert gaps.sent == pytest.approx(0.001)
+    assert gaps.stretches == ()
+
+
+def test_each_stretch_has_its_longest_gap() -> None:
+    sent = MS * np.arange(1000, 1030, dtype=np.int64)
+    missing = (1002, 1003, 1004, 1012, 1027, 1028)
+    answered = [stamp for stamp in range(1000, 1030) if stamp not in missing]
+    # What ends before the first mark or after the last belongs to none.
+    gaps = Gaps.of(sent, answers(answered), 0.3, [MS * mark for mark in (1006, 1011, 1020, 1026)])
+    assert (gaps.periods, gaps.stretches) == (4, (1, 2, 1))
 
 
 def test_a_pause_of_the_publisher_is_no_gap() -> None:
     stamps = [*range(1000, 1010), *range(4000, 4010)]
     sent = MS * np.array(stamps, dtype=np.int64)
-    swaps = Swaps.of(1, sent, answers(stamps), 0.3)
-    assert (swaps.periods, swaps.gap) == (1, pytest.approx(0.001))
+    gaps = Gaps.of(sent, answers(stamps), 0.3)
+    assert (gaps.periods, gaps.arrival) == (1, pytest.approx(0.001))
     # What is not answered around it is not counted either: nothing came after it.
-    swaps = Swaps.of(1, sent, answers([s for s in stamps if s not in (1009, 4000)]), 0.3)
-    assert swaps.periods == 1
+    gaps = Gaps.of(sent, answers([s for s in stamps if s not in (1009, 4000)]), 0.3)
+    assert gaps.periods == 1
 
 
 def test_nothing_answered_is_no_gap() -> None:
-    swaps = Swaps.of(0, MS * np.arange(5, dtype=np.int64), Arrivals(10), 0.3)
-    assert swaps.periods == 0 and np.isnan(swaps.gap)
+    gaps = Gaps.of(MS * np.arange(5, dtype=np.int64), Arrivals(10), 0.3)
+    assert gaps.periods == 0 and np.isnan(gaps.arrival)
 
 
-def test_a_gap_beyond_the_limit_is_a_fault() -> None:
-    result = replace(GOOD, swaps=Swaps(1000, 3, 0.003, 0.001))
+def test_a_gap_beyond_the_limit_is_a_fault_while_the_algorithm_changes() -> None:
+    result = replace(GOOD, changes=2500, node_gaps=Gaps(3, 0.003, 0.001, (2, 3)))
     assert any("periods between two matrices 3.000, limit 2" in f for f in result.faults(Limits()))
-    result = replace(GOOD, swaps=Swaps(1000, 2, 0.002, 0.001))
-    assert result.faults(Limits()) == GOOD.faults(Limits())
-    assert any("1000 changes of the algorithm" in line for line in result.report())
+    assert result.report()[-1] == (
+        "2500 changes of the algorithm; at most 2, 3 periods in each 1000 of them"
+    )
+    result = replace(GOOD, changes=10, node_gaps=Gaps(2, 0.002, 0.001))
+    assert result.faults(Limits()) == []
+    assert result.report()[-1] == "10 changes of the algorithm"
 
 
 class FakeConsumer:
@@ -352,6 +376,14 @@ def test_the_swapper_waits_for_each_change() -> None:
         swapper.look()
         assert swapper.count == k
     assert consumer.asked == ["efpa", "pv_osimr"] * 3
+    begun = swapper.marks[0]
+    for _ in range(2 * STRETCH):
+        consumer.algorithm = consumer.asked[-1]
+        swapper.look()
+    assert swapper.count == 5 + 2 * STRETCH
+    assert swapper.marks == sorted(swapper.marks) and len(swapper.marks) == 3
+    swapper.restart()
+    assert swapper.count == 0 and len(swapper.marks) == 1 and swapper.marks[0] > begun
     same = Swapper(consumer, consumer.algorithm)
     same.look()
     assert "already" in same.refusal

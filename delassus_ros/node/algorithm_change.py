@@ -11,6 +11,7 @@ from rclpy.parameter import Parameter
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver
 from delassus_ros.node.handover import Handover
+from delassus_ros.node.loop_log import LoopLog
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.throttle import Throttle
 from delassus_ros.solver import DelassusSolver
@@ -48,7 +49,8 @@ class AlgorithmChange:
         changed: Callable[[DelassusSolver], object],
     ) -> None:
         self._node = node
-        self._fail = Throttle(lambda text: node.get_logger().error(text))
+        self._log = LoopLog(node.get_logger())
+        self._fail = Throttle(self._log.error)
         self._prepare = prepare
         self._changed = changed
         self._handover = Handover(node, between, self._done, self._failed)
@@ -128,7 +130,7 @@ class AlgorithmChange:
         self._keep(self._solver, solver)
         self._solver = solver
         self._changed(solver)
-        self._node.get_logger().info(f"algorithm changed from {before!r} to {solver.algorithm!r}")
+        self._log.info(f"algorithm changed from {before!r} to {solver.algorithm!r}")
 
     def _keep(self, before: DelassusSolver, now: DelassusSolver) -> None:
         """Keep the solver that was in use until now, if it is machine code: that has no state."""

@@ -7,6 +7,7 @@ from typing import Any
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.node.joint_names import LONGEST
+from delassus_ros.node.loop_log import LoopLog
 from delassus_ros.node.throttle import Throttle
 
 
@@ -17,7 +18,7 @@ def refuse_impossible_changes(node: LifecycleNode) -> None:
     """
     service = node._service_change_state
     change = service.callback
-    warn = Throttle(lambda text: node.get_logger().warning(text))
+    warn = Throttle(LoopLog(node.get_logger()).warning)
 
     def answer(request: Any, response: Any) -> Any:
         machine = node._state_machine

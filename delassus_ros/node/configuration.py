@@ -11,6 +11,7 @@ from delassus_ros.node.algorithm_change import AlgorithmChange
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.description_change import DescriptionChange
 from delassus_ros.node.diagnostics import Entry
+from delassus_ros.node.loop_log import LoopLog
 from delassus_ros.node.mismatches import Mismatches
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.outputs import Outputs
@@ -152,7 +153,7 @@ class Configuration:
         self.stream.exchange(computation.pipeline)
         computation.pipeline.count_on(before.pipeline)
         self._adopted()
-        self._node.get_logger().info(
+        LoopLog(self._node.get_logger()).info(
             f"robot description changed from that of {before.problem.robot.name} to "
             f"{computation.words}"
         )

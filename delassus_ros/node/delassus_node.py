@@ -23,6 +23,7 @@ from delassus_ros.node.description import DescriptionTopic
 from delassus_ros.node.eventless_node import EventlessNode
 from delassus_ros.node.exchange import refusal
 from delassus_ros.node.log_bridge import LogBridge
+from delassus_ros.node.loop_log import LoopLog
 from delassus_ros.node.mismatches import Mismatches
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.overrides import overrides_of
@@ -85,9 +86,9 @@ class DelassusNode(EventlessNode):
         self._configuration: Configuration | None = None
         self._accepted: dict[str, str] = {}  # parameters by which it is computed
         self._starter: Any = None
-        self._warn = Throttle(lambda text: self.get_logger().warning(text))
-        self._fail = Throttle(lambda text: self.get_logger().error(text))
-        self._log_bridge = LogBridge(self.get_logger())
+        log = LoopLog(self.get_logger())
+        self._warn, self._fail = Throttle(log.warning), Throttle(log.error)
+        self._log_bridge = LogBridge(log)
         self._log_bridge.install()
         try:
             # Parameters that somebody has set, if only to their defaults.

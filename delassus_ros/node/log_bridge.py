@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+
+from delassus_ros.node.loop_log import LoopLog
 
 
 class LogBridge(logging.Handler):
@@ -13,14 +14,14 @@ class LogBridge(logging.Handler):
 
     Parameters
     ----------
-    logger : the node's logger.
+    logger : the node's log.
     """
 
     _SOURCE = logging.getLogger("delassus_ros")
     _installed = 0
     _level_before = logging.NOTSET
 
-    def __init__(self, logger: Any) -> None:
+    def __init__(self, logger: LoopLog) -> None:
         super().__init__()
         self._logger = logger
 
@@ -42,7 +43,7 @@ class LogBridge(logging.Handler):
             self._SOURCE.setLevel(LogBridge._level_before)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; rclpy wants one place in the code for each severity."""
+        """Write a record."""
         text = record.getMessage()
         if record.levelno >= logging.ERROR:
             self._logger.error(text)

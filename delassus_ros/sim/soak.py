@@ -21,11 +21,13 @@ from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.humanoid import CONTACTS
 from delassus_ros.sim.needs import without
 from delassus_ros.sim.processes import Command, Programs
-from delassus_ros.sim.soak_books import Limits, NodeCounts, Result, Swaps, Timing, account
+from delassus_ros.sim.soak_books import NodeCounts, Timing, account
 from delassus_ros.sim.soak_control import Command as Order
 from delassus_ros.sim.soak_control import Control, Target
+from delassus_ros.sim.soak_gaps import Gaps
 from delassus_ros.sim.soak_recomputed import problem, recomputed
 from delassus_ros.sim.soak_swaps import Swapper
+from delassus_ros.sim.soak_verdict import Limits, Result
 from delassus_ros.stopping import StopRequest
 
 _NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "lifecycle_msgs")
@@ -153,7 +155,7 @@ class _Run:
 
     def forget(self) -> None:
         """End the warm-up: processor time, memory and swaps count from here on."""
-        self._swapper.count = 0
+        self._swapper.restart()
         self._memory = self._memory[-1:]
         for target in Target:
             self._busy[target] = self._wall[target] = 0.0
@@ -170,14 +172,18 @@ class _Run:
         """Return all of it, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
         load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Target}
-        checked, wrong = recomputed(*self._node.kept())
-        stamps = self._control.sent(Target.NODE)
-        stamps = stamps[stamps >= begin]
-        swaps = Swaps.of(self._swapper.count, stamps, arrivals[Target.NODE], _QUIET)
+        sent = {target: self._control.sent(target) for target in Target}
+        checked, wrong = recomputed(sent[Target.NODE], *self._node.kept())
+        # Without the warm-up.
+        counted = {target: stamps[stamps >= begin] for target, stamps in sent.items()}
+        node_gaps, echo_gaps = (
+            Gaps.of(counted[target], arrivals[target], _QUIET, self._swapper.marks)
+            for target in (Target.NODE, Target.ECHO)
+        )
         return Result(
             rate=rate,
-            sent_rate=len(stamps) / max(self._wall[Target.NODE], 1e-9),
-            account=account(self._control.sent(Target.NODE), arrivals[Target.NODE], counts),
+            sent_rate=len(counted[Target.NODE]) / max(self._wall[Target.NODE], 1e-9),
+            account=account(sent[Target.NODE], arrivals[Target.NODE], counts),
             node=Timing.of(arrivals[Target.NODE].latency(begin)),
             echo=Timing.of(arrivals[Target.ECHO].latency(begin)),
             cpu=load[Target.NODE],
@@ -185,7 +191,9 @@ class _Run:
             memory=(self._memory[0], self._memory[-1]),
             checked=checked,
             wrong=wrong,
-            swaps=swaps if self._swapper.count else None,
+            node_gaps=node_gaps,
+            echo_gaps=echo_gaps,
+            changes=self._swapper.count or None,
         )
 
     def progress(self, begin: int) -> str:

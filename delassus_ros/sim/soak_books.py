@@ -1,4 +1,4 @@
-"""Book-keeping of the soak run: is every joint state accounted for, how fast, within limits.
+"""Book-keeping of the soak run: is every joint state accounted for, and how fast.
 
 Nothing here knows of ROS.
 """
@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-_KEPT = 0.98  # of the wanted rate, below which a run says nothing of that rate
-
 
 class Arrivals:
     """The messages that a consumer got of one publisher, in the order of arrival.
@@ -186,69 +183,6 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
 
 
 @dataclass(frozen=True)
-class Swaps:
-    """What changes of the algorithm cost.
-
-    Attributes
-    ----------
-    count
-        How many there were.
-    periods
-        Longest way from one matrix to the next, in joint states sent: 1 if all were answered.
-    gap
-        Longest time between the arrivals of two matrices that follow each other, s.
-    sent_gap
-        Longest time between two joint states, s: the gap is no shorter.
-    """
-
-    count: int
-    periods: int
-    gap: float
-    sent_gap: float
-
-    @classmethod
-    def of(cls, count: int, sent: IntArray, arrivals: Arrivals, pause: float) -> Swaps:
-        """Return the figures of a run.
-
-        Parameters
-        ----------
-        count
-            Number of changes.
-        sent
-            Stamps of the publisher, ns, rising.
-        arrivals
-            What the consumer got.
-        pause
-            Time without joint states after which the publisher had stopped for a while [s].
-        """
-        table = arrivals.answers()
-        answered = np.flatnonzero(np.isin(sent, table[:, 0]))
-        if len(answered) < 2:
-            return cls(count, 0, float("nan"), float("nan"))
-        sent = sent[answered[0] : answered[-1] + 1]
-        sent_gaps = 1e-9 * np.diff(sent)
-        # Pauses end a stretch; what was sent last before one may have been superseded.
-        turns = np.concatenate(([0], np.cumsum(sent_gaps > pause)))
-        places = answered - answered[0]
-        together = np.diff(turns[places]) == 0
-        times = table[np.searchsorted(table[:, 0], sent[places]), 1]
-        return cls(
-            count,
-            int(np.diff(places)[together].max(initial=0)),
-            float(1e-9 * np.diff(times)[together].max(initial=0)),
-            float(sent_gaps[sent_gaps <= pause].max(initial=0.0)),
-        )
-
-    def words(self, rate: float) -> str:
-        """Return them in one line."""
-        return (
-            f"{self.count} changes of the algorithm: from one matrix to the next at most "
-            f"{self.periods} periods by stamp, {rate * self.gap:.1f} by arrival "
-            f"({1e3 * self.gap:.2f} ms); joint states at most {1e3 * self.sent_gap:.2f} ms apart"
-        )
-
-
-@dataclass(frozen=True)
 class Timing:
     """Times from stamp to arrival, s; NaN without data."""
 
@@ -270,123 +204,3 @@ class Timing:
             f"p50 {1e3 * self.p50:.3f} ms, p99 {1e3 * self.p99:.3f} ms, "
             f"max {1e3 * self.worst:.2f} ms"
         )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a run must keep to pass; each is an option of the command.
-
-    Nothing may be lost, refused, or wrong: that has no option.
-    """
-
-    p50: float = 0.15
-    """Median time from joint state to matrix [ms]."""
-    p99: float = 0.5
-    """99th percentile of it [ms]."""
-    ratio: float = 1.3
-    """Median and 99th percentile as multiples of the echo node's."""
-    cpu: float = 20.0
-    """Processor time of the node [% of one core, at 1 kHz; in proportion at other rates]."""
-    superseded: float = 0.5
-    """Joint states superseded by newer ones [%]."""
-    growth: float = 2.0
-    """Growth of the node's memory after the warm-up [MB]."""
-    gap: float = 2.0
-    """Periods from one matrix to the next, while the algorithm changes."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """All that a run has measured.
-
-    Attributes
-    ----------
-    rate, sent_rate
-        Joint states per second: as wanted, and as they were sent while the node had its turn.
-    account
-        Where they went.
-    node, echo
-        Times from stamp to arrival.
-    cpu, echo_cpu
-        Processor time as a share of one core.
-    memory
-        Memory of the node after the warm-up and at the end, MB.
-    checked, wrong
-        Matrices recomputed by another algorithm, and those of them that differ.
-    swaps
-        Changes of the algorithm; None if it was left alone.
-    """
-
-    rate: float
-    sent_rate: float
-    account: Account
-    node: Timing
-    echo: Timing
-    cpu: float
-    echo_cpu: float
-    memory: tuple[float, float]
-    checked: int
-    wrong: int
-    swaps: Swaps | None = None
-
-    @property
-    def growth(self) -> float:
-        """Growth of the node's memory, MB."""
-        return self.memory[1] - self.memory[0]
-
-    def report(self) -> list[str]:
-        """Return the figures, a line each."""
-        ratios = (self.node.p50 / self.echo.p50, self.node.p99 / self.echo.p99)
-        return [
-            f"{self.sent_rate:.0f} Hz; {self.account.words()}",
-            f"node  {self.node.words()}; {100.0 * self.cpu:.1f} % of a core",
-            f"echo  {self.echo.words()}; {100.0 * self.echo_cpu:.1f} % of a core",
-            f"node to echo: p50 {ratios[0]:.2f}, p99 {ratios[1]:.2f}",
-            f"memory of the node {self.memory[0]:.1f} MB after the warm-up, "
-            f"{self.memory[1]:.1f} MB at the end",
-            f"{self.checked} matrices recomputed, {self.wrong} of them wrong",
-            *([self.swaps.words(self.sent_rate)] if self.swaps else []),
-        ]
-
-    def faults(self, limits: Limits) -> list[str]:
-        """Say in words what is not within the limits; empty if all is."""
-        count = self.account
-        faults = [
-            f"{number} {what}"
-            for number, what in (
-                (count.lost_before, "joint states lost between publisher and node"),
-                (count.lost_after, "answers lost between node and consumer"),
-                (count.refused, "joint states without a valid matrix"),
-                (count.strange, "answers to joint states that were not sent, or answered twice"),
-                (self.wrong, f"of {self.checked} matrices wrong"),
-            )
-            if number
-        ]
-        if not count.answered or not self.checked:
-            faults.append(f"{count.answered} matrices arrived, {self.checked} were recomputed")
-        measured = {
-            "p50": ("median [ms]", 1e3 * self.node.p50),
-            "p99": ("99th percentile [ms]", 1e3 * self.node.p99),
-            "cpu": ("processor time [% at 1 kHz]", 100.0 * self.cpu * 1000.0 / self.sent_rate),
-            "superseded": ("superseded [%]", 100.0 * count.superseded_share),
-            "growth": ("memory growth [MB]", self.growth),
-        }
-        over = [(words, value, getattr(limits, name)) for name, (words, value) in measured.items()]
-        over.append(("median to the echo node's", self.node.p50 / self.echo.p50, limits.ratio))
-        over.append(
-            ("99th percentile to the echo node's", self.node.p99 / self.echo.p99, limits.ratio)
-        )
-        if self.swaps:
-            over.append(("periods between two matrices", self.swaps.periods, limits.gap))
-        if self.sent_rate < _KEPT * self.rate:
-            faults.append(
-                f"only {self.sent_rate:.0f} joint states per second instead of {self.rate:g}: "
-                "the machine was too busy for the publisher"
-            )
-        # Not a number is not within a limit.
-        faults += [
-            f"{words} {value:.3f}, limit {limit:g}"
-            for words, value, limit in over
-            if not value <= limit
-        ]
-        return faults

@@ -85,12 +85,16 @@ class Control:
         """Whether there is no room for another stamp for one of the targets."""
         return bool(self._numbers[4:6].max() >= self._stamps.shape[1])
 
+    def count(self, target: Target) -> int:
+        """Return the number of stamps so far."""
+        return int(self._numbers[4 + target])
+
     def add(self, target: Target, stamp: int) -> None:
         """Note the stamp of a joint state that is about to be sent, ns."""
-        count = int(self._numbers[4 + target])
+        count = self.count(target)
         self._stamps[target, count] = stamp
         self._numbers[4 + target] = count + 1
 
     def sent(self, target: Target) -> npt.NDArray[np.int64]:
         """Return the stamps sent so far, ns."""
-        return np.array(self._stamps[target, : int(self._numbers[4 + target])])
+        return np.array(self._stamps[target, : self.count(target)])

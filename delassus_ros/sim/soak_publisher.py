@@ -65,6 +65,7 @@ class SoakPublisher(Node):
         )
         self._contacts_due = self._look_due = 0.0
         self._stamp = 0
+        self._move(0)
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=urdf))
 
@@ -97,12 +98,21 @@ class SoakPublisher(Node):
                 time.sleep(wait)
 
     def _send(self, target: Target) -> None:
+        number = self._control.count(target)
+        if number != self._number:
+            self._move(number)
         # Stamps identify joint states here: no two may be the same.
         stamp = self._stamp = max(time.time_ns(), self._stamp + 1)
-        self._position[...] = self._motion.at(stamp)
         self._state.set("stamp", *divmod(stamp, 10**9))
         self._control.add(target, stamp)
         self._outputs[target].publish(self._state.to_bytes())
+        # Now, so that nobody waits for it.
+        self._move(number + 1)
+
+    def _move(self, number: int) -> None:
+        """Write the positions of the joint state of this number."""
+        self._number = number
+        self._position[...] = self._motion.at(number)
 
     def _publish_contacts(self, now: float) -> None:
         self._contacts_due = now + _CONTACTS_PERIOD

@@ -20,14 +20,19 @@ def problem() -> Problem:
 
 
 def recomputed(
-    stamps: npt.NDArray[np.int64], matrices: npt.NDArray[np.float64]
+    sent: npt.NDArray[np.int64],
+    stamps: npt.NDArray[np.int64],
+    matrices: npt.NDArray[np.float64],
 ) -> tuple[int, int]:
     """Return how many matrices there are, and how many differ from the other algorithm's.
 
     Parameters
     ----------
+    sent
+        Stamps of all joint states that were sent, ns, rising: the number of one tells its
+        positions.
     stamps
-        Of the joint states, (n,), ns; they tell the positions.
+        Of those that the matrices answer, (n,), ns.
     matrices
         As published, (n, m, m), 1/kg, 1/(kg m), 1/(kg m²).
     """
@@ -35,7 +40,8 @@ def recomputed(
         return 0, 0
     solver = DelassusSolver(problem(), _ALGORITHM)
     motion = Motion(solver.problem.robot.joint_names)
-    expected = np.array([solver.solve(motion.at(int(stamp))).matrix for stamp in stamps])
+    numbers = np.searchsorted(sent, stamps)
+    expected = np.array([solver.solve(motion.at(int(number))).matrix for number in numbers])
     error = np.linalg.norm(matrices - expected, axis=(1, 2))
     right = error <= _TOLERANCE * np.linalg.norm(expected, axis=(1, 2))
     return len(stamps), int((~right).sum())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
+
+STRETCH = 1000
+"""Changes in a stretch of the run that is looked at by itself."""
 
 
 class Swapper:
@@ -19,17 +23,24 @@ class Swapper:
     ----------
     count
         Changes that were seen.
+    marks
+        When counting began, and when each :data:`STRETCH` changes more were seen, ns.
     refusal
         Why the node refused a change; empty if it did not.
     """
 
     def __init__(self, node: Any, other: str) -> None:
-        self.count = 0
+        self.restart()
         self.refusal = ""
         self._node = node
         self._names = ("", other)
         self._wanted = ""
         self._answer: Any = None
+
+    def restart(self) -> None:
+        """Count from here on."""
+        self.count = 0
+        self.marks = [time.time_ns()]
 
     def look(self) -> None:
         """Go on with the next change, if the last one has come about."""
@@ -49,5 +60,7 @@ class Swapper:
             return
         else:
             self.count += 1
+            if self.count % STRETCH == 0:
+                self.marks.append(time.time_ns())
         self._wanted = self._names[0] if present != self._names[0] else self._names[1]
         self._answer = self._node.set_algorithm(self._wanted)
