@@ -2,7 +2,8 @@
 
 C ABI: ``int32_t kernel(const double *in, double *out, double *work)``, re-entrant, without
 static storage. The return value is a :class:`~delassus_ros.algorithms.base.Status`; `work` holds
-as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, see
+as many doubles as :data:`WORK_SIZE` says, and is best left alone between calls, see
+:mod:`delassus_ros.compiler.fetch`. Long programs are several functions, see
 :mod:`delassus_ros.compiler.parts`, those of large systems tables of calls, see
 :mod:`delassus_ros.compiler.outline`.
 """
@@ -15,7 +16,9 @@ from itertools import islice
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call
+from delassus_ros.compiler.code_generator import llvm
 from delassus_ros.compiler.demand import on_demand
+from delassus_ros.compiler.fetch import counts_cycles, fetching, marked, marks_of
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
@@ -57,7 +60,7 @@ def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Modu
     ----------
     elsewhere : gets part of a long program.
     """
-    texts, size = functions(program, KERNEL, elsewhere)
+    texts, size = _kernel(program, KERNEL, llvm.get_process_triple(), elsewhere)
     texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
 
@@ -69,14 +72,34 @@ def around() -> str:
     return "\n".join([kernel, _slice(SLICE), _call(), python_call.functions(CALL), ""])
 
 
-def bare_module(program: Program | Table, kernel: str, slicer: str) -> Module:
+def bare_module(program: Program | Table, kernel: str, slicer: str, triple: str) -> Module:
     """Return the module with the kernel and the slicing routine alone, under these names."""
-    texts, size = functions(program, kernel)
+    texts, size = _kernel(program, kernel, triple)
     return Module("\n".join([*texts, _slice(slicer), declarations(), ""]), size)
 
 
+def _kernel(
+    program: Program | Table, name: str, triple: str, elsewhere: Elsewhere | None = None
+) -> tuple[list[str], int]:
+    """Return the same as :func:`functions`, of a kernel that fetches its code where it can."""
+    if isinstance(program, Table) or not counts_cycles(triple):
+        return functions(program, name, elsewhere)
+    body, apart = f"{name}_body", f"{name}_apart"
+    stretches, declared = [body], []
+
+    def elsewhere_marked(ir: str) -> None:
+        stretches.append(apart)
+        declared.append(marks_of(apart))
+        assert elsewhere is not None
+        elsewhere("\n".join(marked([ir], apart, public=True)))
+
+    texts, size = functions(program, body, elsewhere and elsewhere_marked, public=False)
+    kernel = fetching(name, body, stretches, size)
+    return [*declared, *marked(texts, body), kernel], size + 1
+
+
 def functions(
-    program: Program | Table, name: str, elsewhere: Elsewhere | None = None
+    program: Program | Table, name: str, elsewhere: Elsewhere | None = None, public: bool = True
 ) -> tuple[list[str], int]:
     """Return the functions of a kernel for one configuration, and its work size.
 
@@ -84,6 +107,7 @@ def functions(
     ----------
     name : of the function that computes all.
     elsewhere : gets half of the parts, which are then only declared.
+    public : whether the function that computes all is seen from outside; that of a table is.
     """
     if isinstance(program, Table):
         return table_functions(program, name), program.size
@@ -95,8 +119,9 @@ def functions(
     else:
         parts = split(program, SINGLE)
         ordered = map(interleaved, parts)
-    texts, names = _part_functions(parts, ordered, name, 1, elsewhere)
-    return [*texts, *([in_turn(names, name)] if len(names) > 1 else [])], work_size(parts)
+    texts, names = _part_functions(parts, ordered, name, 1, elsewhere, public)
+    together = [in_turn(names, name, public)] if len(names) > 1 else []
+    return [*texts, *together], work_size(parts)
 
 
 def stages(
@@ -127,6 +152,7 @@ def _part_functions(
     name: str,
     configurations: int,
     elsewhere: Elsewhere | None,
+    public: bool | None = None,
 ) -> tuple[list[str], list[str]]:
     """Return the functions of parts, and their names; half of them only declared."""
     declared: list[str] = []
@@ -134,7 +160,7 @@ def _part_functions(
         first = list(islice(ordered, len(parts) // 2))
         texts, declared = parts_apart(first, name, configurations)
         elsewhere("\n".join([*texts, declarations(), ""]))
-    texts, names = part_functions(list(ordered), name, configurations, len(declared))
+    texts, names = part_functions(list(ordered), name, configurations, len(declared), public)
     return [*declared, *texts], names
 
 

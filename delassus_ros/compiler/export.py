@@ -118,7 +118,7 @@ def export(
     if target.cpu or target.features:
         check_processor(resolved.triple, resolved.cpu, resolved.features)
     program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
-    module = emit.bare_module(program, f"{name}_kernel", f"{name}_slice")
+    module = emit.bare_module(program, f"{name}_kernel", f"{name}_slice", resolved.triple)
     code = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
     return Export(code, _header(problem, algorithm.name, name, resolved, module.work_size))
 
@@ -173,7 +173,8 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         *velocities,
         "",
         "/* Compute all outputs. Re-entrant; reads in[], writes out[], row-major; work may be",
-        "   null if WORK_SIZE is 0. */",
+        "   null if WORK_SIZE is 0. Keep work from call to call, and apart for each thread: it",
+        "   may tell the kernel that it has not run for long, and then fetches its code first. */",
         f"int32_t {name}_kernel(const double *in, double *out, double *work);",
         "",
         "/* Copy the rows and columns rows[0..k-1] of the m x m matrix G to the k x k matrix",

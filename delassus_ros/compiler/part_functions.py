@@ -8,7 +8,11 @@ from delassus_ros.compiler.writer import KernelWriter, head
 
 
 def part_functions(
-    parts: list[Part], name: str, configurations: int = 1, apart: int = 0
+    parts: list[Part],
+    name: str,
+    configurations: int = 1,
+    apart: int = 0,
+    public: bool | None = None,
 ) -> tuple[list[str], list[str]]:
     """Return the functions of a program's parts, and the names of all parts, in their order.
 
@@ -17,9 +21,10 @@ def part_functions(
     name : of the part, if there is one only; else what their names begin with.
     configurations : see :class:`~delassus_ros.compiler.writer.KernelWriter`.
     apart : how many parts come before these, see :func:`parts_apart`.
+    public : of a part that is the only one, see :meth:`KernelWriter.text`.
     """
     if len(parts) == 1 and not apart:
-        return [KernelWriter(parts[0], configurations).text(name)], [name]
+        return [KernelWriter(parts[0], configurations).text(name, public=public)], [name]
     names = [f"{name}_part{k}" for k in range(apart + len(parts))]
     texts = [
         KernelWriter(part, configurations).text(each, part is parts[-1])
@@ -28,7 +33,7 @@ def part_functions(
     return texts, names
 
 
-def in_turn(names: list[str], name: str) -> str:
+def in_turn(names: list[str], name: str, public: bool = True) -> str:
     """Return the function that calls the parts of a program for one configuration."""
     p = pointer()
     calls = [f"  call void @{each}({p} %in, {p} %out, {p} %work)" for each in names[:-1]]
@@ -36,7 +41,7 @@ def in_turn(names: list[str], name: str) -> str:
         f"  %status = call i32 @{names[-1]}({p} %in, {p} %out, {p} %work)",
         "  ret i32 %status",
     ]
-    begin = head(name, 1, returns=True, public=True)
+    begin = head(name, 1, returns=True, public=public)
     return "\n".join([begin, "entry:", *calls, "}"])
 
 

@@ -91,13 +91,14 @@ class KernelWriter:
             COSINES: lambda i, _: self._turned[i.lanes[0]][1],
         }
 
-    def text(self, name: str, last: bool | None = None, public: bool = False) -> str:
+    def text(self, name: str, last: bool | None = None, public: bool | None = None) -> str:
         """Return the function, under this name.
 
         Parameters
         ----------
         last : whether a part is the last one, which gives the status; None for a whole program.
-        public : whether functions of other modules call a part.
+        public : whether functions of other modules call it; by default a whole program for one
+            configuration.
         """
         self._write()
         width = self._configurations
@@ -111,7 +112,8 @@ class KernelWriter:
                 vi, p32 = vector_type(width, "i32"), pointer("i32")
                 self._w.store_bits(f"{vi} {status}", f"{p32} %status", pointer(vi))
         self._w.do(end)
-        public = public or (last is None and width == 1)
+        if public is None:
+            public = last is None and width == 1
         begin = head(name, width, returns, public)
         return "\n".join([begin, "entry:", *self._w.lines, "}"])
 
