@@ -161,6 +161,24 @@ def test_compute_takes_all_of_q_or_none(capsys) -> None:
     assert output(capsys, "compute", QUADRUPED, *LEGS, f"--q={turned}") != neutral
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--q", "LF_KFF=1"), "unknown joint 'LF_KFF'"),
+        (("--axes", "world"), "needs the orientation of the root link"),
+        (("--orientation", "0,0,0,1"), "--orientation is of use with --axes world"),
+    ],
+)
+def test_compute_looks_at_what_it_is_given_before_it_compiles(
+    capsys, monkeypatch, arguments, words
+) -> None:
+    def compiled(*_: object) -> None:
+        raise AssertionError("a kernel is compiled")
+
+    monkeypatch.setattr(commands, "DelassusSolver", compiled)
+    assert words in refusal(capsys, "compute", QUADRUPED, *LEGS, *arguments)
+
+
 def test_compute_with_another_algorithm_gives_the_same_matrix(capsys) -> None:
     one = output(capsys, "compute", QUADRUPED, *LEGS)
     other = output(capsys, "compute", QUADRUPED, *LEGS, "--algorithm", "dense")

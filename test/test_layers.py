@@ -12,8 +12,19 @@ import pytest
 import delassus_ros
 
 PACKAGE = Path(delassus_ros.__file__).parent
-LAYERS = ("model", "algorithms", "compiler", "closure", "testing", "node", "sim", "cli")
-"""The folders, each of which imports nothing of those behind it."""
+LAYERS = (
+    "version", "errors", "stopping", "arguments",
+    "model", "contacts", "input_arrays", "problem", "placements", "inputs", "random_inputs",
+    "algorithms",
+    "compiler", "bound_solver", "batch", "dynamics",
+    "closure",
+    "solver", "structural_rank", "eigenvalue_estimate", "condition_settings", "conditioning",
+    "testing",
+    "node",
+    "sim",
+    "cli", "programs",
+)  # fmt: skip
+"""The folders and the modules beside them, each of which imports nothing of those behind it."""
 
 
 def _imported(tree: ast.AST, inside: bool) -> Iterator[str]:
@@ -56,6 +67,11 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_everything_has_its_layer() -> None:
+    found = {module.split(".")[1] for module in MODULES if "." in module}
+    assert sorted(LAYERS) == sorted(found)
 
 
 @pytest.mark.parametrize("layer", LAYERS)

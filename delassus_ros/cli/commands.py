@@ -91,8 +91,6 @@ def compute(options: argparse.Namespace) -> str:
     """Return the matrix at one configuration."""
     problem = problem_of(options)
     closed = problem.robot.is_closed
-    default = _DEFAULT_CLOSED if closed else _DEFAULT
-    solver = DelassusSolver(problem, options.algorithm or default)
     if closed:
         q, done = closed_configuration(options, problem.robot)
     else:
@@ -107,6 +105,9 @@ def compute(options: argparse.Namespace) -> str:
         )
     if orientation is not None and not oriented:
         raise InputError("--orientation is of use with --axes world and a floating base alone")
+    # Last, as it takes long.
+    default = _DEFAULT_CLOSED if closed else _DEFAULT
+    solver = DelassusSolver(problem, options.algorithm or default)
     solution = solver.solve(q, base_orientation=orientation)
     labels = _row_labels(problem)
     length = ConditionSettings().characteristic_length
