@@ -300,8 +300,13 @@ def test_quaternions_of_every_configuration_are_checked(layout) -> None:
 
     # Of unit norm within rounding; what is not finite is the status of its configuration.
     slightly = Q.copy()
-    slightly[2, start : start + 4] *= 1 + 1e-5
-    assert not solve(slightly, turns).status.any()
+    for factor in (1 - 0.9e-3, 1 + 0.9e-3):
+        slightly[2, start : start + 4] = Q[2, start : start + 4] * factor
+        assert not solve(slightly, turns).status.any()
+    for factor in (1 - 1.1e-3, 1 + 1.1e-3):
+        slightly[2, start : start + 4] = Q[2, start : start + 4] * factor
+        with pytest.raises(InputError, match="configuration 2: .* has norm"):
+            solve(slightly, turns)
     for bad in (np.nan, np.inf):
         not_finite = turns.copy()
         not_finite[1, 2] = bad

@@ -126,6 +126,21 @@ def test_limits_of_dependent_joints():
             assert result.about.endswith(f": joint 'rocker': {rocker:.6g} is not in [1, 2.3]")
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_joint_may_be_outside_its_limits_by_rounding_alone(side):
+    """Lower and upper limits, both also a whole turn away."""
+    crank = 1.2
+    rocker = assembled(crank)[1]
+    for turns in (0.0, 2 * np.pi):
+        for beyond, status in (
+            (0.9e-6, ClosureStatus.OK), (1.1e-6, ClosureStatus.OUTSIDE_LIMITS),
+        ):  # fmt: skip
+            nearest = rocker + turns - side * beyond
+            limits = sorted((nearest, nearest - side))
+            closure = Closure(four_bar(rocker_limits=tuple(limits)), REFERENCE)
+            assert closure.solve({"crank": crank}).status is status
+
+
 def test_whole_turns_bring_a_joint_inside_its_limits():
     low = (1.0 - 2 * np.pi, 2.3 - 2 * np.pi)
     closure = Closure(four_bar(rocker_limits=low), {"crank": 0.8, "coupler": assembled(0.8)[0]})

@@ -9,7 +9,15 @@ from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Joint, JointKind
 
 
-@pytest.mark.parametrize("axis", [(0, 0, 0), (0, 0, 2), (np.nan, 0, 1)])
+@pytest.mark.parametrize("length", [1 - 0.9e-9, 1 + 0.9e-9])
+def test_axes_are_unit_within_rounding(length: float) -> None:
+    assert Joint("a", JointKind.REVOLUTE, WORLD, axis=(0, length, 0)).axis[1] == length
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [(0, 0, 0), (0, 0, 2), (np.nan, 0, 1), (0, 1 + 1.1e-9, 0), (0, 1 - 1.1e-9, 0)],
+)
 def test_refuses_axes_that_are_not_unit(axis: tuple[float, ...]) -> None:
     with pytest.raises(RobotError, match="joint 'a': axis .* must be a unit vector"):
         Joint("a", JointKind.REVOLUTE, WORLD, axis=np.array(axis))

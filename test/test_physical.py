@@ -89,6 +89,18 @@ def test_semidefiniteness_is_asked_of_tied_bodies_too() -> None:
     read_urdf(geared(INERTIAL, INERTIAL.replace('izz="0.04"', 'izz="4"'), GEAR))
 
 
+def test_principal_inertias_may_be_negative_by_rounding_alone() -> None:
+    def rotor(smallest: float) -> str:
+        return robot_xml(link("base"), link("rotor", (
+            f'<inertial><mass value="1.5"/><inertia ixx="{smallest!r}" ixy="0" ixz="0" iyy="2" '
+            'iyz="0" izz="2"/></inertial>'
+        )), joint("spin", "base", "rotor"))  # fmt: skip
+
+    read_urdf(rotor(-1.8e-6))
+    with pytest.raises(RobotError, match="link 'rotor': .* must be positive semidefinite"):
+        read_urdf(rotor(-2.2e-6))
+
+
 def test_a_loop_may_close_over_links_without_inertia() -> None:
     def flat(name: str, ends: tuple[str, str], x: float) -> str:
         return (
