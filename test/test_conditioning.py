@@ -389,24 +389,23 @@ def test_estimating_keeps_no_memory(solver, monitor) -> None:
     for G in matrices:
         monitor.examine(G)
     monitor.settings = ConditionSettings(refresh_every=1000)
+    traced = []
     tracemalloc.start()
     try:
-        for _ in range(100):
-            for G in matrices:
-                monitor.examine(G)
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(100):
-            for G in matrices:
-                monitor.examine(G)
-        after = tracemalloc.get_traced_memory()[0]
+        for _ in range(5):
+            for _ in range(100):
+                for G in matrices:
+                    monitor.examine(G)
+            traced.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.reset_peak()
         monitor.examine(matrices[0])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert after - before < 1000
+    # What is kept is kept in each round; other threads of the process may keep something once.
+    assert np.diff(traced).min() < 1000
     # Less than one matrix of 12 x 12.
-    assert peak - after < 1000
+    assert peak - traced[-1] < 1000
 
 
 def test_values_are_those_of_the_message() -> None:

@@ -299,13 +299,13 @@ def test_exported_kernels_say_which_contact_moves_and_where_it_begins(tmp_path: 
 #include <string.h>
 #include "robot.h"
 int main(void) {
-  double in[ROBOT_IN_SIZE] = {0.3, -1.1, 0.7}, out[ROBOT_OUT_SIZE];
+  double in[ROBOT_IN_SIZE] = {0.3, -1.1, 0.7}, out[ROBOT_OUT_SIZE], work[ROBOT_WORK_SIZE + 1];
   memcpy(in + ROBOT_IN_CONTACT_POSITIONS, robot_contact_positions,
          sizeof robot_contact_positions);
   memcpy(in + ROBOT_IN_CONTACT_ORIENTATIONS, robot_contact_orientations,
          sizeof robot_contact_orientations);
   for (int step = 0; step < 2; ++step) {
-    if (robot_kernel(in, out, 0) != ROBOT_OK) return 1;
+    if (robot_kernel(in, out, work) != ROBOT_OK) return 1;
     for (int i = 0; i < ROBOT_OUT_SIZE; ++i) printf("%.17g ", out[i]);
     printf("\\n");
     in[ROBOT_IN_CONTACT_POSITIONS + 1] = 0.75; /* y of "rolls" */

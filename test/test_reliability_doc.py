@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from delassus_ros.sim.soak import _parser
-from delassus_ros.sim.soak_books import Limits
+from delassus_ros.sim.soak_verdict import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
