@@ -21,10 +21,12 @@ import numpy as np
 from delassus_ros.compiler.estimate_code import ROWS_OF_WORK, estimate_code, padded
 from delassus_ros.compiler.kernel import Array, aligned_zeros
 from delassus_ros.compiler.python_call import python_calls
+from delassus_ros.errors import InputError
 from delassus_ros.structural_rank import RANK_TOLERANCE
 
 __all__ = ["WITHIN", "EigenvalueEstimate"]
 
+_FLOAT = np.dtype(np.float64)
 _TRUSTED = 0.03
 """Largest error of an estimate, as a fraction of it, for the estimate to be used."""
 WITHIN = 1.0 + _TRUSTED
@@ -38,7 +40,10 @@ _FRESH = 0.01
 _FRESH_ROOM = 0.5
 """The same for the part of the room that the proof needs."""
 
-_MATRIX, _BASIS, _WORK, _RESULTS, _SIZE, _PADDED, _ZEROS = range(7)
+_ROWS_BY_CODE = 48
+"""Rows above which BLAS turns the matrix: it is faster there, and works without Python's lock."""
+
+_MATRIX, _BASIS, _WORK, _RESULTS, _SIZE, _PADDED, _ZEROS, _TURNED = range(8)
 """Words that the machine code is called with, see :func:`~.estimate_code.estimate_code`."""
 _LARGEST, _SMALLEST, _STALE = range(3)
 """Its results."""
@@ -61,16 +66,17 @@ class EigenvalueEstimate:
 
     def __init__(self, m: int) -> None:
         rows = padded(m)
+        self._most = m
         self._basis_store = aligned_zeros(m * rows)
         self._work = aligned_zeros((2 * m + ROWS_OF_WORK) * rows)
         self._copy = aligned_zeros(m * m)
         self._results = array("d", 3 * [0.0])
-        self._words = array("q", 7 * [0])
+        self._words = array("q", 8 * [0])
         code = estimate_code(
             _TRUSTED, WITHIN, _NOT_ZERO, _SMALLEST_NUMBER, _LARGEST_NUMBER, _FRESH, _FRESH_ROOM
         )
-        address, owner = self._words.buffer_info()[0], (self._work, self._results)
-        self._run = python_calls(code, address, 0, 0, owner).run
+        owner = self._words, self._basis_store, self._work, self._copy, self._results
+        self._run = python_calls(code, self._words.buffer_info()[0], 0, 0, owner).run
         self._words[_BASIS] = self._basis_store.ctypes.data
         self._words[_WORK] = self._work.ctypes.data
         self._words[_RESULTS] = self._results.buffer_info()[0]
@@ -78,17 +84,40 @@ class EigenvalueEstimate:
         self.resize(m, 0)
 
     def resize(self, k: int, zeros: int) -> None:
-        """Expect matrices of k rows, so many of whose eigenvalues are zero by structure."""
+        """Expect matrices of k rows, so many of whose eigenvalues are zero by structure.
+
+        Raises
+        ------
+        InputError
+            If there are more rows than those of the largest matrix, or more zeros than rows.
+        """
+        if not 0 <= k <= self._most:
+            raise InputError(f"{k} rows; expected 0 to {self._most}")
         rows = padded(k)
+        self._size = k
         self._basis_store.fill(0.0)
-        self.basis = self._basis_store[: k * rows].reshape(k, rows)[:, :k]
+        # The padding has to be zeros in what is turned, too: BLAS gets it with the rest.
+        self._vectors, self._product, self._turned = (
+            store[: k * rows].reshape(k, rows)
+            for store in (self._basis_store, self._work, self._work[k * rows :])
+        )
+        self.basis = self._vectors[:, :k]
         self._words[_SIZE], self._words[_PADDED] = k, rows
+        self._words[_TURNED] = k > _ROWS_BY_CODE
         self._matrix: Array | None = None
         self.expect(zeros)
         self.forget()
 
     def expect(self, zeros: int) -> None:
-        """Take so many eigenvalues, the first ones, for zeros by structure."""
+        """Take so many eigenvalues, the first ones, for zeros by structure.
+
+        Raises
+        ------
+        InputError
+            If there are not so many.
+        """
+        if not 0 <= zeros <= self._size:
+            raise InputError(f"{zeros} zeros by structure among {self._size} eigenvalues")
         self._words[_ZEROS] = zeros
 
     def forget(self) -> None:
@@ -113,11 +142,19 @@ class EigenvalueEstimate:
 
         λ ≤ t_aa without zeros by structure. With them it is no more than the largest eigenvalue of
         their rows N and row a of T: t_aa + |t_aN|² / (t_aa - |T_NN|) (Courant, Fischer).
+
+        Raises
+        ------
+        InputError
+            If it is no array of numbers of double precision, or does not have k rows and columns.
         """
-        self.age += 1
         if matrix is not self._matrix:
             self._look_at(matrix)
-        if self._matrix is None:
+        self.age += 1
+        if self._words[_TURNED]:
+            np.matmul(matrix, self._vectors, self._product)
+            np.matmul(self.basis.T, self._product, self._turned)
+        elif self._matrix is None:
             np.copyto(self._copy[: matrix.size].reshape(matrix.shape), matrix)
         proven = self._run()
         self.stale = self._results[_STALE] != 0.0
@@ -128,6 +165,12 @@ class EigenvalueEstimate:
 
     def _look_at(self, matrix: Array) -> None:
         """Read from this array from now on, or from a copy if it does not lie row by row."""
+        expected = self._size, self._size
+        # The machine code cannot tell.
+        if not isinstance(matrix, np.ndarray) or matrix.dtype != _FLOAT:
+            raise InputError(f"matrix is no array of {_FLOAT}")
+        if matrix.shape != expected:
+            raise InputError(f"matrix has shape {matrix.shape}, expected {expected}")
         readable = matrix.flags.c_contiguous and matrix.flags.aligned
         self._matrix = matrix if readable else None
         self._words[_MATRIX] = (matrix if readable else self._copy).ctypes.data

@@ -1,4 +1,4 @@
-"""The estimate in machine code, against its definition written out, at every size."""
+"""The estimate against its definition written out, at every size and both ways there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from delassus_ros.compiler.estimate_code import estimate_ir
 from delassus_ros.compiler.jit import compile_for
 from delassus_ros.eigenvalue_estimate import WITHIN, EigenvalueEstimate
+from delassus_ros.errors import InputError
 from delassus_ros.structural_rank import RANK_TOLERANCE
 
 TRUSTED = 0.03
@@ -53,12 +54,13 @@ def near(k: int, zeros: int, rng) -> tuple[np.ndarray, np.ndarray]:
     return turned @ np.diag(values) @ turned.T, vectors
 
 
-@pytest.mark.parametrize("k", range(1, 45))
-def test_machine_code_is_the_definition(k: int) -> None:
+# BLAS turns those of more than 48 rows; 64 need no padding.
+@pytest.mark.parametrize("k", [*range(1, 45), 48, 49, 64, 65, 200])
+def test_the_estimate_is_its_definition(k: int) -> None:
     rng = np.random.default_rng(k)
-    estimate = EigenvalueEstimate(45)
+    estimate = EigenvalueEstimate(k + 1)
     proven = 0
-    for turn in range(60):
+    for turn in range(60 if k < 100 else 20):
         zeros = 0 if turn % 2 else int(rng.integers(0, k))
         matrix, vectors = near(k, zeros, rng)
         scales = rng.uniform(0.5, 2.0, (k, 1))
@@ -74,15 +76,16 @@ def test_machine_code_is_the_definition(k: int) -> None:
     assert 5 <= proven
 
 
-def test_arrays_that_do_not_lie_row_by_row_are_read_as_well() -> None:
+@pytest.mark.parametrize("k", [12, 60])
+def test_arrays_that_do_not_lie_row_by_row_are_read_as_well(k: int) -> None:
     rng = np.random.default_rng(3)
-    matrix, vectors = near(12, 0, rng)
-    estimate = EigenvalueEstimate(24)
-    estimate.resize(12, 0)
-    estimate.take(vectors, np.ones((12, 1)))
+    matrix, vectors = near(k, 0, rng)
+    estimate = EigenvalueEstimate(2 * k)
+    estimate.resize(k, 0)
+    estimate.take(vectors, np.ones((k, 1)))
     assert estimate.of(matrix)
     expected = estimate.largest, estimate.smallest
-    large = np.zeros((24, 24))
+    large = np.zeros((2 * k, 2 * k))
     large[::2, ::2] = matrix
     view = large[::2, ::2]
     # Twice, and with another content: what lies elsewhere is copied each time.
@@ -95,6 +98,41 @@ def test_arrays_that_do_not_lie_row_by_row_are_read_as_well() -> None:
     matrix *= 3.0
     assert estimate.of(matrix)
     np.testing.assert_allclose(estimate.largest, 3.0 * expected[0], rtol=1e-14)
+
+
+def test_sizes_that_follow_each_other_leave_nothing_behind() -> None:
+    # Each way to the turned matrix after the other, in the same memory.
+    rng = np.random.default_rng(7)
+    estimate = EigenvalueEstimate(65)
+    for k in (65, 11, 50, 44, 65, 49, 1):
+        matrix, vectors = near(k, 0, rng)
+        estimate.resize(k, 0)
+        estimate.take(vectors, np.ones((k, 1)))
+        assert estimate.of(matrix) is (definition(matrix, vectors, 0) is not None)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [np.eye(3), np.eye(13), np.zeros(144), np.eye(12, dtype=np.float32), np.eye(12).tolist()],
+    ids=["small", "large", "flat", "float32", "list"],
+)
+def test_what_the_machine_code_would_misread_is_refused(matrix: object) -> None:
+    estimate = EigenvalueEstimate(12)
+    estimate.take(np.eye(12), np.ones((12, 1)))
+    with pytest.raises(InputError, match=r"matrix .*(expected \(12, 12\)|float64)"):
+        estimate.of(matrix)  # type: ignore[arg-type]
+    # Nor is it looked at by what comes next.
+    assert estimate.of(np.diag(np.arange(1.0, 13.0)))
+    assert estimate.largest == 12.0
+
+
+def test_sizes_that_would_leave_the_memory_are_refused() -> None:
+    estimate = EigenvalueEstimate(12)
+    with pytest.raises(InputError, match="13 rows; expected 0 to 12"):
+        estimate.resize(13, 0)
+    for zeros in (-1, 13):
+        with pytest.raises(InputError, match=f"{zeros} zeros by structure among 12"):
+            estimate.expect(zeros)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -2,7 +2,8 @@
 
 Sizes come when it runs, so that one piece of code, made once in a process, is for all matrices.
 Through numpy the same takes 16 calls. Those are slow after a pause, when neither their code nor
-their tables are in the caches any more, and a control loop always computes after a pause.
+their tables are in the caches any more, and a control loop always computes after a pause. Large
+matrices, for which that is little, are turned by BLAS, whose blocks stay in the caches.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ def estimate_code(
 ) -> LoadedCode:  # fmt: skip
     """Return code with :func:`~delassus_ros.compiler.python_call.python_calls`.
 
-    Its argument is the address of seven words: addresses of the matrix (k, k), of the
-    eigenvectors (k, padded(k)), of a work area of 2 k + :data:`ROWS_OF_WORK` such rows and of
-    three results, then k, padded(k) and the number of eigenvalues that are zero by structure. It
-    returns 1 if the estimate is proven, else 0. The results are the largest and the smallest
-    eigenvalue, and whether (1.0) the eigenvectors should be renewed.
+    Its argument is the address of eight words: addresses of the matrix (k, k), of the
+    eigenvectors V (k, padded(k)), of a work area of 2 k + :data:`ROWS_OF_WORK` such rows and of
+    three results, then k, padded(k), the number of eigenvalues that are zero by structure, and
+    whether (1) the rows from k on of the work area hold Vᵀ · matrix · V already. It returns 1 if
+    the estimate is proven, else 0. The results are the largest and the smallest eigenvalue, and
+    whether (1.0) the eigenvectors should be renewed.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ def _estimate(
         return w.let(f"add i64 {w.let(f'mul i64 {i}, {padded_k}')}, {j}")
 
     matrix, basis, work, results = (array(word(n)) for n in range(4))
-    k, padded_k, zeros = (word(n) for n in range(4, 7))
+    k, padded_k, zeros, is_turned = (word(n) for n in range(4, 8))
     size = w.let(f"mul i64 {k}, {padded_k}")
     both_squares = w.let(f"mul i64 {size}, 2")
     two_rows = w.let(f"mul i64 {padded_k}, 2")
@@ -127,6 +129,9 @@ def _estimate(
     )
     product = work
     w.write(literal(1.0), results, "2")
+    turn, look = w.new_block(), w.new_block()
+    w.do(f"br i1 {w.let(f'icmp eq i64 {is_turned}, 0')}, label %{turn}, label %{look}")
+    w.label(turn)
     # The matrix times the eigenvectors, then those transposed times that.
     for left, down, along, right, out in (
         (matrix, k, "1", basis, product), (basis, "1", padded_k, product, turned),
@@ -135,6 +140,8 @@ def _estimate(
             f"call void @multiply({_D} {left}, i64 {down}, i64 {along}, {_D} {right}, {_D} {out}, "
             f"i64 {k}, i64 {padded_k})"
         )
+    w.do(f"br label %{look}")
+    w.label(look)
 
     def split(i: str, carried: list[str]) -> list[str]:
         """Take the diagonal out; find the largest and the weakest regular entry."""
