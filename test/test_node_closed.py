@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from delassus_msgs.srv import Compute  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from node_support import (  # noqa: E402, F401
     DEGRADED,
@@ -23,9 +27,10 @@ from node_support import (  # noqa: E402, F401
     relative_error,
     state_of,
 )
+from rclpy.parameter import Parameter  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.closure import Closure  # noqa: E402
+from delassus_ros.closure import BoundClosure, Closure  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 
 BELTS = """
@@ -109,3 +114,53 @@ def test_what_does_not_fit_is_said(graph, start, parameters, words) -> None:
     node = start(**parameters)
     graph.wait_for_log(words)
     assert state_of(node) == "unconfigured"
+
+
+@pytest.mark.parametrize("origin", ["question", "joint state", "joint state of the robot before"])
+def test_cleanup_ends_what_unexpected_joints_have_begun(
+    graph, start, monkeypatch, origin: str
+) -> None:
+    """Code for measured joints that nobody had expected is made by a thread of its own."""
+    text = demo_urdf("geared")
+    node = start(robot_description=text, algorithm="c_pv_osimr")
+    joints = Robot.from_urdf(text).joint_names
+    names = [name for name in joints if name.endswith("_ROTOR") or name == "LIFT_ROCKER"]
+    bind, go_on, begun = Closure.bind, threading.Event(), []
+
+    def slow(closure: Closure, measured: Sequence[str]) -> BoundClosure:
+        if set(measured) == set(names):
+            begun.append(threading.current_thread())
+            assert go_on.wait(60.0)
+        return bind(closure, measured)
+
+    monkeypatch.setattr(Closure, "bind", slow)
+    # Long enough for the rest of the work on any machine.
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 60.0)
+    if origin == "question":
+        client = graph.peer.create_client(Compute, "delassus_node/compute")
+        graph.until(client.service_is_ready, "service")
+        request = Compute.Request(joints=names, positions=[0.0] * len(names))
+        request.which_contacts = Compute.Request.CONTACTS_ALL
+        future = client.call_async(request)
+        graph.until(future.done, "answer")
+        assert "is being made; ask again" in future.result().message
+    else:
+        answer = graph.ask(names, [0.0] * len(names))
+        assert answer.reasons & DelassusMatrix.REASON_NOT_CONFIGURED
+    if origin == "joint state of the robot before":
+        changed = text.replace('name="delassus_', 'name="another_', 1)
+        assert changed != text
+        node.set_parameters([Parameter("robot_description", value=changed)])
+        graph.wait_for_log("robot description changed")
+    (thread,) = begun
+    join = thread.join
+
+    def joined(timeout: float | None = None) -> None:
+        go_on.set()
+        join(timeout)
+
+    monkeypatch.setattr(thread, "join", joined)
+    node.trigger_deactivate()
+    assert thread.is_alive()
+    node.trigger_cleanup()
+    assert not thread.is_alive()

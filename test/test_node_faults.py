@@ -306,6 +306,41 @@ def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
     graph.until(ended, "end of the thread")
 
 
+def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    """However often another one is asked for, and each of those that follow."""
+    node = start(rows="all")
+    going, on = threading.Event(), threading.Event()
+
+    def hang(problem):
+        going.set()
+        on.wait(60)
+        raise ZeroDivisionError("nobody is there any more")
+
+    moody.prepare = hang
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.until(going.is_set, "preparation")
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 0.5)
+    wanted = ["ltl", "kjr"]
+    words = "making moody was given up but has not ended within 0.5 s: its thread is left alone"
+
+    def left_alone() -> bool:
+        node.set_parameters([Parameter("algorithm", value=wanted[0])])
+        wanted.reverse()
+        return any(words in line for line in graph.log)
+
+    graph.until(left_alone, "words that nobody waits any more")
+    # Those that are asked for from now on need not wait at all: they have no second chance here.
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 600.0)
+    for name in ("ltl", "efpa", "kjr"):
+        node.set_parameters([Parameter("algorithm", value=name)])
+        graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
+    assert not on.is_set()
+    assert sum(words in line for line in graph.log) == 1
+    on.set()
+
+
 def test_a_plug_in_that_ends_the_process_ends_its_change(graph, start, robot, q, moody) -> None:
     def prepare(problem):
         raise SystemExit("no licence")

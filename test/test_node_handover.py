@@ -11,16 +11,20 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
-from delassus_ros.node import background, handover  # noqa: E402
+from delassus_ros.node import background  # noqa: E402
+from delassus_ros.node.background import PATIENCE, BackgroundTask, wait_for_end  # noqa: E402
 from delassus_ros.node.handover import Handover  # noqa: E402
 
 LIMIT = 20.0  # s
 
 
 class Timers:
-    """In place of a node; counts those that there are."""
+    """In place of a node; counts its timers."""
 
     count = 0
+
+    def get_logger(self) -> None:
+        """Nothing is written: tests look at what is said."""
 
     def create_timer(self, period: float, callback: Callable[[], None], clock: Any) -> object:
         self.count += 1
@@ -55,12 +59,12 @@ def hands(done: list[str]) -> Handover[str]:
 
 def finish(hands: Handover[str]) -> None:
     """Poll as the timer would, until all has been handed over."""
-    for thread in hands._threads:
-        thread.join(LIMIT)
+    for task in hands._tasks:
+        task.thread.join(LIMIT)
     while hands.building:
         hands.poll()
-        for thread in hands._threads:
-            thread.join(LIMIT)
+        for task in hands._tasks:
+            task.thread.join(LIMIT)
 
 
 def test_of_many_that_follow_each_other_the_last_one_is_made(hands, done) -> None:
@@ -69,7 +73,7 @@ def test_of_many_that_follow_each_other_the_last_one_is_made(hands, done) -> Non
         hands.begin(work.name, work)
         hands.poll()
     assert works[0].begun.wait(LIMIT)
-    assert len(hands._threads) == 1
+    assert len(hands._tasks) == 1
     for work in works:
         work.end.set()
     finish(hands)
@@ -77,19 +81,113 @@ def test_of_many_that_follow_each_other_the_last_one_is_made(hands, done) -> Non
     assert [work.begun.is_set() for work in works] == [True] + 6 * [False] + [True]
 
 
-def test_what_does_not_end_is_not_waited_for_long(hands, done, monkeypatch) -> None:
-    hanging, next_one = Work("hanging"), Work("next one")
+class Clock:
+    """Time as the tests tell it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(background, "time", found)
+    return found
+
+
+@pytest.fixture
+def said(hands, monkeypatch) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr(hands, "_say", found.append)
+    return found
+
+
+def test_what_does_not_end_is_left_alone_in_time(hands, done, clock, said) -> None:
+    """However often something else is wanted meanwhile, and it holds up nothing any more."""
+    hanging = Work("hanging")
     hands.begin(hanging.name, hanging)
-    monkeypatch.setattr(handover, "PATIENCE", 0.0)
-    hands.begin(next_one.name, next_one)
-    assert next_one.begun.wait(LIMIT)
-    next_one.end.set()
+    assert hanging.begun.wait(LIMIT)
+    works = [Work(f"work {k}") for k in range(int(PATIENCE) + 1)]
+    for work in works:
+        assert said == []
+        # As the parameter is followed.
+        hands.give_up()
+        hands.begin(work.name, work)
+        hands.poll()
+        clock.now += 1.0
+    hands.poll()
+    assert works[-1].begun.wait(LIMIT)
+    assert not any(work.begun.is_set() for work in works[:-1])
+    words = f"hanging was given up but has not ended within {PATIENCE:g} s: its thread is left"
+    assert [words in each for each in said] == [True]
+    works[-1].end.set()
     hands._task.thread.join(LIMIT)
     hands.poll()
-    assert done == ["next one"]
+    assert done == [works[-1].name]
+    # The next one has its turn at once.
+    another = Work("another")
+    hands.begin(another.name, another)
+    assert another.begun.wait(LIMIT)
+    another.end.set()
+    hands._task.thread.join(LIMIT)
+    hands.poll()
+    assert done == [works[-1].name, "another"]
+    # Nor is it waited for once more, nor spoken of.
+    hands.close()
+    assert len(said) == 1
     hanging.end.set()
     finish(hands)
-    assert done == ["next one"]
+    assert done == [works[-1].name, "another"]
+
+
+def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
+    works, said = [Work("first"), Work("second")], []
+    tasks = [BackgroundTask(work.name, work) for work in works]
+    works[1].end.set()
+    joined = []
+    for task in tasks:
+        task.thread.join(LIMIT if task.thread.name == "second" else 0.0)
+        task.thread.join = joined.append  # type: ignore[method-assign]
+    clock.now += 1.0
+    tasks[0].give_up()
+    clock.now += PATIENCE
+    assert wait_for_end(tasks, said.append) == tasks[:1]
+    assert joined == [0.0, PATIENCE]
+    assert len(said) == 1 and said[0].startswith("first was given up")
+    assert wait_for_end(tasks, said.append) == tasks[:1]
+    assert len(said) == 1
+    works[0].end.set()
+    del tasks[0].thread.join
+    tasks[0].thread.join(LIMIT)
+    assert wait_for_end(tasks, said.append) == []
+
+
+def test_an_interrupt_when_a_thread_has_begun_is_undone_once(monkeypatch) -> None:
+    usual = sys.getswitchinterval()
+    work, other = Work("work"), Work("other")
+    start = threading.Thread.start
+    begun: list[threading.Thread] = []
+
+    def interrupted(self: threading.Thread) -> None:
+        start(self)
+        begun.append(self)
+        raise KeyboardInterrupt
+
+    task = BackgroundTask(other.name, other)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            BackgroundTask(work.name, work)
+    work.end.set()
+    begun[0].join(LIMIT)
+    # The other one still works.
+    assert sys.getswitchinterval() == pytest.approx(background._SWITCH)
+    other.end.set()
+    task.thread.join(LIMIT)
+    assert sys.getswitchinterval() == pytest.approx(usual)
 
 
 def test_what_waits_may_be_given_up(hands, done) -> None:

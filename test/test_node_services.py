@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +32,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # noqa: E402
 from delassus_ros.algorithms.dense import Dense  # noqa: E402
-from delassus_ros.closure import BoundClosure, Closure  # noqa: E402
+from delassus_ros.closure import Closure  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 
 PRESENT, LISTED, ALL = (
@@ -205,33 +203,6 @@ def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) ->
     answer = asked(few)
     assert not answer.success
     assert "'LF_KFE_GEAR'" in answer.message
-
-
-def test_cleanup_ends_what_a_question_has_begun(start, call, monkeypatch) -> None:
-    """Code for joints that nobody had expected is made by a thread of its own."""
-    node = start(robot_description=demo_urdf("geared"), algorithm="c_pv_osimr")
-    bind, go_on = Closure.bind, threading.Event()
-
-    def slow(closure: Closure, joints: Sequence[str]) -> BoundClosure:
-        assert go_on.wait(60.0)
-        return bind(closure, joints)
-
-    monkeypatch.setattr(Closure, "bind", slow)
-    joints = node._configuration.computation.problem.robot.joint_names
-    names = [name for name in joints if name.endswith("_ROTOR") or name == "LIFT_ROCKER"]
-    answer = call(Compute.Request(joints=names, positions=[0.0] * len(names), which_contacts=ALL))
-    assert "is being made; ask again" in answer.message
-    (thread,) = (each for each in threading.enumerate() if each.name == "closing loops")
-    join = thread.join
-
-    def joined(timeout: float | None = None) -> None:
-        go_on.set()
-        join(timeout)
-
-    monkeypatch.setattr(thread, "join", joined)
-    node.trigger_deactivate()
-    node.trigger_cleanup()
-    assert not thread.is_alive()
 
 
 def test_thresholds_hold_on_demand_and_damping_does_not(start, call, urdf, robot, q) -> None:

@@ -5,11 +5,12 @@ How the node takes what was made is in :mod:`~delassus_ros.node.handover`.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.scheduling import following, thread_priority
@@ -42,23 +43,52 @@ class BackgroundTask(Generic[T]):
         self, name: str, make: Callable[[threading.Event], T], daemon: bool = True
     ) -> None:
         self.unwanted = threading.Event()
+        self._latest_end = math.inf
+        self._is_said = False
         self._make = make
         self._made: list[T] = []
         self._error: Exception = GivenUpError(f"{name} was given up")
         self._priority = thread_priority()
         self.thread = threading.Thread(target=self._run, name=name, daemon=daemon)
         # Before it starts: whoever waits for its turn by then waits for the time that counts then.
-        _take_turns_more_often()
+        _take_turns_more_often(self)
         try:
             self.thread.start()
         except BaseException:
-            _take_turns_as_usual()
+            _take_turns_as_usual(self)
             raise
 
     @property
     def ended(self) -> bool:
         """Whether there is a result."""
         return not self.thread.is_alive()
+
+    def give_up(self) -> None:
+        """Want it no more; from the first time on it has :data:`PATIENCE` to end."""
+        if not self.unwanted.is_set():
+            self._latest_end = time.monotonic() + PATIENCE
+            self.unwanted.set()
+
+    def wait(self) -> None:
+        """Wait until the thread has ended, or has had its time to do so."""
+        self.thread.join(max(0.0, self._latest_end - time.monotonic()))
+
+    def is_left_alone(self, say: Callable[[str], object]) -> bool:
+        """Return whether it was given up and has not ended in time: a plug-in may hang.
+
+        Parameters
+        ----------
+        say : called with that, once.
+        """
+        if self.ended or time.monotonic() < self._latest_end:
+            return False
+        if not self._is_said:
+            self._is_said = True
+            say(
+                f"{self.thread.name} was given up but has not ended within {PATIENCE:g} s: its "
+                "thread is left alone"
+            )
+        return True
 
     def result(self) -> T:
         """Return what was made, once its thread has ended; raises what that raised."""
@@ -80,7 +110,7 @@ class BackgroundTask(Generic[T]):
             if not self.unwanted.is_set():
                 self._made.append(made)
         finally:
-            _take_turns_as_usual()
+            _take_turns_as_usual(self)
 
 
 class Ready(Generic[T]):
@@ -89,8 +119,10 @@ class Ready(Generic[T]):
     ended = True
 
     def __init__(self, made: T) -> None:
-        self.unwanted = threading.Event()
         self._made = made
+
+    def give_up(self) -> None:
+        """Want it no more; it costs nothing."""
 
     def result(self) -> T:
         """Return it."""
@@ -98,51 +130,44 @@ class Ready(Generic[T]):
 
 
 def wait_for_end(
-    threads: Iterable[threading.Thread], say: Callable[[str], object]
-) -> list[threading.Thread]:
-    """Wait until threads whose work is not wanted any more, and their processes, have ended.
-
-    A plug-in may hang. What has not ended after :data:`PATIENCE` is left alone, and said.
+    tasks: Sequence[BackgroundTask[T]], say: Callable[[str], object]
+) -> list[BackgroundTask[T]]:
+    """Give tasks up, and wait until their threads, and the processes of those, have ended.
 
     Parameters
     ----------
-    threads : those that may be at work.
-    say : called with what is wrong.
+    tasks : those that may be at work.
+    say : called with what is left alone, as it has not ended within :data:`PATIENCE`.
 
     Returns
     -------
-    Those that have not ended.
+    Those that are left alone.
     """
-    end = time.monotonic() + PATIENCE
-    left = []
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
-        if thread.is_alive():
-            left.append(thread)
-            say(
-                f"{thread.name} was given up but has not ended within {PATIENCE:g} s: its thread "
-                "is left alone"
-            )
-    return left
+    for task in tasks:
+        task.give_up()
+    for task in tasks:
+        task.wait()
+    return [task for task in tasks if task.is_left_alone(say)]
 
 
 _lock = threading.Lock()
-_working = 0
+_working: set[BackgroundTask[Any]] = set()
 _usual = 0.0
 
 
-def _take_turns_more_often() -> None:
-    global _working, _usual
+def _take_turns_more_often(task: BackgroundTask[Any]) -> None:
+    global _usual
     with _lock:
         if not _working:
             _usual = sys.getswitchinterval()
             sys.setswitchinterval(min(_usual, _SWITCH))
-        _working += 1
+        _working.add(task)
 
 
-def _take_turns_as_usual() -> None:
-    global _working
+def _take_turns_as_usual(task: BackgroundTask[Any]) -> None:
+    """Undo it for this task, once: an interrupt may come when its thread has just begun."""
     with _lock:
-        _working -= 1
-        if not _working:
-            sys.setswitchinterval(_usual)
+        if task in _working:
+            _working.remove(task)
+            if not _working:
+                sys.setswitchinterval(_usual)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.background import BackgroundTask, wait_for_end
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.joint_names import listed
 
 _MOST = 64
@@ -76,10 +74,10 @@ class BoundClosures:
             f"what follows from measured {listed('joint', joints)} is being made; ask again"
         )
 
-    def close(self, say: Callable[[str], object]) -> None:
-        """Wait until the thread, if there is one, has ended; `say` is told if it hangs."""
-        if self._task is not None:
-            wait_for_end([self._task.thread], say)
+    @property
+    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
+        """What is being made, if anything is."""
+        return [] if self._task is None or self._task.ended else [self._task]
 
     def _bound(self, joints: tuple[str, ...]) -> BoundClosure:
         """Return a new one; called by another thread."""

@@ -15,6 +15,7 @@ from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.node.arrival import Arrival, age_of
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.bound_closures import BeingMadeError, BoundClosures
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_names import listed, size_mismatch
@@ -128,6 +129,11 @@ class ClosedGate:
     def strangers(self) -> str:
         """What comes, in words, where that has no joints of the robot; see the other gate."""
         return self._gate.strangers
+
+    @property
+    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
+        """What is being made for measured joints that were not expected."""
+        return self._bounds.tasks
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
         """Change the limits; see the other gate."""

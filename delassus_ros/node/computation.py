@@ -10,6 +10,8 @@ from delassus_msgs.msg import Layout
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 
+from delassus_ros.closure import BoundClosure
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.bound_closures import BoundClosures
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Pipeline
@@ -93,6 +95,12 @@ class Computation:
         source = settings.orientation_source
         topic = None if orientation is None else (_ORIENTATIONS[source], source)
         return cls(description, problem, solver, fallback, layout, pipeline, topic, closures)
+
+    @property
+    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
+        """What is being made beside the loop, for joint states and for questions."""
+        of_questions = [] if self.closures is None else self.closures.tasks
+        return self.pipeline.tasks + of_questions
 
     @property
     def words(self) -> str:

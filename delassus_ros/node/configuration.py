@@ -7,7 +7,9 @@ from contextlib import ExitStack
 
 from rclpy.lifecycle import LifecycleNode
 
+from delassus_ros.closure import BoundClosure
 from delassus_ros.node.algorithm_change import AlgorithmChange
+from delassus_ros.node.background import BackgroundTask, wait_for_end
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.description_change import DescriptionChange
 from delassus_ros.node.diagnostics import Entry
@@ -60,8 +62,12 @@ class Configuration:
         self._node = node
         self._warn = warn
         self._adopted = adopted
+        self._tasks: list[BackgroundTask[BoundClosure]] = []
+        """Of computations that were replaced."""
         # All or nothing: nobody else would end what was begun.
         with ExitStack() as undo:
+            # Last, when nothing begins another.
+            undo.callback(self._end_tasks)
             length = operation.limits.condition.characteristic_length
             self._outputs = Outputs(node, warn, computation.layout, length)
             undo.callback(self._outputs.close)
@@ -142,6 +148,7 @@ class Configuration:
         before = self.computation
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
+        self._tasks = [task for task in self._tasks + before.tasks if not task.ended]
         self.computation = computation
         self.algorithm.set_computation(computation)
         self._set_stand_in(computation)
@@ -159,6 +166,10 @@ class Configuration:
         )
         if self.stream.active:
             self.algorithm.follow()
+
+    def _end_tasks(self) -> None:
+        """Wait until what was begun for joint states and questions has ended."""
+        wait_for_end(self._tasks + self.computation.tasks, self._node.get_logger().error)
 
     def _set_stand_in(self, computation: Computation) -> None:
         stand_in = self.algorithm.stand_in

@@ -6,14 +6,14 @@ The thread itself is in :mod:`~delassus_ros.node.background`.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from rclpy.node import Node
 
-from delassus_ros.node.background import PATIENCE, BackgroundTask, Ready, wait_for_end
+from delassus_ros.node.background import BackgroundTask, Ready, wait_for_end
 from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.loop_log import LoopLog
 
 _POLL = 0.02  # s between looks at the thread
 
@@ -24,7 +24,8 @@ class Handover(Generic[T]):
     """Has one thing at a time made, waits for it, and hands it over between two joint states.
 
     What is begun later replaces what was begun before, and has its turn when the thread of that
-    has ended: of many that follow each other only the last one is made.
+    has ended: of many that follow each other only the last one is made. A thread that does not end
+    in time is left alone and holds up nothing any more.
 
     Parameters
     ----------
@@ -42,13 +43,14 @@ class Handover(Generic[T]):
         failed: Callable[[Exception], object],
     ) -> None:
         self._node = node
+        self._say = LoopLog(node.get_logger()).error
         self._between = between
         self._done = done
         self._failed = failed
         self._task: BackgroundTask[T] | Ready[T] | None = None
         self._next: tuple[str, Callable[[threading.Event], T]] | None = None
-        self._latest_start = 0.0
-        self._threads: list[threading.Thread] = []
+        self._tasks: list[BackgroundTask[T]] = []
+        """All whose threads may be at work; the others than the present one were given up."""
         self._timer: Any = None
         self._offered = False
 
@@ -66,8 +68,6 @@ class Handover(Generic[T]):
         make : returns it; called by the thread with an event, which is set when it is not
             wanted any more.
         """
-        if self._next is None:
-            self._latest_start = time.monotonic() + PATIENCE
         self.give_up()
         self._next = name, make
         self._look_often()
@@ -83,7 +83,7 @@ class Handover(Generic[T]):
     def give_up(self) -> None:
         """Want nothing any more. A thread that works ends later, and nobody waits for it."""
         if self._task is not None:
-            self._task.unwanted.set()
+            self._task.give_up()
         self._task = self._next = None
         self._offered = False
         if self._timer is not None:
@@ -93,7 +93,7 @@ class Handover(Generic[T]):
     def close(self) -> None:
         """Give up, and wait until all threads, and their processes, have ended."""
         self.give_up()
-        self._threads = wait_for_end(self._threads, self._node.get_logger().error)
+        self._tasks = wait_for_end(self._tasks, self._say)
 
     def poll(self) -> None:
         """Go on with what can be done; a timer calls this."""
@@ -108,13 +108,13 @@ class Handover(Generic[T]):
             self._offer(task)
 
     def _start(self) -> None:
-        """Start what waits, unless what was given up is at work; for that only so long."""
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if self._next is None or (self._threads and time.monotonic() < self._latest_start):
+        """Start what waits, unless what was given up is at work and still has time to end."""
+        self._tasks = [task for task in self._tasks if not task.ended]
+        if self._next is None or not all([task.is_left_alone(self._say) for task in self._tasks]):
             return
         task = BackgroundTask(*self._next)
         self._task, self._next = task, None
-        self._threads.append(task.thread)
+        self._tasks.append(task)
 
     def _look_often(self) -> None:
         self._timer = self._node.create_timer(_POLL, self.poll, clock=STEADY)

@@ -9,9 +9,10 @@ from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
 
-from delassus_ros.closure import Closure
+from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.node.arrival import age_of
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.closed_gate import ClosedGate
 from delassus_ros.node.contact_input import ContactInput
 from delassus_ros.node.diagnostics import InputHealth
@@ -94,6 +95,11 @@ class Inputs:
         self._limits = limits
         self._clock_step = 0
         self._judgement = Judgement()
+
+    @property
+    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
+        """What is being made beside the loop, to understand joint states by."""
+        return self._gate.tasks if isinstance(self._gate, ClosedGate) else []
 
     def set_limits(self, limits: Limits) -> None:
         """Change the limits; raises InputError, and changes none, if one is out of range."""

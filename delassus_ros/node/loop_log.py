@@ -17,7 +17,8 @@ class LoopLog:
 
     rclpy looks for the source of its caller with Python's inspect module at each line, which
     holds the loop up for a millisecond; here the caller's frame is asked. Who takes the line, on
-    the terminal, in a file or from ``/rosout``, sees no difference.
+    the terminal, in a file or from ``/rosout``, sees no difference: with rclpy, too, the source of
+    a line that comes through a throttle or from Python's logging is where those pass it on.
 
     Parameters
     ----------

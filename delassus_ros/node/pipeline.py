@@ -12,9 +12,10 @@ from delassus_msgs.msg import ActiveContacts, Layout
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.bound_solver import Solution
-from delassus_ros.closure import Closure
+from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.conditioning import Conditioning, ConditionMonitor
 from delassus_ros.errors import ProblemError
+from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.bindings import Bindings
 from delassus_ros.node.diagnostics import InputHealth, Validity
 from delassus_ros.node.inputs import Inputs, Judgement
@@ -119,6 +120,11 @@ class Pipeline:
     def sequence(self) -> int:
         """Number of the last message, superseded instants included."""
         return self._output.sequence
+
+    @property
+    def tasks(self) -> list[BackgroundTask[BoundClosure]]:
+        """What is being made beside the loop, to understand joint states by."""
+        return self._inputs.tasks
 
     @property
     def present_contacts(self) -> tuple[str, ...] | None:

@@ -79,11 +79,8 @@ class ComputeService:
         self._service = node.create_service(Compute, "~/compute", self._answer)
 
     def close(self) -> None:
-        """End the service, and what was begun for it."""
+        """End the service."""
         self._node.destroy_service(self._service)
-        closures = self._computation.closures
-        if closures is not None:
-            closures.close(self._node.get_logger().error)
 
     def set_computation(self, computation: Computation) -> None:
         """Answer for another robot from now on."""
