@@ -315,9 +315,9 @@ def test_each_stretch_has_its_longest_gap() -> None:
     sent = MS * np.arange(1000, 1030, dtype=np.int64)
     missing = (1002, 1003, 1004, 1012, 1027, 1028)
     answered = [stamp for stamp in range(1000, 1030) if stamp not in missing]
-    # What ends before the first mark or after the last belongs to none.
+    # What ends before the first mark belongs to none; the last stretch goes on to the end.
     gaps = Gaps.of(sent, answers(answered), 0.3, [MS * mark for mark in (1006, 1011, 1020, 1026)])
-    assert (gaps.periods, gaps.stretches) == (4, (1, 2, 1))
+    assert (gaps.periods, gaps.stretches) == (4, (1, 2, 1, 3))
 
 
 def test_a_pause_of_the_publisher_is_no_gap() -> None:
@@ -336,14 +336,22 @@ def test_nothing_answered_is_no_gap() -> None:
 
 
 def test_a_gap_beyond_the_limit_is_a_fault_while_the_algorithm_changes() -> None:
-    result = replace(GOOD, changes=2500, node_gaps=Gaps(3, 0.003, 0.001, (2, 3)))
+    result = replace(GOOD, changes=2500, node_gaps=Gaps(3, 0.003, 0.001, (2, 3, 1)))
     assert any("periods between two matrices 3.000, limit 2" in f for f in result.faults(Limits()))
     assert result.report()[-1] == (
-        "2500 changes of the algorithm; at most 2, 3 periods in each 1000 of them"
+        "2500 changes of the algorithm; at most 2, 3 periods in each 1000 of them, 1 periods in "
+        "the rest"
     )
-    result = replace(GOOD, changes=10, node_gaps=Gaps(2, 0.002, 0.001))
+    result = replace(GOOD, changes=10, node_gaps=Gaps(2, 0.002, 0.001, (2,)))
     assert result.faults(Limits()) == []
-    assert result.report()[-1] == "10 changes of the algorithm"
+    assert result.report()[-1] == "10 changes of the algorithm; at most 2 periods in the time"
+
+
+def test_no_change_where_some_were_asked_for_is_a_fault() -> None:
+    faults = replace(GOOD, changes=0).faults(Limits())
+    assert "the algorithm has not changed once after the warm-up" in faults
+    # The gap is judged as well.
+    assert any("periods between two matrices 3.000" in fault for fault in faults)
 
 
 class FakeConsumer:
@@ -363,27 +371,68 @@ class FakeConsumer:
 
 def test_the_swapper_waits_for_each_change() -> None:
     consumer = FakeConsumer()
-    swapper = Swapper(consumer, "efpa")
+    swapper = Swapper(consumer, ["efpa", "ltl"])
     swapper.look()
-    assert consumer.asked == []
+    assert consumer.asked == [] and swapper.is_used
     consumer.algorithm = "pv_osimr"
     for _ in range(3):
         swapper.look()
     assert consumer.asked == ["efpa"] and swapper.count == 0
-    for k in range(1, 6):
+    for k in range(1, 7):
         consumer.algorithm = consumer.asked[-1]
         swapper.look()
         swapper.look()
         assert swapper.count == k
-    assert consumer.asked == ["efpa", "pv_osimr"] * 3
+    assert consumer.asked == [*["efpa", "ltl", "pv_osimr"] * 2, "efpa"]
     begun = swapper.marks[0]
     for _ in range(2 * STRETCH):
         consumer.algorithm = consumer.asked[-1]
         swapper.look()
-    assert swapper.count == 5 + 2 * STRETCH
+    assert swapper.count == 6 + 2 * STRETCH
     assert swapper.marks == sorted(swapper.marks) and len(swapper.marks) == 3
     swapper.restart()
     assert swapper.count == 0 and len(swapper.marks) == 1 and swapper.marks[0] > begun
-    same = Swapper(consumer, consumer.algorithm)
+    same = Swapper(consumer, ["ltl", consumer.algorithm])
     same.look()
     assert "already" in same.refusal
+
+
+def test_the_swapper_leaves_the_node_alone() -> None:
+    consumer = FakeConsumer()
+    consumer.algorithm = "pv_osimr"
+    swapper = Swapper(consumer, [])
+    swapper.look()
+    assert (consumer.asked, swapper.count, swapper.is_used) == ([], 0, False)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_change_that_does_not_come_about_is_a_fault(monkeypatch, is_answered: bool) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    consumer = FakeConsumer()
+    answer = SimpleNamespace(done=lambda: False)
+    if not is_answered:
+        monkeypatch.setattr(consumer, "set_algorithm", lambda _: answer)
+    consumer.algorithm = "pv_osimr"
+    swapper = Swapper(consumer, ["efpa"])
+    for _ in range(3):
+        swapper.look()
+    now += 29.0
+    swapper.look()
+    # The time in which no matrices come does not count.
+    swapper.pause()
+    now += 29.0
+    swapper.look()
+    now += 29.0
+    swapper.look()
+    assert swapper.refusal == ""
+    now += 1.0
+    swapper.look()
+    assert swapper.refusal == "'efpa' is not in use 30 s after it was asked for"
+
+
+@pytest.mark.parametrize("text", ["", "efpa,", "efpa,ltl,efpa"])
+def test_algorithms_to_go_through_are_checked(text: str, capsys) -> None:
+    with pytest.raises(SystemExit):
+        soak.main(["--swap", text])
+    assert "expected different algorithms with commas between them" in capsys.readouterr().err

@@ -135,6 +135,7 @@ class _Run:
                 self._swapper.look()
             self._check()
         self._wall[target] += time.monotonic() - begin
+        self._swapper.pause()
         self.drain()
         # With the work that was left, as it belongs to these joint states.
         self._busy[target] += child.processor_time() - used
@@ -193,7 +194,7 @@ class _Run:
             wrong=wrong,
             node_gaps=node_gaps,
             echo_gaps=echo_gaps,
-            changes=self._swapper.count or None,
+            changes=self._swapper.count if self._swapper.is_used else None,
         )
 
     def progress(self, begin: int) -> str:
@@ -211,11 +212,15 @@ class _Run:
         if self._node.malformed:
             raise SoakError(f"a message contradicts itself: {self._node.malformed}")
         if self._swapper.refusal:
-            raise SoakError(f"the node refuses a change: {self._swapper.refusal}")
+            raise SoakError(f"the algorithm is not changed: {self._swapper.refusal}")
 
 
 def run(
-    seconds: float, rate: float, limits: Limits, more: Sequence[str] = (), swap: str = ""
+    seconds: float,
+    rate: float,
+    limits: Limits,
+    more: Sequence[str] = (),
+    swap: Sequence[str] = (),
 ) -> int:
     """Make a run and print what it shows.
 
@@ -230,7 +235,7 @@ def run(
     more
         Further ROS arguments of delassus_node.
     swap
-        Algorithm to exchange with the node's, all the time; empty to leave it alone.
+        Algorithms to go through all the time, with the node's; none to leave it alone.
 
     Returns
     -------
@@ -256,7 +261,7 @@ def _measure(
     rate: float,
     proceed: Callable[[], bool],
     more: Sequence[str],
-    swap: str,
+    swap: Sequence[str],
 ) -> Result:
     # Here, as they need ROS, which the command has looked for by now; and slow, so after the
     # signals were taken care of.
@@ -325,6 +330,16 @@ def _positive(text: str) -> float:
     return value
 
 
+def _names(text: str) -> tuple[str, ...]:
+    """Parse algorithms, each named once."""
+    names = tuple(text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}; expected different algorithms with commas between them"
+        )
+    return names
+
+
 _LIMIT_HELP = {
     "p50": "median time from joint state to matrix [ms]",
     "p99": "99th percentile of it [ms]",
@@ -357,9 +372,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--swap",
-        default="",
-        metavar="ALGORITHM",
-        help="exchange the algorithm of the node with this one and back, as fast as it goes",
+        type=_names,
+        default=(),
+        metavar="ALGORITHM[,...]",
+        help="go through these algorithms and the node's own in turn, as fast as it goes",
     )
     limits = parser.add_argument_group("limits")
     for field in dataclasses.fields(Limits):

@@ -21,9 +21,10 @@ class Gaps:
     arrival
         Longest time between the arrivals of two matrices that follow each other, s.
     sent
-        Longest time between two joint states, s: no arrivals are closer than that.
+        Longest time between two joint states that follow each other, s.
     stretches
-        The longest, in joint states sent, of each stretch of the run.
+        The longest, in joint states sent, of each stretch of the run, the one that it ended in
+        included.
     """
 
     periods: int = 0
@@ -46,7 +47,7 @@ class Gaps:
         pause
             Time without joint states after which the publisher had stopped for a while [s].
         marks
-            Instants between which the stretches are, ns, rising.
+            Instants at which stretches begin, ns, rising.
         """
         table = arrivals.answers()
         answered = np.flatnonzero(np.isin(sent, table[:, 0]))
@@ -67,7 +68,8 @@ class Gaps:
             float(1e-9 * np.diff(times)[together].max(initial=0)),
             float(sent_gaps[sent_gaps <= pause].max(initial=0.0)),
             tuple(
-                int(periods[stretch == number].max(initial=0)) for number in range(1, len(marks))
+                int(periods[stretch == number].max(initial=0))
+                for number in range(1, len(marks) + 1)
             ),
         )
 

@@ -95,9 +95,11 @@ class Result:
         ]
 
     def _change_words(self) -> str:
-        text = f"{self.changes} changes of the algorithm"
-        longest = ", ".join(map(str, self.node_gaps.stretches))
-        return text + (f"; at most {longest} periods in each {STRETCH} of them" if longest else "")
+        text = f"{self.changes} changes of the algorithm; at most "
+        *whole, rest = self.node_gaps.stretches or (self.node_gaps.periods,)
+        if whole:
+            text += f"{', '.join(map(str, whole))} periods in each {STRETCH} of them, "
+        return f"{text}{rest} periods in the {'rest' if whole else 'time'}"
 
     def faults(self, limits: Limits) -> list[str]:
         """Say in words what is not within the limits; empty if all is."""
@@ -127,6 +129,8 @@ class Result:
         over.append(
             ("99th percentile to the echo node's", self.node.p99 / self.echo.p99, limits.ratio)
         )
+        if self.changes == 0:
+            faults.append("the algorithm has not changed once after the warm-up")
         if self.changes is not None:
             over.append(("periods between two matrices", self.node_gaps.periods, limits.gap))
         if self.sent_rate < _KEPT * self.rate:
