@@ -152,6 +152,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
         assert changed != text
         node.set_parameters([Parameter("robot_description", value=changed)])
         graph.wait_for_log("robot description changed")
+    graph.until(lambda: begun, "thread at work")
     (thread,) = begun
     join = thread.join
 

@@ -268,13 +268,44 @@ def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moo
     node.set_parameters([Parameter("algorithm", value="dense")])
     assert not on.is_set()
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
-    before = threading.active_count()
     on.set()
-    # Its end is waited for where nothing is to be left behind.
-    node.trigger_deactivate()
-    node.trigger_cleanup()
-    assert threading.active_count() < before
+    graph.until(lambda: not threads("making moody"), "end of the thread")
+    assert graph.ask(robot.joint_names, q).algorithm == "dense"
     assert node.get_parameter("algorithm").value == "dense"
+
+
+def test_the_end_of_a_change_is_waited_for_where_nothing_is_to_be_left_behind(
+    graph, start, moody, monkeypatch
+) -> None:
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 60.0)
+    node = start(rows="all")
+    going, on = threading.Event(), threading.Event()
+    prepare = moody.prepare
+
+    def slow(problem):
+        going.set()
+        on.wait(20)
+        return prepare(problem)
+
+    moody.prepare = slow
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.until(going.is_set, "preparation")
+    (thread,) = threads("making moody")
+    join = thread.join
+
+    def joined(timeout: float | None = None) -> None:
+        on.set()
+        join(timeout)
+
+    monkeypatch.setattr(thread, "join", joined)
+    node.trigger_deactivate()
+    assert not thread.is_alive()
+    assert node.get_parameter("algorithm").value == "moody"
+
+
+def threads(name: str) -> list[threading.Thread]:
+    """Return the threads of this name."""
+    return [thread for thread in threading.enumerate() if thread.name == name]
 
 
 def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
@@ -300,10 +331,7 @@ def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
     assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
     on.set()
 
-    def ended() -> bool:
-        return "making moody" not in [thread.name for thread in threading.enumerate()]
-
-    graph.until(ended, "end of the thread")
+    graph.until(lambda: not threads("making moody"), "end of the thread")
 
 
 def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(

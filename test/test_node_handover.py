@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,6 +89,8 @@ class Clock:
     def __init__(self) -> None:
         self.now = 100.0
 
+        self.sleep, self.perf_counter = time.sleep, time.perf_counter
+
     def monotonic(self) -> float:
         return self.now
 
@@ -163,6 +167,43 @@ def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
     del tasks[0].thread.join
     tasks[0].thread.join(LIMIT)
     assert wait_for_end(tasks, said.append) == []
+
+
+def test_a_thread_sleeps_most_of_the_time(monkeypatch) -> None:
+    """Else the loop hardly gets Python's lock from one that lets go of it all the time."""
+    slept: list[float] = []
+    own = SimpleNamespace(**vars(time))
+    monkeypatch.setattr(background, "time", own)
+
+    def work(unwanted: threading.Event) -> float:
+        # By now, as it begins.
+        assert len(slept) == 1
+        start = time.perf_counter()
+        while len(slept) < 11 and time.perf_counter() < start + LIMIT:
+            pass
+        return time.perf_counter() - start
+
+    own.sleep = slept.append
+    task = BackgroundTask("work", work)
+    task.thread.join(LIMIT)
+    assert 10 * background._WORK <= task.result() < LIMIT
+    assert slept == 11 * [background._REST]
+
+
+def test_a_thread_that_is_profiled_is_left_alone() -> None:
+    seen: list[object] = []
+
+    def watch(frame: object, event: str, argument: object) -> None:
+        seen.append(event)
+
+    threading.setprofile(watch)
+    try:
+        task = BackgroundTask("work", lambda _: sys.getprofile())
+        task.thread.join(LIMIT)
+    finally:
+        threading.setprofile(None)  # type: ignore[arg-type]
+    assert task.result() is watch
+    assert seen
 
 
 def test_an_interrupt_when_a_thread_has_begun_is_undone_once(monkeypatch) -> None:

@@ -5,11 +5,13 @@ How the node takes what was made is in :mod:`~delassus_ros.node.handover`.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
@@ -18,6 +20,7 @@ from delassus_ros.node.scheduling import following, thread_priority
 PATIENCE = 5.0
 """Time that what is not wanted any more has to end in [s]."""
 _SWITCH = 1e-4  # s after which a thread that makes something lets others go on
+_WORK, _REST = 1e-4, 4e-4  # s that it works, and that it sleeps then
 
 T = TypeVar("T")
 
@@ -98,7 +101,7 @@ class BackgroundTask(Generic[T]):
 
     def _run(self) -> None:
         try:
-            with following(self._priority):
+            with following(self._priority), _giving_way():
                 made = self._make(self.unwanted)
         except Exception as error:
             # Whatever a plug-in raises: who asks for the result gets it.
@@ -148,6 +151,35 @@ def wait_for_end(
     for task in tasks:
         task.wait()
     return [task for task in tasks if task.is_left_alone(say)]
+
+
+@contextlib.contextmanager
+def _giving_way() -> Iterator[None]:
+    """Have the calling thread sleep most of the time, a moment after each moment of work.
+
+    Else the control loop was seen to wait for 5 ms. Who waits for Python's lock for long enough
+    makes its holder give it away; but that begins anew whenever the lock was free for a moment,
+    even one too short to wake up in, as in most calls of LLVM.
+    """
+    if sys.getprofile() is not None:
+        # Somebody looks at where the time goes.
+        yield
+        return
+    time.sleep(_REST)
+    due = time.perf_counter() + _WORK
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        """Sleep if it is time; Python calls it whenever a function begins or ends."""
+        nonlocal due
+        if time.perf_counter() > due:
+            time.sleep(_REST)
+            due = time.perf_counter() + _WORK
+
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
 
 
 _lock = threading.Lock()
