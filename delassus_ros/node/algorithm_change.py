@@ -55,6 +55,8 @@ class AlgorithmChange:
         self._changed = changed
         self._handover = Handover(node, between, self._done, self._failed)
         self._kept: dict[str, DelassusSolver] = {}
+        self._dropped: list[DelassusSolver] = []
+        """No longer kept; the loop has no time to free machine code."""
         self.set_computation(computation)
 
     def set_computation(self, computation: Computation) -> None:
@@ -115,9 +117,11 @@ class AlgorithmChange:
         """Give up a change that has begun, end its thread and process, and keep nothing."""
         self._handover.close()
         self._kept.clear()
+        self._dropped.clear()
 
     def _made(self, wanted: str, unwanted: threading.Event) -> DelassusSolver:
         """Return a solver that is ready to be used; called by another thread."""
+        self._dropped.clear()
         computation = self._computation
         solver = make_solver(computation.problem, wanted, unwanted)
         computation.pipeline.bindings.of(solver)
@@ -140,7 +144,7 @@ class AlgorithmChange:
         self._kept[before.algorithm] = before
         if len(self._kept) > _KEPT:
             # The one that is not in use for longest.
-            del self._kept[next(iter(self._kept))]
+            self._dropped.append(self._kept.pop(next(iter(self._kept))))
 
     def _failed(self, error: Exception) -> None:
         """Say what went wrong, and set the parameter to the algorithm that is configured."""
