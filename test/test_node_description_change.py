@@ -457,7 +457,8 @@ def test_a_change_that_is_taken_back_leaves_nothing(
 
 def replace_under_load(graph, start, urdf, robot, q, times: int) -> None:
     """Every matrix is that of the robot whose layout it names; nothing is published between."""
-    node = start(contacts_timeout=0.5)
+    # A word about silence, when the machine pauses, has no stamp.
+    node = start(contacts_timeout=0.5, input_timeout=10.0)
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     variants = [heavier(urdf, factor, f"r{factor:g}") for factor in (1.5, 2.5)]

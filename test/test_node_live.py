@@ -91,7 +91,8 @@ def test_max_skew(graph, start, urdf, robot, q) -> None:
 
 
 def test_input_timeout_says_once_that_joint_states_have_stopped(graph, start, robot, q) -> None:
-    node = ready(graph, start, robot, q, input_timeout=0.2)
+    # Longer than the machine may pause.
+    node = ready(graph, start, robot, q, input_timeout=0.6)
     graph.ask(robot.joint_names, q)
     stale = DelassusMatrix.REASON_INPUT_STALE
     # The answer to a joint state that was sent again may come before.
@@ -100,17 +101,17 @@ def test_input_timeout_says_once_that_joint_states_have_stopped(graph, start, ro
     assert answer.validity == INVALID
     assert not answer.matrix
     graph.wait_for_log("no joint state")
-    # Once: four more timeouts bring no other.
-    end = time.monotonic() + 0.8
+    # Once: three more timeouts bring no other.
+    end = time.monotonic() + 1.8
     while time.monotonic() < end:
         graph.executor.spin_once(timeout_sec=0.02)
     assert stale not in [m.reasons for m in graph.matrices[already:]]
-    assert graph.ask(robot.joint_names, q).validity == OK
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     # Switched off, silence is no fault.
     set_live(node, input_timeout=0.0)
     graph.ask(robot.joint_names, q)
     already = len(graph.matrices)
-    end = time.monotonic() + 0.6
+    end = time.monotonic() + 1.2
     while time.monotonic() < end:
         graph.executor.spin_once(timeout_sec=0.02)
     assert stale not in [m.reasons for m in graph.matrices[already:]]
@@ -244,14 +245,16 @@ def test_rate(graph, start, robot, q, urdf) -> None:
     already, first = len(graph.matrices), graph.matrices[-1].sequence
     begin = time.monotonic()
     stamps = []
-    while time.monotonic() < begin + 1.0:
-        stamps.append(graph.move(robot.joint_names, q))
-        graph.executor.spin_once(timeout_sec=0.002)
+    # However long a turn takes: several come in each.
+    while time.monotonic() < begin + 1.0 or len(graph.matrices) < already + 10:
+        assert time.monotonic() < begin + 60.0
+        stamps += [graph.move(robot.joint_names, q) for _ in range(3)]
+        for _ in range(6):
+            graph.executor.spin_once(timeout_sec=0.001)
     took = time.monotonic() - begin
     graph.until(lambda: stamp_of(graph.matrices[-1]) == stamps[-1], "answer to the last one")
     answers = graph.matrices[already:]
     assert len(answers) <= 50 * took + 3
-    assert len(answers) >= 10
     assert len(stamps) > 2 * len(answers)
     # All others are accounted for, in order, but for what the middleware lost.
     assert answers[-1].sequence - first <= len(stamps) + 1

@@ -282,8 +282,13 @@ def test_a_build_and_its_failure_are_said(graph, start, reports, monkeypatch, tm
     stranger.name = "stranger"
     monkeypatch.setitem(registry._registry, "stranger", stranger)
     node = start(diagnostics_period=0.05)
-    assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
-    reports.until("algorithm", GOOD, "pv_osimr; stranger is being built")
+    change = node._configuration.algorithm
+    with monkeypatch.context() as patch:
+        # Not to fail before it is said.
+        patch.setattr(change._handover, "poll", lambda: None)
+        assert node.set_parameters([Parameter("algorithm", value="stranger")])[0].successful
+        reports.until("algorithm", GOOD, "pv_osimr; stranger is being built")
+    graph.until(lambda: change._handover.poll() or not change.building, "end of the change")
     reports.until("algorithm", WARN, "pv_osimr goes on: cannot change to 'stranger'")
     # A change that succeeds ends it.
     node.set_parameters([Parameter("algorithm", value="pv_osimr")])
