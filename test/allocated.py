@@ -1,4 +1,7 @@
-"""How much memory this process has in use, to the byte."""
+"""How much memory this process has in use on its heaps; to the byte but for Python's small blocks.
+
+Machine code and what else is mapped apart is not among it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ _FIELDS = (
     "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
     "keepcost",
 )  # fmt: skip
-_BLOCK = 64  # bytes; Python tells the number of its blocks, whose sizes are 16 to 512
+_BLOCK = 64  # bytes taken for each; Python tells the number of its blocks, of 16 to 512
 
 
 class _Info(ctypes.Structure):
