@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -97,3 +98,16 @@ def relative_error(matrix: np.ndarray, expected: np.ndarray) -> float:
 
 def state_of(node: DelassusNode) -> str:
     return str(node._state_machine.current_state[1])
+
+
+def set_when_joined(
+    monkeypatch: pytest.MonkeyPatch, thread: threading.Thread, event: threading.Event
+) -> None:
+    """Have an event set when somebody waits for a thread, and not before."""
+    join = thread.join
+
+    def joined(timeout: float | None = None) -> None:
+        event.set()
+        join(timeout)
+
+    monkeypatch.setattr(thread, "join", joined)

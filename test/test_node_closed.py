@@ -25,6 +25,7 @@ from node_support import (  # noqa: E402, F401
     make_urdf,
     own_surroundings,
     relative_error,
+    set_when_joined,
     state_of,
 )
 from rclpy.parameter import Parameter  # noqa: E402
@@ -154,13 +155,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
         graph.wait_for_log("robot description changed")
     graph.until(lambda: begun, "thread at work")
     (thread,) = begun
-    join = thread.join
-
-    def joined(timeout: float | None = None) -> None:
-        go_on.set()
-        join(timeout)
-
-    monkeypatch.setattr(thread, "join", joined)
+    set_when_joined(monkeypatch, thread, go_on)
     node.trigger_deactivate()
     assert thread.is_alive()
     node.trigger_cleanup()

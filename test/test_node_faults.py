@@ -31,6 +31,7 @@ from node_support import (  # noqa: E402, F401
     make_urdf,
     own_surroundings,
     relative_error,
+    set_when_joined,
     solve,
     state_of,
 )
@@ -251,20 +252,26 @@ def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
     assert node.get_parameter("algorithm").value == "efpa"
 
 
-def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moody) -> None:
-    """What a plug-in does there may take long, and the loop has no time for it."""
-    node = start(rows="all")
+def begin_slowly(graph, node, moody) -> threading.Event:
+    """Begin to change to the plug-in; its preparation goes on when the event is set."""
     going, on = threading.Event(), threading.Event()
     prepare = moody.prepare
 
     def slow(problem):
         going.set()
-        on.wait(20)
+        on.wait(60)
         return prepare(problem)
 
     moody.prepare = slow
     node.set_parameters([Parameter("algorithm", value="moody")])
     graph.until(going.is_set, "preparation")
+    return on
+
+
+def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moody) -> None:
+    """What a plug-in does there may take long, and the loop has no time for it."""
+    node = start(rows="all")
+    on = begin_slowly(graph, node, moody)
     node.set_parameters([Parameter("algorithm", value="dense")])
     assert not on.is_set()
     graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
@@ -279,25 +286,9 @@ def test_the_end_of_a_change_is_waited_for_where_nothing_is_to_be_left_behind(
 ) -> None:
     monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 60.0)
     node = start(rows="all")
-    going, on = threading.Event(), threading.Event()
-    prepare = moody.prepare
-
-    def slow(problem):
-        going.set()
-        on.wait(20)
-        return prepare(problem)
-
-    moody.prepare = slow
-    node.set_parameters([Parameter("algorithm", value="moody")])
-    graph.until(going.is_set, "preparation")
+    on = begin_slowly(graph, node, moody)
     (thread,) = threads("making moody")
-    join = thread.join
-
-    def joined(timeout: float | None = None) -> None:
-        on.set()
-        join(timeout)
-
-    monkeypatch.setattr(thread, "join", joined)
+    set_when_joined(monkeypatch, thread, on)
     node.trigger_deactivate()
     assert not thread.is_alive()
     assert node.get_parameter("algorithm").value == "moody"
@@ -339,16 +330,7 @@ def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
 ) -> None:
     """However often another one is asked for, and each of those that follow."""
     node = start(rows="all")
-    going, on = threading.Event(), threading.Event()
-
-    def hang(problem):
-        going.set()
-        on.wait(60)
-        raise ZeroDivisionError("nobody is there any more")
-
-    moody.prepare = hang
-    node.set_parameters([Parameter("algorithm", value="moody")])
-    graph.until(going.is_set, "preparation")
+    on = begin_slowly(graph, node, moody)
     monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 0.5)
     wanted = ["ltl", "kjr"]
     words = "making moody was given up but has not ended within 0.5 s: its thread is left alone"
