@@ -186,8 +186,35 @@ def test_a_thread_sleeps_most_of_the_time(monkeypatch) -> None:
     own.sleep = slept.append
     task = BackgroundTask("work", work)
     task.thread.join(LIMIT)
-    assert 10 * background._WORK <= task.result() < LIMIT
-    assert slept == 11 * [background._REST]
+    # The first moment of work begins before.
+    assert 9 * background._WORK <= task.result() < LIMIT
+    assert set(slept) == {background._REST}
+
+
+def test_a_thread_that_is_waited_for_does_not_sleep(monkeypatch) -> None:
+    slept: list[float] = []
+    own = SimpleNamespace(**vars(time))
+    own.sleep = slept.append
+    monkeypatch.setattr(background, "time", own)
+    awaited = threading.Event()
+
+    def work(unwanted: threading.Event) -> int:
+        assert awaited.wait(LIMIT)
+        before, end = len(slept), time.perf_counter() + 20 * background._WORK
+        while time.perf_counter() < end:
+            pass
+        return len(slept) - before
+
+    task = BackgroundTask("work", work)
+    join = task.thread.join
+
+    def joined(timeout: float | None = None) -> None:
+        awaited.set()
+        join(timeout)
+
+    monkeypatch.setattr(task.thread, "join", joined)
+    task.wait()
+    assert task.result() == 0
 
 
 def test_a_thread_that_is_profiled_is_left_alone() -> None:

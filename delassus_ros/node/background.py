@@ -47,7 +47,7 @@ class BackgroundTask(Generic[T]):
     ) -> None:
         self.unwanted = threading.Event()
         self._latest_end = math.inf
-        self._is_said = False
+        self._is_said = self._is_awaited = False
         self._make = make
         self._made: list[T] = []
         self._error: Exception = GivenUpError(f"{name} was given up")
@@ -73,8 +73,10 @@ class BackgroundTask(Generic[T]):
             self.unwanted.set()
 
     def wait(self) -> None:
-        """Wait until the thread has ended, or has had its time to do so."""
-        self.thread.join(max(0.0, self._latest_end - time.monotonic()))
+        """Wait until the thread has ended, or, once it was given up, has had its time to do so."""
+        self._is_awaited = True
+        rest = self._latest_end - time.monotonic()
+        self.thread.join(None if rest == math.inf else max(0.0, rest))
 
     def is_left_alone(self, say: Callable[[str], object]) -> bool:
         """Return whether it was given up and has not ended in time: a plug-in may hang.
@@ -101,7 +103,7 @@ class BackgroundTask(Generic[T]):
 
     def _run(self) -> None:
         try:
-            with following(self._priority), _giving_way():
+            with following(self._priority), self._giving_way():
                 made = self._make(self.unwanted)
         except Exception as error:
             # Whatever a plug-in raises: who asks for the result gets it.
@@ -114,6 +116,34 @@ class BackgroundTask(Generic[T]):
                 self._made.append(made)
         finally:
             _take_turns_as_usual(self)
+
+    @contextlib.contextmanager
+    def _giving_way(self) -> Iterator[None]:
+        """Have this thread sleep most of the time, a moment after each moment of work.
+
+        Else the control loop was seen to wait for 5 ms. Who waits for Python's lock for long
+        enough makes its holder give it away; but that begins anew whenever the lock was free for
+        a moment, even one too short to wake up in, as in most calls of LLVM.
+        """
+        if sys.getprofile() is not None:
+            # Somebody looks at where the time goes.
+            yield
+            return
+        time.sleep(_REST)
+        due = time.perf_counter() + _WORK
+
+        def look(frame: FrameType, event: str, argument: object) -> None:
+            """Sleep if it is time; Python calls it whenever a function begins or ends."""
+            nonlocal due
+            if time.perf_counter() > due and not self._is_awaited:
+                time.sleep(_REST)
+                due = time.perf_counter() + _WORK
+
+        sys.setprofile(look)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
 
 
 class Ready(Generic[T]):
@@ -151,35 +181,6 @@ def wait_for_end(
     for task in tasks:
         task.wait()
     return [task for task in tasks if task.is_left_alone(say)]
-
-
-@contextlib.contextmanager
-def _giving_way() -> Iterator[None]:
-    """Have the calling thread sleep most of the time, a moment after each moment of work.
-
-    Else the control loop was seen to wait for 5 ms. Who waits for Python's lock for long enough
-    makes its holder give it away; but that begins anew whenever the lock was free for a moment,
-    even one too short to wake up in, as in most calls of LLVM.
-    """
-    if sys.getprofile() is not None:
-        # Somebody looks at where the time goes.
-        yield
-        return
-    time.sleep(_REST)
-    due = time.perf_counter() + _WORK
-
-    def look(frame: FrameType, event: str, argument: object) -> None:
-        """Sleep if it is time; Python calls it whenever a function begins or ends."""
-        nonlocal due
-        if time.perf_counter() > due:
-            time.sleep(_REST)
-            due = time.perf_counter() + _WORK
-
-    sys.setprofile(look)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
 
 
 _lock = threading.Lock()
