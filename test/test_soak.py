@@ -24,7 +24,8 @@ from delassus_ros.sim.soak_books import Account, Arrivals, NodeCounts, Timing
 from delassus_ros.sim.soak_books import account as account_for
 from delassus_ros.sim.soak_control import Command, Control, Target
 from delassus_ros.sim.soak_gaps import Gaps
-from delassus_ros.sim.soak_recomputed import recomputed
+from delassus_ros.sim.soak_recomputed import problem, recomputed
+from delassus_ros.sim.soak_run import SoakError, node_arguments, node_counts
 from delassus_ros.sim.soak_swaps import STRETCH, Swapper
 from delassus_ros.sim.soak_verdict import Limits, Result
 
@@ -36,16 +37,16 @@ LIMIT = 120.0  # s for a short run, on a busy machine
 
 
 def test_humanoid_has_thirty_joints_and_24_independent_rows() -> None:
-    problem = soak.problem()
-    assert len(problem.robot.joint_names) == 30
-    assert problem.contacts.rows == 24
-    q = Motion(problem.robot.joint_names).at(123_456)
-    matrix = DelassusSolver(problem).solve(q).matrix
+    humanoid = problem()
+    assert len(humanoid.robot.joint_names) == 30
+    assert humanoid.contacts.rows == 24
+    q = Motion(humanoid.robot.joint_names).at(123_456)
+    matrix = DelassusSolver(humanoid).solve(q).matrix
     assert np.linalg.cond(matrix) < 1e6
 
 
 def test_motion_is_within_the_limits_smooth_and_the_same_each_time() -> None:
-    motion = Motion(soak.problem().robot.joint_names)
+    motion = Motion(problem().robot.joint_names)
     for number in (0, 123_456):
         assert np.array_equal(motion.at(number), motion.at(number))
         step = motion.at(number + 1) - motion.at(number)
@@ -54,8 +55,8 @@ def test_motion_is_within_the_limits_smooth_and_the_same_each_time() -> None:
 
 
 def test_matrices_are_recomputed_from_the_number_of_their_joint_state() -> None:
-    problem = soak.problem()
-    motion, solver = Motion(problem.robot.joint_names), DelassusSolver(problem, "efpa")
+    humanoid = problem()
+    motion, solver = Motion(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
     sent = np.array([5, 9, 14, 20])
     matrices = np.array([solver.solve(motion.at(number)).matrix for number in (1, 3)])
     assert recomputed(sent, sent[[1, 3]], matrices) == (2, 0)
@@ -212,11 +213,11 @@ def test_node_counts_are_read_from_its_last_words() -> None:
         "superseded by newer ones\n[INFO] inactive: published 12 matrices and 3 times INVALID; "
         "2 joint states were superseded by newer ones"
     )
-    counts = soak.node_counts(output)
+    counts = node_counts(output)
     assert counts == NodeCounts(12, 3, 2)
     assert counts.seen == 17
-    with pytest.raises(soak.SoakError, match="it said:\nnothing of use"):
-        soak.node_counts("nothing of use")
+    with pytest.raises(SoakError, match="it said:\nnothing of use"):
+        node_counts("nothing of use")
 
 
 # --- the run ----------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ def test_bad_times_are_refused(seconds: str, capsys: pytest.CaptureFixture[str])
 
 
 def test_node_arguments_describe_the_contacts() -> None:
-    arguments = " ".join(soak.node_arguments(["-p", "algorithm:=efpa"]))
+    arguments = " ".join(node_arguments(["-p", "algorithm:=efpa"]))
     for name, frame in CONTACTS.items():
         assert f"contacts.{name}.frame:={frame}" in arguments
         assert f"contacts.{name}.kind:=surface" in arguments
