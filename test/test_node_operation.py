@@ -51,6 +51,7 @@ def test_each_value_arrives() -> None:
             "realtime.cpus": [0, 1],
             "realtime.lock_memory": True,
             "realtime.hold_garbage": False,
+            "realtime.wakeup_latency": 3,
         }
     )
     limits, condition = operation.limits, operation.limits.condition
@@ -59,7 +60,7 @@ def test_each_value_arrives() -> None:
     assert (condition.singular, condition.hysteresis) == (6000.0, 7.0)
     assert (condition.damping, condition.damping_ratio) == (Damping.SELECTIVE, 0.08)
     assert (operation.deadline, operation.diagnostics_period, operation.rate) == (0.9, 10.0, 110.0)
-    assert operation.realtime == RealtimeSettings(12, (0, 1), True, False)
+    assert operation.realtime == RealtimeSettings(12, (0, 1), True, False, 3)
 
 
 @pytest.mark.parametrize(("name", "setting"), RANGES, ids=[name for name, _ in RANGES])

@@ -87,6 +87,7 @@ SHOWN = {
     "realtime.priority": "test_node_states.py::test_priority_of_all_threads_while_active",
     "realtime.cpus": "test_node_states.py::test_processors_and_locked_memory_while_active",
     "realtime.lock_memory": "test_node_states.py::test_processors_and_locked_memory_while_active",
+    "realtime.wakeup_latency": "test_node_states.py::test_processors_stay_awake_while_active",
     "realtime.hold_garbage": "test_node_live.py::test_hold_garbage",
 }
 """Per parameter the test that shows in a running node what it does."""

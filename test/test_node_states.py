@@ -208,6 +208,26 @@ def test_processors_and_locked_memory_while_active(graph) -> None:
         assert node.stop() == 0, node.output
 
 
+def test_processors_stay_awake_while_active(graph) -> None:
+    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", "realtime.wakeup_latency:=0"]
+    with NodeProcess(arguments, graph.domain) as node:
+        manager = Manager(graph)
+        manager.connect()
+        manager.change(CONFIGURE)
+
+        def limited() -> bool:
+            folder = Path(f"/proc/{node.process.pid}/fd")
+            return "/dev/cpu_dma_latency" in {os.readlink(file) for file in folder.iterdir()}
+
+        assert not limited()
+        manager.change(ACTIVATE)
+        assert limited() or "processors may sleep deeply: " in node.output
+        manager.change(Transition.TRANSITION_DEACTIVATE)
+        assert not limited()
+        assert node.stop() == 0, node.output
+
+
 def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> None:
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
     with NodeProcess([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:

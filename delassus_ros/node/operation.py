@@ -46,6 +46,7 @@ class Operation:
         values = {name: given.get(name, each.default) for name, each in SETTINGS.items()}
         for name, value in values.items():
             _check(name, value, SETTINGS[name])
+        latency = values["realtime.wakeup_latency"]
         return cls(
             limits=Limits(
                 max_skew=values["max_skew"],
@@ -60,6 +61,7 @@ class Operation:
                 processors=tuple(values["realtime.cpus"]),
                 lock_memory=values["realtime.lock_memory"],
                 hold_garbage=values["realtime.hold_garbage"],
+                wakeup_latency=None if latency < 0 else latency,
             ),
             diagnostics_period=values["diagnostics_period"],
         )

@@ -58,7 +58,7 @@ class Setting:
         if self.low is None or self.high is None:
             return
         # Written so that NaN is refused.
-        if not self.low <= value <= self.high or 0 != value < self.least:
+        if not self.low <= value <= self.high or (self.least and 0 != value < self.least):
             raise InputError(f"parameter {name!r} is {value}; expected {self.range}")
 
 
@@ -145,6 +145,13 @@ SETTINGS: Mapping[str, Setting] = {
         False,
         "Lock all memory of the process into RAM while the node is active. Needs permission.",
         live=False,
+    ),
+    "realtime.wakeup_latency": Setting(
+        -1,
+        "Longest time that idle processors of the machine may take to wake up while the node is "
+        "active [us]; 0 keeps them awake, which costs power; -1: as the system is set. Needs "
+        "permission.",
+        -1, 10000, live=False,
     ),
     "realtime.hold_garbage": Setting(
         True,

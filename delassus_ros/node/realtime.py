@@ -21,6 +21,10 @@ from delassus_ros.node.scheduling import (
     set_processors,
     thread_priority,
 )
+from delassus_ros.node.wakeup import WakeupLimit
+
+_OF_EACH = ("garbage", "wakeup")
+"""What each node asks for by itself, whatever others of the process have asked for."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,14 @@ class RealtimeSettings:
     processors : numbers of the processors to run on; all if empty.
     lock_memory : keep the process from being swapped out.
     hold_garbage : collect garbage between joint states only.
+    wakeup_latency : most that idle processors take to wake up [µs]; None for what is set.
     """
 
     priority: int = 0
     processors: tuple[int, ...] = ()
     lock_memory: bool = False
     hold_garbage: bool = True
+    wakeup_latency: int | None = None
 
 
 class RealtimeMode:
@@ -54,6 +60,7 @@ class RealtimeMode:
     def __init__(self) -> None:
         self._undo: dict[str, Callable[[], Outcome]] = {}
         self._garbage = GarbageKeeper()
+        self._wakeup = WakeupLimit()
         self.idle = self._garbage.idle
         """To be called after each tick, when the answer is on its way."""
         self.rest = self._garbage.rest
@@ -77,6 +84,12 @@ class RealtimeMode:
                 settings.lock_memory,
                 lock_memory,
                 (lambda: Outcome(True, "memory stays locked")) if locked else unlock_memory,
+            ),
+            (
+                "wakeup",
+                settings.wakeup_latency is not None,
+                lambda: self._wakeup.hold(settings.wakeup_latency or 0),
+                self._wakeup.release,
             ),
             (
                 "processors",
@@ -110,7 +123,8 @@ class RealtimeMode:
         outcomes = []
         while self._undo:
             name, undo = self._undo.popitem()
-            heir = next((mode for mode in later if name in mode._undo and name != "garbage"), None)
+            others = () if name in _OF_EACH else later
+            heir = next((mode for mode in others if name in mode._undo), None)
             if heir is None:
                 outcomes.append(undo())
             else:
