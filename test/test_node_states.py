@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -217,8 +218,12 @@ def test_processors_stay_awake_while_active(graph) -> None:
         manager.change(CONFIGURE)
 
         def limited() -> bool:
-            folder = Path(f"/proc/{node.process.pid}/fd")
-            return "/dev/cpu_dma_latency" in {os.readlink(file) for file in folder.iterdir()}
+            links = set()
+            for file in Path(f"/proc/{node.process.pid}/fd").iterdir():
+                # It may have been closed meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    links.add(os.readlink(file))
+            return "/dev/cpu_dma_latency" in links
 
         assert not limited()
         manager.change(ACTIVATE)
