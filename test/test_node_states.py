@@ -227,6 +227,7 @@ def test_processors_stay_awake_while_active(graph) -> None:
 
         assert not limited()
         manager.change(ACTIVATE)
+        node.wait_for("active: from ")
         assert limited() or "processors may sleep deeply: " in node.output
         manager.change(Transition.TRANSITION_DEACTIVATE)
         assert not limited()
