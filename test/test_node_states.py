@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -167,15 +167,22 @@ def may_use_fifo() -> bool:
     return tried.returncode == 0
 
 
-def test_priority_of_all_threads_while_active(graph) -> None:
-    if not may_use_fifo():
-        pytest.skip("this user may not use SCHED_FIFO")
+@contextlib.contextmanager
+def configured(graph: Graph, parameter: str) -> Iterator[tuple[NodeProcess, Manager]]:
+    """A node with this parameter that waits to be activated."""
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
-    arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", "realtime.priority:=7"]
+    arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", parameter]
     with NodeProcess(arguments, graph.domain) as node:
         manager = Manager(graph)
         manager.connect()
         manager.change(CONFIGURE)
+        yield node, manager
+
+
+def test_priority_of_all_threads_while_active(graph) -> None:
+    if not may_use_fifo():
+        pytest.skip("this user may not use SCHED_FIFO")
+    with configured(graph, "realtime.priority:=7") as (node, manager):
         manager.change(ACTIVATE)
 
         def policies() -> set[tuple[int, int]]:
@@ -210,12 +217,7 @@ def test_processors_and_locked_memory_while_active(graph) -> None:
 
 
 def test_processors_stay_awake_while_active(graph) -> None:
-    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
-    arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", "realtime.wakeup_latency:=0"]
-    with NodeProcess(arguments, graph.domain) as node:
-        manager = Manager(graph)
-        manager.connect()
-        manager.change(CONFIGURE)
+    with configured(graph, "realtime.wakeup_latency:=0") as (node, manager):
 
         def limited() -> bool:
             links = set()

@@ -46,7 +46,6 @@ class Operation:
         values = {name: given.get(name, each.default) for name, each in SETTINGS.items()}
         for name, value in values.items():
             _check(name, value, SETTINGS[name])
-        latency = values["realtime.wakeup_latency"]
         return cls(
             limits=Limits(
                 max_skew=values["max_skew"],
@@ -61,7 +60,7 @@ class Operation:
                 processors=tuple(values["realtime.cpus"]),
                 lock_memory=values["realtime.lock_memory"],
                 hold_garbage=values["realtime.hold_garbage"],
-                wakeup_latency=None if latency < 0 else latency,
+                wakeup_latency=values["realtime.wakeup_latency"],
             ),
             diagnostics_period=values["diagnostics_period"],
         )

@@ -37,14 +37,14 @@ class RealtimeSettings:
     processors : numbers of the processors to run on; all if empty.
     lock_memory : keep the process from being swapped out.
     hold_garbage : collect garbage between joint states only.
-    wakeup_latency : most that idle processors take to wake up [µs]; None for what is set.
+    wakeup_latency : most that idle processors take to wake up [µs]; -1 for what is set.
     """
 
     priority: int = 0
     processors: tuple[int, ...] = ()
     lock_memory: bool = False
     hold_garbage: bool = True
-    wakeup_latency: int | None = None
+    wakeup_latency: int = -1
 
 
 class RealtimeMode:
@@ -87,8 +87,8 @@ class RealtimeMode:
             ),
             (
                 "wakeup",
-                settings.wakeup_latency is not None,
-                lambda: self._wakeup.hold(settings.wakeup_latency or 0),
+                settings.wakeup_latency >= 0,
+                lambda: self._wakeup.hold(settings.wakeup_latency),
                 self._wakeup.release,
             ),
             (

@@ -26,15 +26,11 @@ class WakeupLimit:
         """Keep processors from states that take longer to leave; 0 has them wait awake."""
         self.release()
         try:
-            file = os.open(DEVICE, os.O_WRONLY | os.O_CLOEXEC)
+            self._file = os.open(DEVICE, os.O_WRONLY)
+            os.write(self._file, struct.pack("i", microseconds))
         except OSError as error:
+            self.release()
             return Outcome(False, f"processors may sleep deeply: {_reason(error)}")
-        try:
-            os.write(file, struct.pack("i", microseconds))
-        except OSError as error:
-            os.close(file)
-            return Outcome(False, f"processors may sleep deeply: {_reason(error)}")
-        self._file = file
         return Outcome(True, f"idle processors wake up within {microseconds} µs")
 
     def release(self) -> Outcome:
