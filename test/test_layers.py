@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -40,29 +41,31 @@ def _imported(tree: ast.AST, inside: bool) -> Iterator[str]:
             yield from _imported(node, inside)
 
 
-def _modules() -> dict[str, ast.Module]:
+@cache
+def _imports(inside: bool) -> dict[str, frozenset[str]]:
+    """Return per module the full names that it imports.
+
+    The syntax trees are let go: each of the many full collections of garbage in a run of all
+    tests would look at them.
+    """
     found = {}
     for path in PACKAGE.rglob("*.py"):
         parts = ("delassus_ros", *path.relative_to(PACKAGE).with_suffix("").parts)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found[name] = frozenset(_imported(tree, inside))
     return found
-
-
-MODULES = _modules()
 
 
 def _needs(module: str, inside: bool) -> set[str]:
     """Return the modules of the package that a module imports; of a package, its __init__."""
-    names = {
-        name if name in MODULES else name.rpartition(".")[0]
-        for name in _imported(MODULES[module], inside)
-    }
-    return names & MODULES.keys() - {module}
+    imports = _imports(inside)
+    names = {name if name in imports else name.rpartition(".")[0] for name in imports[module]}
+    return names & imports.keys() - {module}
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    needs = {module: _needs(module, inside=False) for module in MODULES}
+    needs = {module: _needs(module, inside=False) for module in _imports(inside=False)}
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
@@ -70,14 +73,14 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_everything_has_its_layer() -> None:
-    found = {module.split(".")[1] for module in MODULES if "." in module}
+    found = {module.split(".")[1] for module in _imports(inside=True) if "." in module}
     assert sorted(LAYERS) == sorted(found)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
     above = LAYERS[LAYERS.index(layer) + 1 :]
-    own = [module for module in MODULES if module.split(".")[1:2] == [layer]]
+    own = [module for module in _imports(inside=True) if module.split(".")[1:2] == [layer]]
     assert own
     wrong = [
         f"{module} imports {needed}"
