@@ -68,7 +68,7 @@ def census(node: DelassusNode) -> dict[str, int]:
 
 def test_many_life_cycles_leave_nothing_behind(graph, start, urdf, robot, q) -> None:
     """No thread, file, timer, subscription, kernel or memory."""
-    node = start(autostart=False)
+    node = start(autostart=False, realtime__hold_garbage=True)
     made = [kind.__name__ for kind in (Configuration, Kernel, Pipeline)]
     # A test that failed before in this process keeps what its traceback names.
     others = census(node)
@@ -108,7 +108,10 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
     graph, start, robot, q
 ) -> None:
     """Timers that were due and messages that had come, of a configuration that is gone."""
-    node = start(diagnostics_period=0.05, rate=1000.0, input_timeout=0.004, autostart=False)
+    node = start(
+        diagnostics_period=0.05, rate=1000.0, input_timeout=0.004, autostart=False,
+        realtime__hold_garbage=True,
+    )  # fmt: skip
     for _ in range(10):
         node.trigger_configure()
         node.trigger_activate()

@@ -293,7 +293,7 @@ def test_hold_garbage(graph, start, hold) -> None:
 
 
 def test_garbage_is_collected_without_joint_states(graph, start) -> None:
-    start()
+    start(realtime__hold_garbage=True)
 
     class Node:
         def __init__(self) -> None:
@@ -310,7 +310,7 @@ def test_garbage_is_collected_without_joint_states(graph, start) -> None:
 
 def test_garbage_that_outlived_many_collections_is_collected(graph, start, monkeypatch) -> None:
     monkeypatch.setattr(collection, "_FULL", 0.5)
-    start()
+    start(realtime__hold_garbage=True)
 
     class Node:
         def __init__(self) -> None:
