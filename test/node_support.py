@@ -63,7 +63,7 @@ def make_start(graph: Graph, urdf: str) -> Start:
             "contacts.names": list(FEET),
             # The tests say once what touches, and do not repeat it.
             "contacts_timeout": 0.0,
-            # Else each start and stop collects the garbage of all tests, which takes 0.1 to 0.3 s.
+            # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
             "realtime.hold_garbage": False,
             **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
             **{name.replace("__", "."): value for name, value in changes.items()},

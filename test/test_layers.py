@@ -42,8 +42,8 @@ def _imported(tree: ast.AST, inside: bool) -> Iterator[str]:
 
 
 @cache
-def _imports(inside: bool) -> dict[str, frozenset[str]]:
-    """Return per module the full names that it imports.
+def _imports() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """Return per module the full names that it imports: outside of functions, and all.
 
     The syntax trees are let go: each of the many full collections of garbage in a run of all
     tests would look at them.
@@ -53,19 +53,20 @@ def _imports(inside: bool) -> dict[str, frozenset[str]]:
         parts = ("delassus_ros", *path.relative_to(PACKAGE).with_suffix("").parts)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found[name] = frozenset(_imported(tree, inside))
+        found[name] = frozenset(_imported(tree, False)), frozenset(_imported(tree, True))
     return found
 
 
 def _needs(module: str, inside: bool) -> set[str]:
     """Return the modules of the package that a module imports; of a package, its __init__."""
-    imports = _imports(inside)
-    names = {name if name in imports else name.rpartition(".")[0] for name in imports[module]}
+    imports = _imports()
+    imported = imports[module][inside]
+    names = {name if name in imports else name.rpartition(".")[0] for name in imported}
     return names & imports.keys() - {module}
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    needs = {module: _needs(module, inside=False) for module in _imports(inside=False)}
+    needs = {module: _needs(module, inside=False) for module in _imports()}
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
@@ -73,14 +74,14 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_everything_has_its_layer() -> None:
-    found = {module.split(".")[1] for module in _imports(inside=True) if "." in module}
+    found = {module.split(".")[1] for module in _imports() if "." in module}
     assert sorted(LAYERS) == sorted(found)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
     above = LAYERS[LAYERS.index(layer) + 1 :]
-    own = [module for module in _imports(inside=True) if module.split(".")[1:2] == [layer]]
+    own = [module for module in _imports() if module.split(".")[1:2] == [layer]]
     assert own
     wrong = [
         f"{module} imports {needed}"
