@@ -82,15 +82,36 @@ def test_so_are_the_parts_of_a_longer_one(monkeypatch) -> None:
         assert texts[k] == text
 
 
-def test_long_programs_are_short_parts_that_are_not_interleaved(monkeypatch) -> None:
+def test_long_programs_are_short_parts_that_are_not_interleaved() -> None:
     problem = random_problem(1)
     program = scalar_program(trace(problem, algorithms.get("dense")), checked_positions(problem))
-    monkeypatch.setattr(emit, "LONG", Lengths(300, 100))
-    texts, _ = emit.functions(program, "kernel")
+    texts, _ = emit.functions(program, "kernel", long=Lengths(300, 100))
     parts = split(on_demand(program), Lengths(300, 100))
     assert len(texts) == len(parts) + 1 > 3
     for k, part in enumerate(parts):
         assert texts[k] == KernelWriter(part).text(f"kernel_part{k}", part is parts[-1])
+
+
+@pytest.mark.parametrize(
+    ("triple", "features", "short"),
+    [
+        ("x86_64-linux-gnu", "", True),
+        ("x86_64-linux-gnu", "+avx2,+fma,-avx512f", True),
+        ("x86_64-linux-gnu", "+avx2,+avx512f,+avx512vl", False),
+        ("i686-linux-gnu", "+sse2", True),
+        ("aarch64-linux-gnu", "", False),
+    ],
+)
+def test_with_few_registers_programs_are_long_earlier(
+    monkeypatch, triple: str, features: str, short: bool
+) -> None:
+    problem = random_problem(1)
+    program = scalar_program(trace(problem, algorithms.get("dense")), checked_positions(problem))
+    monkeypatch.setattr(emit, "LONG_OF_FEW", Lengths(300, 100))
+    module = emit.bare_module(program, "kernel", "slice", triple, features)
+    parts = len(split(on_demand(program), Lengths(300, 100)))
+    assert parts > 3
+    assert module.ir.count("_part2(") == (2 if short else 0)  # defined and called
 
 
 def test_batches_are_on_demand() -> None:

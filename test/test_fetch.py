@@ -113,10 +113,10 @@ def test_only_processors_whose_counter_may_be_read_are_asked(program) -> None:
         ("armv7-linux-gnueabihf", False),
         ("riscv64-linux-gnu", False),
     ):
-        module = emit.bare_module(program, "name_kernel", "name_slice", triple)
+        features = "+sse2" if triple.startswith("i686") else ""
+        module = emit.bare_module(program, "name_kernel", "name_slice", triple, features)
         assert ("readcyclecounter" in module.ir) == counts
         assert module.work_size == plain + counts
-        features = "+sse2" if triple.startswith("i686") else ""
         assert compile_for(module.ir, triple, "", features)
         # Nothing else is seen from outside.
         assert defined(re.sub("(?m)^define internal.*$", "", module.ir)) == [

@@ -68,14 +68,12 @@ def test_a_description_with_gears_and_a_four_bar(graph, start) -> None:
     turned = -ratio["LF_KFE"] * measured["LF_KFE"] / ratio["LF_KFE_ROTOR"]
     rotors = {name: value for name, value in measured.items() if name != "LF_KFE"}
     rotors["LF_KFE_ROTOR"] = turned
-    answer = graph.ask(list(rotors), list(rotors.values()))
-    assert answer.validity == OK
+    # Other joints that are measured need other code, which a busy machine makes later.
+    answer = graph.ask_until(lambda m: m.validity == OK, list(rotors), list(rotors.values()))
     assert relative_error(matrix_to_numpy(answer), dense(robot, measured)) < 1e-9
     both = {**measured, "LF_KFE_ROTOR": turned + 0.5}
-    answer = graph.ask(list(both), list(both.values()))
-    assert (answer.validity, answer.reasons) == (
-        DEGRADED, DelassusMatrix.REASON_LOOP_INCONSISTENT
-    )  # fmt: skip
+    answer = graph.ask_until(lambda m: m.validity == DEGRADED, list(both), list(both.values()))
+    assert answer.reasons == DelassusMatrix.REASON_LOOP_INCONSISTENT
     graph.wait_for_log("'LF_KFE_ROTOR' is measured 0.5 from where the others put it")
     few = list(measured)[:-1]
     answer = graph.ask(few, [measured[name] for name in few])

@@ -16,16 +16,26 @@ from itertools import islice
 
 from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call
-from delassus_ros.compiler.code_generator import llvm
+from delassus_ros.compiler.code_generator import host_features, llvm
 from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.fetch import counts_cycles, fetching, marked, marks_of
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.part_functions import in_turn, part_functions, parts_apart
-from delassus_ros.compiler.parts import BATCH, LONG, SINGLE, Part, split, work_size
+from delassus_ros.compiler.parts import (
+    BATCH,
+    LONG,
+    LONG_OF_FEW,
+    SINGLE,
+    Lengths,
+    Part,
+    split,
+    work_size,
+)
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
+from delassus_ros.compiler.targets import has_few_registers
 from delassus_ros.compiler.writer import declarations
 
 KERNEL = "delassus_kernel"
@@ -60,7 +70,8 @@ def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Modu
     ----------
     elsewhere : gets part of a long program.
     """
-    texts, size = _kernel(program, KERNEL, llvm.get_process_triple(), elsewhere)
+    triple = llvm.get_process_triple()
+    texts, size = _kernel(program, KERNEL, triple, host_features(), elsewhere)
     texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
 
@@ -72,18 +83,25 @@ def around() -> str:
     return "\n".join([kernel, _slice(SLICE), _call(), python_call.functions(CALL), ""])
 
 
-def bare_module(program: Program | Table, kernel: str, slicer: str, triple: str) -> Module:
+def bare_module(
+    program: Program | Table, kernel: str, slicer: str, triple: str, features: str
+) -> Module:
     """Return the module with the kernel and the slicing routine alone, under these names."""
-    texts, size = _kernel(program, kernel, triple)
+    texts, size = _kernel(program, kernel, triple, features)
     return Module("\n".join([*texts, _slice(slicer), declarations(), ""]), size)
 
 
 def _kernel(
-    program: Program | Table, name: str, triple: str, elsewhere: Elsewhere | None = None
+    program: Program | Table,
+    name: str,
+    triple: str,
+    features: str,
+    elsewhere: Elsewhere | None = None,
 ) -> tuple[list[str], int]:
     """Return the same as :func:`functions`, of a kernel that fetches its code where it can."""
+    long = LONG_OF_FEW if has_few_registers(triple, features) else LONG
     if isinstance(program, Table) or not counts_cycles(triple):
-        return functions(program, name, elsewhere)
+        return functions(program, name, elsewhere, long=long)
     body, apart = f"{name}_body", f"{name}_apart"
     stretches, declared = [body], []
 
@@ -93,13 +111,18 @@ def _kernel(
         assert elsewhere is not None
         elsewhere("\n".join(marked([ir], apart, public=True)))
 
-    texts, size = functions(program, body, elsewhere and elsewhere_marked, public=False)
+    apart_to = elsewhere and elsewhere_marked
+    texts, size = functions(program, body, apart_to, public=False, long=long)
     kernel = fetching(name, body, stretches, size)
     return [*declared, *marked(texts, body), kernel], size + 1
 
 
 def functions(
-    program: Program | Table, name: str, elsewhere: Elsewhere | None = None, public: bool = True
+    program: Program | Table,
+    name: str,
+    elsewhere: Elsewhere | None = None,
+    public: bool = True,
+    long: Lengths = LONG,
 ) -> tuple[list[str], int]:
     """Return the functions of a kernel for one configuration, and its work size.
 
@@ -108,13 +131,14 @@ def functions(
     name : of the function that computes all.
     elsewhere : gets half of the parts, which are then only declared.
     public : whether the function that computes all is seen from outside; that of a table is.
+    long : from which length on parts are short and not interleaved.
     """
     if isinstance(program, Table):
         return table_functions(program, name), program.size
     program = on_demand(program)
-    if len(program.instructions) > LONG.longest:
+    if len(program.instructions) > long.longest:
         # Not interleaved: values that wait would make the code longer.
-        parts = split(program, LONG)
+        parts = split(program, long)
         ordered = iter(parts)
     else:
         parts = split(program, SINGLE)

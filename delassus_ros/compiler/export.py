@@ -118,7 +118,8 @@ def export(
     if target.cpu or target.features:
         check_processor(resolved.triple, resolved.cpu, resolved.features)
     program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
-    module = emit.bare_module(program, f"{name}_kernel", f"{name}_slice", resolved.triple)
+    names = f"{name}_kernel", f"{name}_slice"
+    module = emit.bare_module(program, *names, resolved.triple, resolved.features)
     code = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
     return Export(code, _header(problem, algorithm.name, name, resolved, module.work_size))
 

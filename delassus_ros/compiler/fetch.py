@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from delassus_ros.compiler.code_generator import LLVM_VERSION
 from delassus_ros.compiler.ir import pointer
+from delassus_ros.compiler.targets import is_x86
 from delassus_ros.compiler.writer import head
 
 _IDLE = 1 << 18
@@ -22,7 +23,7 @@ _MOST = 1 << 20
 
 def counts_cycles(triple: str) -> bool:
     """Return whether every program may read the cycle counter of a target's processor."""
-    return triple.startswith(("x86_64", "amd64", "i386", "i486", "i586", "i686"))
+    return is_x86(triple)
 
 
 def marked(texts: list[str], stretch: str, public: bool = False) -> list[str]:

@@ -42,6 +42,11 @@ LONG = Lengths(7000, 250)
 """The same for programs above the first of these. Their code does not stay in the caches next to
 the processor, so that the shortest is the fastest; short parts let places in the stack and in the
 work area be used again."""
+LONG_OF_FEW = Lengths(4500, 250)
+"""The same with 16 vector registers instead of 32, see
+:func:`~delassus_ros.compiler.targets.has_few_registers`. There, more values of an interleaved
+part wait than have a register: of 4700 instructions short parts are 6 % faster, of 5800 12 %. With
+32 registers their code is longer, and above 7000 instructions alone it is faster."""
 BATCH = Lengths(1500, 180)
 """For vectors of configurations. Of its values a longer function would keep most in memory too,
 and in a larger area: in parts, places come free. A program for an arm has so few that it gains

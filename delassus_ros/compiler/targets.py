@@ -14,6 +14,21 @@ end the process, or make an object that no linker takes."""
 _SYSTEM = re.compile(r"(linux|none|windows|freebsd|netbsd|openbsd|wasi)")
 
 
+def is_x86(triple: str) -> bool:
+    """Return whether a target is an x86 processor, of 32 or 64 bits."""
+    return triple.startswith(("x86_64", "amd64", "i386", "i486", "i586", "i686"))
+
+
+def has_few_registers(triple: str, features: str) -> bool:
+    """Return whether a target has 16 vector registers at most: x86 below AVX-512.
+
+    Parameters
+    ----------
+    features : as far as they are named; a processor's name may stand for more.
+    """
+    return is_x86(triple) and "+avx512f" not in features.split(",")
+
+
 def check_architecture(triple: str, architecture: str) -> None:
     """Refuse an architecture that is not known to work.
 
