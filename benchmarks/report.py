@@ -200,10 +200,11 @@ _REASONS = {
     ),
     "two threads": (
         "*Two threads*: what comes before and after the parts, some 20 µs, only one of them does,"
-        " and the processor of the second one is also wanted by other programs. Two callers that "
-        "share nothing, with a half of the configurations each, were seen to take 2 to 4 % less "
-        "for quadrupeds and 10 % less for an arm, so that little is lost by sharing; and to take "
-        "twice as long for a second when other guests of the machine were busy."
+        " and the processor of the second one is also wanted by other programs. Two virtual "
+        "processors were seen to run at two thirds of their speed for the first second in which "
+        "both had work. On a processor without AVX-512, two callers that share nothing, with a "
+        "half of the configurations each, took 2 to 5 % less than two threads for quadrupeds and "
+        "some 10 % less for an arm, by minimum; at times both took twice as long."
     ),
     "start-up": (
         "*Start-up*: the limits are in seconds, for a machine on which Pinocchio takes the times "

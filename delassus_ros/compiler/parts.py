@@ -46,7 +46,7 @@ LONG_OF_FEW = Lengths(4500, 250)
 """The same with 16 vector registers instead of 32, see
 :func:`~delassus_ros.compiler.targets.has_few_registers`. There, more values of an interleaved
 part wait than have a register: of 4700 instructions short parts are 6 % faster, of 5800 12 %. With
-32 registers their code is longer, and above 7000 instructions alone it is faster."""
+32 registers they make these 5 to 8 % more instructions of the processor."""
 BATCH = Lengths(1500, 180)
 """For vectors of configurations. Of its values a longer function would keep most in memory too,
 and in a larger area: in parts, places come free. A program for an arm has so few that it gains
