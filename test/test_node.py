@@ -500,7 +500,7 @@ def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, 
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     already = len(graph.matrices)
-    node._configuration.stream._on_joint_state(b"\x00\x01\x00\x00nonsense")
+    node._configuration.stream.joint_states.callback((b"\x00\x01\x00\x00nonsense", {}))
     graph.wait_for_log("a joint state cannot be read")
     assert len(graph.matrices) == already
     assert graph.ask(robot.joint_names, q).validity == OK

@@ -716,8 +716,8 @@ def test_what_is_forgotten_is_not_the_gate_in_use(geared) -> None:
         # Not enough to compute from, and so not used.
         send([name for i, name in enumerate(others) if (k + 1) >> i & 1], START)
     gate.set_limits(0.005, 2.0)
-    assert gate.watch(START + 1999 * MS) is None
-    assert gate.watch(START + 2001 * MS).reasons == Reason.INPUT_STALE
+    assert gate.silence(START + 1999 * MS, 0) is None
+    assert gate.silence(START + 2001 * MS, 0).reasons == Reason.INPUT_STALE
 
 
 GRID = 10  # ms: parts of one q, less than max_skew apart, are then of the same instant

@@ -127,7 +127,7 @@ def test_what_waits_in_the_executor_when_all_is_destroyed_ends_nothing(
         # What the executor would call at worst.
         for callback in timers:
             callback()
-        inputs[0](b"")
+        inputs[0]((b"", {}))
         configuration.description._handover.poll()
         configuration.algorithm._handover.poll()
         for _ in range(20):

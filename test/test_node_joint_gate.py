@@ -123,9 +123,84 @@ def test_non_finite_position_is_named(source, value) -> None:
     assert is_ready(source.send(names, values))
 
 
-def test_huge_positions_are_finite(source) -> None:
-    assert is_ready(source.send(values=np.full(12, 1e308)))
-    assert is_ready(source.send(values=np.tile([1.7e308, -1.7e308], 6)))
+@pytest.mark.parametrize("far", [1.000001e6, -1e12, 1.7e308])
+def test_positions_so_far_that_angles_are_rounded(source, far) -> None:
+    values = np.full(12, 1.0)
+    assert is_ready(source.send(values=values))
+    values[7] = far
+    verdict = source.send(values=values, stamp=1)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.JOINT_FAR)
+    assert f"the position of joint {source.joints[7]!r} is {far:.6g}, beyond 1e+06" in verdict.text
+    # The sum of many that are near is none that is far.
+    assert is_ready(source.send(values=np.full(12, 0.99e6), stamp=2))
+    half = source.joints[:6], source.joints[6:]
+    source.send(half[0], values[:6], stamp=600)
+    verdict = source.send(half[1], values[6:], stamp=600)
+    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.JOINT_FAR)
+
+
+def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> None:
+    source = Source(robot, timeout=math.inf)
+    half = source.joints[:6], source.joints[6:]
+    assert is_ready(source.send(stamp=0))
+    for stamp in range(10, 1000, 10):
+        assert source.send(half[stamp // 10 % 2], stamp=stamp).gate is Gate.WAITING
+    # The first one completes a part that has waited for too long; from then on pairs are.
+    source.send(half[0], stamp=1010)
+    for stamp in range(1020, 3000, 20):
+        assert source.send(half[0], stamp=stamp).gate is Gate.WAITING
+        assert is_ready(source.send(half[1], stamp=stamp + 1))
+
+
+def test_joint_states_that_make_no_matrix(robot) -> None:
+    """Whoever sends what: where nothing goes out, that is said, with what is missing."""
+    source = Source(robot, timeout=math.inf)
+    front, hind = source.joints[:6], source.joints[6:]
+    source.send(front, stamp=0)
+    assert is_ready(source.send(hind, stamp=0))
+    source.send(front, stamp=1100)
+    # It came before the last message that went out.
+    assert source.gate.silence(START + 1105 * MS, 5 * MS) is None
+    verdict = source.gate.silence(START + 1105 * MS, 900 * MS)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert verdict.text == (
+        "joint states come, but no matrix follows from them: joints 'LH_HAA', 'LH_HFE', "
+        "'LH_KFE', 'RH_HAA', 'RH_HFE' and 1 more did not come for 1.1 s"
+    )
+    # Nothing comes any more, which the user has allowed.
+    assert source.gate.silence(START + 9000 * MS, 8000 * MS) is None
+
+
+def test_stamps_of_parts_that_jump_back_are_said_for_every_order(source) -> None:
+    rng = np.random.default_rng(7)
+    front, hind = source.joints[:6], source.joints[6:]
+    jumps = 0
+    for k in range(200):
+        # A stamp goes back by 10 ms each time.
+        stamp = 20 * k - 30 * (k % 2)
+        names = [str(name) for name in rng.permutation(front)]
+        assert source.send(names, stamp=stamp).gate in (Gate.WAITING, Gate.REFUSED)
+        verdict = source.send(hind, stamp=stamp)
+        jumps += bool(verdict.reasons & Reason.STAMP_JUMPED_BACK)
+    assert jumps == 100
+
+
+@pytest.mark.parametrize(("delay", "gate"), [(499, Gate.READY), (501, Gate.REFUSED)])
+def test_without_a_stamp_age_counts_from_when_it_was_sent(source, delay, gate) -> None:
+    values = np.zeros(12)
+    verdict = source.gate.read(source.joints, 0, values, START, source.q, delay * MS)
+    assert verdict.gate is gate
+    assert Reason.STAMP_INVALID in verdict.reasons
+    assert (Reason.INPUT_STALE in verdict.reasons) is (gate is Gate.REFUSED)
+
+
+def test_parts_that_have_waited_are_as_old_as_they_are(source) -> None:
+    front, hind = source.joints[:6], source.joints[6:]
+    values = np.zeros(6)
+    source.gate.read(front, 0, values, START, source.q, 600 * MS)
+    verdict = source.gate.read(hind, 0, values, START, source.q)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert "did not come for 0.6 s" in verdict.text
 
 
 @pytest.mark.parametrize(("count", "words"), [(5, "'RF_KFE'"), (0, "'LF_HAA'"), (14, "12 names")])
@@ -177,7 +252,7 @@ def test_without_positions_beside_whole_ones_is_passed_over(source, which) -> No
         assert "it is passed over, as others have them" in verdict.text
     # Whole ones stop: that is said, and then why the others are none to go by.
     assert source.send(names, [], stamp=2400).gate is Gate.WAITING
-    assert source.gate.watch(START + 2401 * MS).reasons == Reason.INPUT_STALE
+    assert source.gate.silence(START + 2401 * MS, 0).reasons == Reason.INPUT_STALE
     verdict = source.send(names, [], stamp=2402)
     reason = Reason.JOINT_SIZE_MISMATCH if names else Reason.JOINT_MISSING
     assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, reason)
@@ -258,7 +333,7 @@ def test_old_positions_are_refused(source) -> None:
 def test_without_timeout_nothing_is_old(robot) -> None:
     source = Source(robot, timeout=math.inf)
     assert is_ready(source.send(stamp=0, now=1e9))
-    assert source.gate.watch(START + 10**18) is None
+    assert source.gate.silence(START + 10**18, 0) is None
 
 
 def test_clock_ahead(source) -> None:
@@ -461,27 +536,27 @@ def test_reset_of_a_simulation_mixes_no_times(source) -> None:
 # --- silence ----------------------------------------------------------------------------------
 
 
-def test_silence_is_said_once(source) -> None:
+def test_silence_is_said(source) -> None:
     gate = source.gate
-    assert gate.watch(START + 500 * MS) is None
-    verdict = gate.watch(START + 501 * MS)
+    assert gate.silence(START + 500 * MS, 0) is None
+    verdict = gate.silence(START + 501 * MS, 0)
     assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.NO_JOINT_STATE)
     assert "no joint state for 0.501 s" in verdict.text
-    assert gate.watch(START + 900 * MS) is None
+    assert "no joint state for 0.9 s" in gate.silence(START + 900 * MS, 0).text
     source.send(stamp=1000)
-    assert gate.watch(START + 1400 * MS) is None
-    verdict = gate.watch(START + 1501 * MS)
+    assert gate.silence(START + 1400 * MS, 0) is None
+    verdict = gate.silence(START + 1501 * MS, 0)
     assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
     assert verdict.stamp == START + 1000 * MS
     assert "no joint state any more for 0.501 s" in verdict.text
-    assert gate.watch(START + 9000 * MS) is None
+    assert "no joint state any more for 8 s" in gate.silence(START + 9000 * MS, 0).text
 
 
 def test_clock_set_back_is_no_silence(source) -> None:
     source.send(stamp=1000)
-    assert source.gate.watch(START) is None
-    assert source.gate.watch(START + 400 * MS) is None
-    assert source.gate.watch(START + 501 * MS).reasons == Reason.INPUT_STALE
+    assert source.gate.silence(START, 0) is None
+    assert source.gate.silence(START + 400 * MS, 0) is None
+    assert source.gate.silence(START + 501 * MS, 0).reasons == Reason.INPUT_STALE
 
 
 def test_clock_set_back_keeps_nothing_alive(source) -> None:
@@ -506,7 +581,7 @@ def test_clock_set_back_keeps_nothing_alive(source) -> None:
 def test_paused_simulation_is_no_silence(source) -> None:
     source.send(stamp=10)
     for _ in range(1000):
-        assert source.gate.watch(START + 10 * MS) is None
+        assert source.gate.silence(START + 10 * MS, 0) is None
 
 
 # --- limits -----------------------------------------------------------------------------------

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
+import small  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node import joint_state_bytes  # noqa: E402
+from delassus_ros.node.joint_gate import JointGate  # noqa: E402
 from delassus_ros.node.joint_state_bytes import (  # noqa: E402
+    LARGEST,
     JointPositions,
     JointStateReader,
     UnreadableError,
@@ -122,3 +128,61 @@ def test_truncated_bytes_are_refused_or_read_in_full() -> None:
         except UnreadableError:
             continue
         assert list(state.values) == [1.0, 2.0]
+
+
+def padded(data: bytes) -> bytes:
+    """Return a joint state whose first name is followed by zeros that its length counts."""
+    place = data.index(b"\x03\0\0\0j0\0")
+    return data[:place] + b"\x0b\0\0\0j0" + bytes(10) + data[place + 8 :]
+
+
+DAMAGES = {
+    "frame that is no UTF-8": lambda data: data.replace(b"frame", b"fr\xffme"),
+    "name that is no UTF-8": lambda data: data.replace(b"stranger", b"st\xc3anger"),
+    "name that ends early": lambda data: data.replace(b"stranger", b"st\0anger"),
+    "name padded with zeros": padded,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("first", [0.0, 1.0])
+def test_strings_that_are_shorter_than_their_bytes_move_no_position(
+    damage: str, first: float
+) -> None:
+    names = ["stranger", *(f"j{k}" for k in range(12))]
+    state = JointState(name=names, position=[first] * 13, velocity=[0.0] * 13, effort=[0.0] * 13)
+    state.header.frame_id = "frame"
+    reader = JointStateReader()
+    for scale in range(3):
+        state.position = [first * (scale == 0) + scale * k for k in range(13)]
+        data = DAMAGES[damage](serialize_message(state))
+        expected = sent_parts(deserialize_message(data, JointState))
+        assert read_parts(reader.read(data)) == expected
+
+
+def test_a_large_one_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = LARGEST // 8
+    large = serialize_message(JointState(name=["a"], position=[0.0] * count))
+    small = serialize_message(JointState(name=["a"], position=[0.0] * (count - 10)))
+    reader = JointStateReader()
+    assert reader.read(small).values.size == count - 10
+    monkeypatch.delattr(joint_state_bytes, "deserialize_message")
+    with pytest.raises(UnreadableError, match=f"{len(large)} bytes is not read; at most 131072"):
+        reader.read(large)
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """Publishers may send other names each time, of any length."""
+    robot = small.walker()
+    reader, gate, q = JointStateReader(), JointGate(robot), np.empty(robot.nq)
+    tracemalloc.start()
+    try:
+        for k in range(70):
+            names = [f"{k}{'x' * 999}{n}" for n in range(120)]
+            state = JointState(name=names, position=[0.0] * 120)
+            read = reader.read(serialize_message(state))
+            gate.read(read.names, 0, read.values, 0, q)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 16_000_000

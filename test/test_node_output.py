@@ -54,10 +54,10 @@ class Bench:
             all_rows,
             lambda: NOW,
             lambda kind, text: self.warnings.append((kind, text)),
-            Limits(input_timeout=5.0),
+            Limits(input_timeout=5.0, contacts_timeout=5.0),
         )
 
-    def touch(self, *names: str, sec: int = 7) -> None:
+    def touch(self, *names: str, sec: int = 9) -> None:
         message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
         message.header.stamp.sec = sec
         self.pipeline.set_contacts(message)
@@ -100,7 +100,9 @@ def test_layout_says_what_the_rows_mean(solver) -> None:
     assert list(layout.row_offsets) == [0, 3, 9, 12, 14]
     assert list(layout.joints) == list(solver.problem.robot.joint_names)
     assert layout.axes == layout.AXES_CONTACT
-    assert layout.layout_id == compute_layout_id(layout)
+    # Of the rows; behind that, of the robot.
+    assert layout.layout_id[:16] == compute_layout_id(layout)
+    assert len(layout.layout_id) == 32
 
 
 def test_layout_with_world_axes_names_the_root_link() -> None:
@@ -123,8 +125,30 @@ def test_layout_id_is_of_the_rows_and_not_of_the_time(solver) -> None:
     assert make_layout(other, Time(sec=1)).layout_id != first
 
 
+def test_layout_id_is_of_all_that_matrices_depend_on() -> None:
+    """The same names, with another inertia, armature or reference."""
+    problem = make_problem()
+    first = make_layout(problem, Time()).layout_id
+    text = robots.quadruped().read_text(encoding="utf-8")
+    heavier = text.replace('mass value="', 'mass value="1', 1)
+    armature = {problem.robot.joint_names[0]: 0.01}
+    ids = [
+        make_layout(problem, Time(), more="another reference").layout_id,
+        *(
+            make_layout(Problem(other, problem.contacts), Time()).layout_id
+            for other in (
+                Robot.from_urdf(heavier.encode()),
+                Robot.from_urdf(text.encode(), armature=armature),
+            )
+        ),
+    ]
+    assert len({first, *ids}) == 4
+    assert {each[:16] for each in ids} == {first[:16]}
+    assert make_layout(make_problem(), Time()).layout_id == first
+
+
 def test_every_field_of_a_matrix(bench, solver, q) -> None:
-    bench.touch("RH", "LF", sec=7)
+    bench.touch("RH", "LF", sec=9)
     message = bench.compute(q)
     expected = solver.solve(q, active=("LF", "RH"))
     np.testing.assert_array_equal(matrix_to_numpy(message), expected.matrix)
@@ -133,7 +157,7 @@ def test_every_field_of_a_matrix(bench, solver, q) -> None:
     assert list(message.row_offsets) == [0, 3, 5]
     assert message.header.stamp.sec == 11
     assert message.header.frame_id == ""
-    assert message.contacts_stamp.sec == 7
+    assert message.contacts_stamp.sec == 9
     assert message.layout_id == bench.layout.layout_id
     assert message.axes == DelassusMatrix.AXES_CONTACT
     assert message.validity == DelassusMatrix.VALIDITY_OK
@@ -198,7 +222,7 @@ def test_a_refused_joint_state_never_shows_the_last_matrix(bench, q) -> None:
     assert message.validity == DelassusMatrix.VALIDITY_INVALID
     assert message.reasons == DelassusMatrix.REASON_JOINT_NOT_FINITE
     assert len(message.matrix) == 0
-    assert message.contacts_stamp.sec == 7
+    assert message.contacts_stamp.sec == 9
     ((kind, text),) = bench.warnings
     assert kind == "JOINT_NOT_FINITE"
     assert "'RF_HFE' is nan" in text
@@ -326,7 +350,7 @@ def test_status_is_that_of_the_set_also_when_the_active_contacts_stay(
 @pytest.mark.parametrize("all_rows", [False, True])
 def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
     bench = Bench(solver, all_rows=all_rows)
-    bench.touch("LF", sec=7)
+    bench.touch("LF", sec=9)
     bench.compute(q)
     bench.pipeline.forget_contacts()
     message = bench.compute(q)
@@ -336,9 +360,9 @@ def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
     assert message.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
     assert message.contacts_stamp == Time()
     assert set(message.status) <= {ActiveContacts.UNKNOWN}
-    bench.touch("LF", sec=8)
+    bench.touch("LF", sec=10)
     message = bench.compute(q)
-    assert (message.validity, message.contacts_stamp.sec) == (DelassusMatrix.VALIDITY_OK, 8)
+    assert (message.validity, message.contacts_stamp.sec) == (DelassusMatrix.VALIDITY_OK, 10)
 
 
 def test_a_joint_state_without_a_stamp_degrades(bench, q) -> None:

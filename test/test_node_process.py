@@ -79,10 +79,12 @@ def test_signals_end_a_busy_node_cleanly(graph, number) -> None:
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
     with NodeProcess(arguments, graph.domain) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
-        graph.touch(FEET)
-        answer = graph.ask_until(
-            lambda m: m.validity == DelassusMatrix.VALIDITY_OK, robot.joint_names, q
-        )
+
+        def is_valid(answer: DelassusMatrix) -> bool:
+            graph.touch(FEET)
+            return answer.validity == DelassusMatrix.VALIDITY_OK
+
+        answer = graph.ask_until(is_valid, robot.joint_names, q)
         assert list(answer.contacts) == FEET
         # Joint states go on coming while the signal arrives.
         stop = threading.Event()

@@ -1,4 +1,4 @@
-"""When an input came, how old it is, and what is said of stamps that go back.
+"""When an input was sent, how old it is, and what is said of stamps that go back.
 
 Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
 """
@@ -9,48 +9,66 @@ import math
 
 
 class Arrival:
-    """When the latest message of an input came, by the node's clock.
+    """When the latest message of an input was sent, by the node's clock.
+
+    The age of every input counts from here, and from its stamp where that is earlier. Neither what
+    this node does (subscribing, being deactivated, stopped or given another robot) nor what the
+    clock does makes a message younger: a message that has waited, in the middleware or as one that
+    its publisher keeps for late subscribers, was sent when it was sent.
 
     What came before simulated time began, or before the clock was set back, counts from the
-    first look at it afterwards: it is new then, and grows old from there on.
+    first look at it afterwards: it is as old as it was when it came, and grows older from there.
 
     Parameters
     ----------
     now : when it came; None if it has yet to.
+    delay : how long before it was sent, see :meth:`note`.
     """
 
-    __slots__ = ("_at",)
+    __slots__ = ("_at", "_delay")
 
-    def __init__(self, now: int | None = None) -> None:
-        self._at = now
+    def __init__(self, now: int | None = None, delay: int = 0) -> None:
+        self._at: int | None = None
+        if now is not None:
+            self.note(now, delay)
 
     def forget(self) -> None:
         """Be as before the first message."""
         self._at = None
 
-    def note(self, now: int) -> None:
-        """Note that a message comes."""
-        self._at = now
+    def note(self, now: int, delay: int = 0) -> None:
+        """Note that a message comes.
+
+        Parameters
+        ----------
+        now : time of the node's clock; 0 while that has no time yet.
+        delay : how long before its publisher has sent it [ns].
+        """
+        self._at = (now - delay or -1) if now > 0 else 0
+        self._delay = delay
 
     def restart(self, now: int) -> None:
         """Let the latest message, if any has come, count as new."""
         if self._at is not None:
-            self._at = now
+            self.note(now)
 
     def since(self, now: int, stamp: int = 0) -> int | None:
-        """Return how long ago the latest message came; None if none has.
+        """Return how long ago the latest message was sent; None if none has come.
 
         Parameters
         ----------
-        now : time of the node's clock; 0 while that has no time yet: then nothing is old.
+        now : time of the node's clock; 0 while that has no time yet: then nothing grows old.
         stamp : of the message, to count from if it is earlier; 0 if it has none. One that is
             ahead of the clock makes nothing younger.
         """
         at = self._at
         if at is None:
             return None
-        if not 0 < at <= now:
-            self._at = at = now
+        if now <= 0:
+            self._at = 0
+            return self._delay
+        if at == 0 or at > now:
+            self._at = at = now - self._delay or -1
         return now - (min(at, stamp) if stamp > 0 else at)
 
     def age(self, now: int, stamp: int = 0) -> float:
@@ -58,10 +76,15 @@ class Arrival:
         since = self.since(now, stamp)
         return math.nan if since is None or now <= 0 else 1e-9 * since
 
-    def within(self, timeout: float, now: int) -> bool:
-        """Whether a message has come, and at most so long ago [ns]."""
-        since = self.since(now)
+    def within(self, timeout: float, now: int, stamp: int = 0) -> bool:
+        """Whether a message has come, and was sent at most so long ago [ns]."""
+        since = self.since(now, stamp)
         return since is not None and since <= timeout
+
+
+def stamp_of(seconds: int, nanoseconds: int) -> int:
+    """Return a stamp in ns; 0, which stands for none, for one that no clock gives."""
+    return seconds * 1_000_000_000 + nanoseconds if nanoseconds < 1_000_000_000 else 0
 
 
 def age_of(stamp: int, now: int) -> float:

@@ -126,6 +126,11 @@ class ClosedGate:
         return self._gate.heard
 
     @property
+    def others(self) -> float:
+        """How long those who make a q are relied on [ns]."""
+        return self._gate.others
+
+    @property
     def strangers(self) -> str:
         """What comes, in words, where that has no joints of the robot; see the other gate."""
         return self._gate.strangers
@@ -164,33 +169,41 @@ class ClosedGate:
         self._passed = Arrival()
         self._parts: dict[tuple[str, ...], _Part] = {}
 
-    def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
+    def read(
+        self,
+        names: Sequence[str],
+        stamp: int,
+        values: Array,
+        now: int,
+        q: Array,
+        delay: int = 0,
+    ) -> Verdict:
         """Take the next joint state; see the other gate.
 
         What follows from a list of names is looked up when it first comes.
 
         Parameters
         ----------
-        names, stamp, values, now : as there.
+        names, stamp, values, now, delay : as there.
         q : (nq,) is written to if the verdict is READY, and then holds all joints.
         """
         route = self._route
         if route is None or names is not self._names:
             if not (names and len(values)):
-                return self._without_positions(names, stamp, values, now, q)
-            found = self._choose(names, stamp, values, now)
+                return self._without_positions(names, stamp, values, now, q, delay)
+            found = self._choose(names, stamp, values, now, delay)
             if not isinstance(found, _Route):
-                return self._without(found, names, stamp, values, now, q)
+                return self._without(found, names, stamp, values, now, q, delay)
             route = found
-        verdict = route.gate.read(names, stamp, values, now, route.bound.measured)
+        verdict = route.gate.read(names, stamp, values, now, route.bound.measured, delay)
         if verdict.gate is Gate.READY:
-            self._passed.note(now)
+            self._passed.note(now, delay)
             _close(route.bound, verdict, q)
         return verdict
 
-    def watch(self, now: int) -> Verdict | None:
-        """Return what to say about silence, once for each; see the other gate."""
-        return self._gate.watch(now)
+    def silence(self, now: int, since: float) -> Verdict | None:
+        """Return why no matrix has gone out for long; see the other gate."""
+        return self._gate.silence(now, since)
 
     def _gates(self) -> Iterator[JointGate]:
         yield self._first
@@ -199,7 +212,7 @@ class ClosedGate:
                 yield route.gate
 
     def _choose(
-        self, names: Sequence[str], stamp: int, values: Array, now: int
+        self, names: Sequence[str], stamp: int, values: Array, now: int, delay: int
     ) -> _Route | Complaint | _Aside:
         """Return what to do with a joint state."""
         # The list itself stands for its joints only where nothing but the names matters.
@@ -215,9 +228,8 @@ class ClosedGate:
             return self._use(found)
         if found is None:
             return _Aside()
-        timeout = 1e9 * self._limits[1]
-        route = self._route
-        if route is not None and self._passed.within(timeout, now):
+        route, timeout = self._route, 1e9 * self._limits[1]
+        if route is not None and self._passed.within(self._gate.others, now):
             if not route.joints.issuperset(own):
                 return _Aside(found)
             # Those who send all of it cannot have become some who send parts of it.
@@ -227,7 +239,7 @@ class ClosedGate:
             for part, each in self._parts.items()
             if part != own and each.arrival.within(timeout, now)
         }
-        self._parts = {**others, own: _Part(names, stamp, values, Arrival(now))}
+        self._parts = {**others, own: _Part(names, stamp, values, Arrival(now, delay))}
         recent = set().union(*self._parts)
         merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Route):
@@ -236,9 +248,9 @@ class ClosedGate:
                 # What has come so far belongs to the first q.
                 merged.gate.forget(now)
                 for each in others.values():
-                    at = now - (each.arrival.since(now) or 0)
+                    waited = each.arrival.since(now) or 0
                     merged.gate.read(
-                        each.names, each.stamp, each.values, at, merged.bound.measured
+                        each.names, each.stamp, each.values, now, merged.bound.measured, waited
                     )
             return self._use(merged)
         return merged
@@ -296,13 +308,19 @@ class ClosedGate:
         return route
 
     def _without_positions(
-        self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array
+        self,
+        names: Sequence[str],
+        stamp: int,
+        values: Array,
+        now: int,
+        q: Array,
+        delay: int,
     ) -> Verdict:
         """Return what to say about a joint state that has no names or no positions."""
         if set(names).intersection(self._robot.joint_names):
             # Which of them are measured elsewhere does not matter.
-            return self._gate.pass_over(stamp, now, *size_mismatch(names, 0))
-        return self._gate.read(names, stamp, values, now, q)
+            return self._gate.pass_over(stamp, now, delay, *size_mismatch(names, 0))
+        return self._gate.read(names, stamp, values, now, q, delay)
 
     def _without(
         self,
@@ -312,12 +330,13 @@ class ClosedGate:
         values: Array,
         now: int,
         q: Array,
+        delay: int,
     ) -> Verdict:
         """Return what to say about a joint state that no q follows from."""
         if isinstance(found, _Aside) and not set(names).intersection(self._robot.joint_names):
             # Nothing of the robot: the same words as for every gate.
-            return self._gate.read(names, stamp, values, now, q)
-        self._gate.hear(now)
+            return self._gate.read(names, stamp, values, now, q, delay)
+        self._gate.heard.note(now, delay)
         verdict = self._verdict
         verdict.stamp = max(stamp, 0)
         verdict.age = age_of(stamp, now)
@@ -325,9 +344,13 @@ class ClosedGate:
         if isinstance(found, Complaint):
             verdict.gate = Gate.REFUSED
             verdict.reasons, verdict.text = found.reason, found.text
-        elif found.complaint is not None and found.complaint.reason is Reason.NOT_CONFIGURED:
-            verdict.reasons = found.complaint.reason
-            verdict.text = f"{found.complaint.text}; it is passed over, as others make matrices"
+        elif found.complaint is not None:
+            self._gate.aside = found.complaint
+            if found.complaint.reason is Reason.NOT_CONFIGURED:
+                verdict.reasons = found.complaint.reason
+                verdict.text = (
+                    f"{found.complaint.text}; it is passed over, as others make matrices"
+                )
         return verdict
 
 

@@ -73,9 +73,11 @@ class Computation:
             If the parts do not fit together.
         """
         problem = solver.problem
-        layout = make_layout(problem, clock.now().to_msg(), settings.orientation_world_frame)
         orientation = settings.orientation(problem)
         closure = settings.closure(problem)
+        more = settings.besides_the_problem(problem)
+        world_frame = settings.orientation_world_frame
+        layout = make_layout(problem, clock.now().to_msg(), world_frame, more)
         pipeline = Pipeline(
             solver,
             layout,

@@ -157,8 +157,8 @@ class Configuration:
         self._compute.set_computation(computation)
         if self.stream.active:
             self._outputs.publish_layout()
-        self.stream.exchange(computation.pipeline)
         computation.pipeline.count_on(before.pipeline)
+        self.stream.exchange(computation.pipeline)
         self._adopted()
         LoopLog(self._node.get_logger()).info(
             f"robot description changed from that of {before.problem.robot.name} to "

@@ -30,8 +30,8 @@ class ContactInput:
     Parameters
     ----------
     contacts : all contacts that may be active.
-    timeout : time without a new set after which the present one is too old [s]; infinite for
-        never. A set counts from its arrival, as its stamp may be that of the last change.
+    timeout : age after which a set is too old [s]; infinite for never. It counts from its stamp,
+        and without one from when it was sent.
 
     Attributes
     ----------
@@ -65,15 +65,17 @@ class ContactInput:
         self.reasons = Reason.NO_CONTACTS_RECEIVED
         self.degraded = False
         self._status: Mapping[str, int] = {}
+        self._stamp = 0
         self._arrival.forget()
 
     def restart(self, now: int) -> None:
         """Let the present set count as new, as when the clock was set."""
+        self._stamp = 0
         self._arrival.restart(now)
 
     def age(self, now: int) -> float:
-        """Return the time since the latest set arrived, refused or not [s]; NaN if none has."""
-        return self._arrival.age(now)
+        """Return the age of the latest set, refused or not [s]; NaN if none has come."""
+        return self._arrival.age(now, self._stamp)
 
     def stale(self, now: int) -> Complaint | None:
         """Return what there is to say if the present set is too old, or None.
@@ -82,13 +84,19 @@ class ContactInput:
         ----------
         now : time of the node's clock [ns]; 0 while that has no time yet.
         """
-        if self.active is None or self._arrival.within(self._timeout, now):
+        if self.active is None or self._arrival.within(self._timeout, now, self._stamp):
             return None
+        silence = self._arrival.age(now)
+        text = f"no set of active contacts has come for {silence:.3g} s"
+        if silence <= 1e-9 * self._timeout:
+            text = (
+                f"the set of active contacts is {self.age(now):.4g} s old by its stamp, or the "
+                "clock of its host is another one"
+            )
         return Complaint(
             Reason.CONTACTS_STALE,
-            f"no set of active contacts has come for {self.age(now):.3g} s, at most "
-            f"{1e-9 * self._timeout:g} s are allowed (contacts_timeout); who publishes it has to "
-            "repeat it at 10 Hz or more",
+            f"{text}, at most {1e-9 * self._timeout:g} s are allowed (contacts_timeout); who "
+            "publishes it has to repeat it at 10 Hz or more, with a new stamp each time",
         )
 
     def status(self, contacts: Sequence[str]) -> list[int]:
@@ -96,13 +104,22 @@ class ContactInput:
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
 
-    def read(self, names: Sequence[str], status: Sequence[int], now: int = 0) -> Complaint | None:
+    def read(
+        self,
+        names: Sequence[str],
+        status: Sequence[int],
+        now: int = 0,
+        stamp: int = 0,
+        delay: int = 0,
+    ) -> Complaint | None:
         """Take a set of contacts with one status each, as in delassus_msgs/ActiveContacts.
 
         Parameters
         ----------
         now : time of the node's clock [ns]; 0 while that has no time yet: then the set counts
             from when it is first used afterwards.
+        stamp : its stamp [ns]; 0 or less if it has none.
+        delay : how long before it was sent [ns].
 
         Returns
         -------
@@ -112,9 +129,10 @@ class ContactInput:
         if complaint is not None:
             self.forget()
             self.reasons = complaint.reason
-            self._arrival.note(now)
+            self._arrival.note(now, delay)
             return complaint
-        self._arrival.note(now)
+        self._stamp = max(stamp, 0)
+        self._arrival.note(now, delay)
         self._status = dict(zip(names, status, strict=True))
         touching = [
             name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT

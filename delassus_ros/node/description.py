@@ -55,9 +55,9 @@ class DescriptionTopic:
         """
         deadline = time.monotonic() + limit
         while not self.text:
-            message = take(self._subscription)
-            if message is not None:
-                self.text = message.data
+            taken = take(self._subscription)
+            if taken is not None:
+                self.text = taken[0].data
             elif time.monotonic() > deadline or self._stopping():
                 break
             else:

@@ -11,7 +11,7 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.compiler.kernel import Array
-from delassus_ros.node.arrival import age_of
+from delassus_ros.node.arrival import age_of, stamp_of
 from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.closed_gate import ClosedGate
 from delassus_ros.node.contact_input import ContactInput
@@ -24,7 +24,6 @@ from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.node.records import LastAnswer, Limits
 from delassus_ros.problem import Problem
 
-_SECOND = 1_000_000_000  # ns
 _WAITING, _REFUSED = Gate.WAITING, Gate.REFUSED
 """Looking up a member of an enumeration takes as long as a few additions."""
 
@@ -95,6 +94,7 @@ class Inputs:
         self._limits = limits
         self._clock_step = 0
         self._judgement = Judgement()
+        self._silence = ""
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
@@ -140,19 +140,21 @@ class Inputs:
 
     # Messages.
 
-    def read_contacts(self, message: ActiveContacts, now: int) -> None:
-        """Take a set of active contacts."""
-        complaint = self.contacts.read(message.names, message.status, now)
+    def read_contacts(self, message: ActiveContacts, now: int, delay: int) -> None:
+        """Take a set of active contacts; `delay` is how long before it was sent [ns]."""
+        at = message.header.stamp
+        stamp = stamp_of(at.sec, at.nanosec)
+        complaint = self.contacts.read(message.names, message.status, now, stamp, delay)
         self.contacts_text = "" if complaint is None else complaint.text
         if complaint is not None:
             self._warn_of(complaint)
 
-    def read_orientation(self, message: Any, now: int) -> None:
-        """Take an orientation: nav_msgs/Odometry or sensor_msgs/Imu."""
+    def read_orientation(self, message: Any, now: int, delay: int) -> None:
+        """Take an orientation, nav_msgs/Odometry or sensor_msgs/Imu, sent `delay` ns before."""
         source = self._source
         if source is None:
             return
-        complaint = read_message(source, message, now)
+        complaint = read_message(source, message, now, delay)
         caveat = self._caveat(source, 0, now) if source.jumped else None
         if complaint is None and caveat is not None:
             # Here, as the next one may come before a matrix is made with it.
@@ -163,13 +165,16 @@ class Inputs:
         if self._source is not None:
             self._source.write(stamp, target)
 
-    def read_joints(self, joint_state: bytes, now: int, q: Array) -> tuple[bool, bool]:
+    def read_joints(
+        self, joint_state: bytes, now: int, delay: int, q: Array
+    ) -> tuple[bool, bool]:
         """Take a serialized joint state.
 
         Parameters
         ----------
         joint_state : sensor_msgs/JointState.
         now : time of the node's clock [ns].
+        delay : how long before it was sent [ns].
         q : (nq,) is written to.
 
         Returns
@@ -183,13 +188,13 @@ class Inputs:
             If the bytes are not a joint state.
         """
         state = self._reader.read(joint_state)
-        # Treat an impossible stamp (nanosec >= 1e9) as no stamp.
-        stamp = state.sec * _SECOND + state.nanosec if state.nanosec < _SECOND else 0
-        verdict = self._gate.read(state.names, stamp, state.values, now, q)
+        stamp = stamp_of(state.sec, state.nanosec)
+        verdict = self._gate.read(state.names, stamp, state.values, now, q, delay)
         if verdict.text:
             self._say(verdict)
         if verdict.gate is _WAITING:
             return False, False
+        self._silence = ""
         kept = self.kept
         passed_over = kept.gate is not _WAITING
         # A jump is reported once, so keep it when a newer message replaces this one.
@@ -217,11 +222,16 @@ class Inputs:
                 )
                 self._say(kept)
 
-    def watch(self, now: int) -> Verdict | None:
-        """Return what to say about silence of the joint states, once for each."""
-        verdict = self._gate.watch(now)
+    def silence(self, now: int, since: float) -> Verdict | None:
+        """Return why no matrix has gone out since so long [ns]; None if nothing is expected."""
+        gate = self._gate
+        if self.kept.gate is not _WAITING and gate.heard.within(gate.others, now):
+            # Its turn comes, at a fixed rate that is lower than that of silence.
+            return None
+        verdict = gate.silence(now, since)
         if verdict is not None:
-            self._say(verdict)
+            self._silence = verdict.text
+            self._warn("silence", verdict.text)
         return verdict
 
     def judge(self, verdict: Verdict, now: int, all_rows: bool) -> Judgement:
@@ -294,7 +304,8 @@ class Inputs:
             strangers = self._gate.strangers
             text = f"{strangers}, none of the robot's joints" if strangers else ""
         else:
-            text = self.kept.text
+            # While no matrix follows from what comes, that is what is wrong.
+            text = self._silence or self.kept.text
         return InputHealth("joint states", "", 0, age, silence, timeout, received, text)
 
     def contacts_health(self, now: int) -> InputHealth:

@@ -19,11 +19,13 @@ from delassus_ros.model import Robot
 from delassus_ros.node.arrival import Arrival, age_of, backward_jump
 from delassus_ros.node.clock_steps import ahead_of_clock
 from delassus_ros.node.joint_names import JointNames, listed, size_mismatch
-from delassus_ros.node.reasons import Reason
-from delassus_ros.node.records import Limits
+from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.records import LONGEST_TRUST, Limits
 
-_MOST_LAYOUTS = 64
+_MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
+FARTHEST = 1e6
+"""Positions [rad, m] beyond which sums of angles are rounded by more than 1e-10 rad."""
 
 
 class Gate(Enum):
@@ -76,6 +78,8 @@ class JointGate:
     ----------
     heard : when the last joint state with any of the joints came that was not passed over for
         lack of positions.
+    others : how long those who make a q are relied on [ns].
+    aside : why the last joint state was passed over that others made up for.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
     whole_stamp : stamp of the last joint state with all joints, whatever their order [ns]; 0 if
         there is none.
@@ -126,6 +130,7 @@ class JointGate:
             )
         self._max_skew = round(max_skew * 1e9)
         self._timeout = timeout * 1e9
+        self.others = 1e9 * min(timeout, LONGEST_TRUST)
         self.set_clock_step(self._clock_step)
 
     def set_clock_step(self, step: int) -> None:
@@ -143,19 +148,27 @@ class JointGate:
         n = len(self._joints)
         self._known: dict[tuple[str, ...], JointNames] = {}
         self._part = JointNames([], self._joints)
+        # Of each joint what the part that last brought it has said, and when that was sent.
         self._values = np.zeros(n)
         self._stamps = np.zeros(n, dtype=np.int64)
-        # Of each joint that of the part that last brought it.
         self._arrivals = np.full(n, Arrival())
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
+        self.aside = Complaint(Reason.NONE, "")
         self._whole, self._merged = Arrival(), Arrival()
         self.heard, self._begun = Arrival(), Arrival(now)
-        self._silent = False
         self.last_stamp = self.whole_stamp = 0
 
-    def read(self, names: Sequence[str], stamp: int, values: Array, now: int, q: Array) -> Verdict:
+    def read(
+        self,
+        names: Sequence[str],
+        stamp: int,
+        values: Array,
+        now: int,
+        q: Array,
+        delay: int = 0,
+    ) -> Verdict:
         """Take the next joint state.
 
         Parameters
@@ -165,37 +178,42 @@ class JointGate:
         values : (n,) its positions [rad, m].
         now : time of the node's clock; 0 while that has no time yet (simulation).
         q : (nq,) is written to, and holds all joints if the verdict is READY.
+        delay : how long before it was sent [ns].
         """
         part = self._part
         if names is not part.names:
             part = self._part = self._look_up(names)
         if part.is_foreign or part.refusal is not None or len(values) != part.count:
-            return self._unusable(part, stamp, len(values), now)
-        self.hear(now)
+            return self._unusable(part, stamp, len(values), now, delay)
+        self.heard.note(now, delay)
         if not part.is_complete:
-            return self._merge(part, stamp, values, now, q)
+            return self._merge(part, stamp, values, now, q, delay)
         # The places are in range; mode="clip" spares take() a buffer for the output.
         values.take(part.places, out=q, mode="clip")
-        # NaN and infinity stay in a sum, which is much cheaper than asking for each.
-        if not (math.isfinite(sum(q.tolist())) or np.isfinite(q).all()):
+        # NaN and infinity stay in a norm, and none that is small has a large entry, which is much
+        # cheaper than asking for each.
+        near = math.hypot(*q.tolist()) <= FARTHEST
+        if not (near or np.isfinite(q).all()):
             return self._refuse(stamp, now, *part.not_finite(q))
-        self._whole.note(now)
+        self._whole.note(now, delay)
         age = now - stamp
         before, self.whole_stamp = self.whole_stamp, stamp
-        if 0 < before <= stamp and -self._most_ahead <= age <= self._timeout:
+        if near and 0 < before <= stamp and -self._most_ahead <= age <= self._timeout:
             self.last_stamp = stamp
             verdict = self._verdict
             verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
             verdict.reasons, verdict.text = Reason.NONE, ""
             return verdict
-        return self._pass(stamp, now, *_jump(before, stamp))
+        return self._pass(stamp, now, delay, q, *_jump(before, stamp))
 
-    def pass_over(self, stamp: int, now: int, reason: Reason, text: str) -> Verdict:
+    def pass_over(
+        self, stamp: int, now: int, delay: int, reason: Reason, text: str
+    ) -> Verdict:
         """Pass over a joint state for lack of positions; refuse it if no others bring them."""
         if self._has_others(now):
             text += "; it is passed over, as others have them"
-            return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
-        self.hear(now)
+            return self._put_aside(stamp, now, reason, text)
+        self.heard.note(now, delay)
         return self._refuse(stamp, now, reason, text)
 
     @property
@@ -203,22 +221,24 @@ class JointGate:
         """What comes, in words, where that has none of the joints; else empty."""
         return f"what comes has {listed('', self._part.names)}" if self._part.is_foreign else ""
 
-    def hear(self, now: int) -> None:
-        """Note that a joint state has come, so that silence begins anew."""
-        self.heard.note(now)
-        self._silent = False
+    def silence(self, now: int, since: float) -> Verdict | None:
+        """Return why no matrix has gone out for long; None where nothing is expected.
 
-    def watch(self, now: int) -> Verdict | None:
-        """Return what to say about silence, once for each; None if there is none.
+        What counts is what goes out, whoever sends what.
 
-        To be called a few times per timeout.
+        Parameters
+        ----------
+        now : time of the node's clock.
+        since : how long ago the last message went out; infinite if none has.
         """
-        heard = self.heard.since(now) is not None
+        last = self.heard.since(now)
+        heard = last is not None
+        if last is not None and last < since and last <= self.others:
+            return self._fruitless(now)
         counted = self.heard if heard else self._begun
         # Time before the clock started or was set back does not count as silence.
-        if self._silent or counted.within(self._timeout, now):
+        if counted.within(self._timeout, now):
             return None
-        self._silent = True
         what = "no joint state any more" if heard else "no joint state"
         if self._part.is_foreign:
             what += " with joints of the robot"
@@ -227,6 +247,18 @@ class JointGate:
         if self.strangers:
             text += f"; {self.strangers}"
         return self._refuse(self.last_stamp, now, reason, text)
+
+    def _fruitless(self, now: int) -> Verdict:
+        """Return what to say where joint states come and make no matrix."""
+        waited = np.flatnonzero(~self._fresh)
+        if self._fresh.any() and len(waited):
+            reason, text = Reason.INPUT_STALE, self._absent(waited, now)
+        else:
+            reason, text = self.aside.reason, self.aside.text
+        return self._refuse(
+            self.last_stamp, now, reason or Reason.JOINT_MISSING,
+            f"joint states come, but no matrix follows from them: {text}",
+        )  # fmt: skip
 
     def _look_up(self, names: Sequence[str]) -> JointNames:
         key = tuple(names)
@@ -239,7 +271,9 @@ class JointGate:
         part.names = names
         return part
 
-    def _unusable(self, part: JointNames, stamp: int, positions: int, now: int) -> Verdict:
+    def _unusable(
+        self, part: JointNames, stamp: int, positions: int, now: int, delay: int
+    ) -> Verdict:
         """Return what to say about a joint state that has nothing to take."""
         if part.is_foreign:
             return self._say(
@@ -247,38 +281,39 @@ class JointGate:
                 f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
             )  # fmt: skip
         if not part.count:
-            return self.pass_over(stamp, now, *part.missing())
+            return self.pass_over(stamp, now, delay, *part.missing())
         if not positions:
-            return self.pass_over(stamp, now, *size_mismatch(part.names, 0))
-        self.hear(now)
+            return self.pass_over(stamp, now, delay, *size_mismatch(part.names, 0))
+        self.heard.note(now, delay)
         if part.refusal is not None:
             return self._refuse(stamp, now, part.refusal.reason, part.refusal.text)
         return self._refuse(stamp, now, *size_mismatch(part.names, positions))
 
-    def _merge(self, part: JointNames, stamp: int, values: Array, now: int, q: Array) -> Verdict:
+    def _merge(
+        self, part: JointNames, stamp: int, values: Array, now: int, q: Array, delay: int
+    ) -> Verdict:
         """Take a part of the joints."""
-        joints = self._joints
+        joints, targets = self._joints, part.targets
         taken = values[part.places]
         if not np.isfinite(taken).all():
-            self._fresh[part.targets] = False
+            self._fresh[targets] = False
             return self._refuse(stamp, now, *part.not_finite(taken))
-        before, part.last = part.last, stamp
-        reason, text = _jump(before, stamp)
+        # By joint, as a publisher may send its joints in another order each time.
+        reason, text = _jump(int(self._stamps[targets].max()), stamp)
         if reason:
             self._jumped, self._jump_text = reason, text
             # What came before the jump is from another time.
             self._fresh[self._stamps > stamp + self._max_skew] = False
-        self._values[part.targets] = taken
-        part.arrival.note(now)
-        self._stamps[part.targets], self._arrivals[part.targets] = max(stamp, 0), part.arrival
-        self._seen[part.targets] = self._fresh[part.targets] = True
+        self._values[targets], self._stamps[targets] = taken, max(stamp, 0)
+        self._arrivals[targets] = Arrival(now, delay)
+        self._seen[targets] = self._fresh[targets] = True
         seen = self._seen.all()
         reason, text = (Reason.NONE, "") if seen else part.missing(
             [joints[i] for i in np.flatnonzero(self._seen)]
         )
         if self._has_whole(now):
             text += "; it is passed over, as others have all joints" if text else ""
-            return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+            return self._put_aside(stamp, now, reason, text)
         if not seen:
             return self._refuse(stamp, now, reason, text)
         oldest, newest = int(self._stamps.min()), int(self._stamps.max())
@@ -296,46 +331,70 @@ class JointGate:
                 f"{listed('joint', names)} came {1e-6 * (newest - oldest):.4g} ms older than the "
                 f"rest; at most {1e-6 * self._max_skew:g} ms are allowed (max_skew)",
             )  # fmt: skip
-        self._merged.note(now)
+        self._merged.note(now, delay)
         q[...] = self._values
         self._fresh[...] = False
         reason, text = self._jumped, self._jump_text
         self._jumped, self._jump_text = Reason.NONE, ""
-        return self._pass(oldest, now, reason, text)
+        return self._pass(oldest, now, 0, q, reason, text)
 
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
         away = self._away(now)
         if away:
-            names = [self._joints[i] for i in away]
-            longest = max(self._arrivals[i].age(now) for i in away)
-            return self._refuse(
-                int(self._stamps[away].min()), now, Reason.INPUT_STALE,
-                f"{listed('joint', names)} did not come for {longest:.3g} s",
-            )  # fmt: skip
+            oldest = int(self._stamps[away].min())
+            return self._refuse(oldest, now, Reason.INPUT_STALE, self._absent(away, now))
         return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
+
+    def _absent(self, places: Sequence[int], now: int) -> str:
+        """Return the words for joints that were there once."""
+        names = [self._joints[i] for i in places]
+        longest = max(self._arrivals[i].age(now) for i in places)
+        return f"{listed('joint', names)} did not come for {longest:.3g} s"
 
     def _away(self, now: int) -> list[int]:
         """Return the joints whose last part came too long ago."""
         timeout = self._timeout
         return [i for i, at in enumerate(self._arrivals) if not at.within(timeout, now)]
 
+    def _put_aside(self, stamp: int, now: int, reason: Reason, text: str) -> Verdict:
+        """Wait for others, and note why, in case that nothing comes of them."""
+        if text:
+            self.aside = Complaint(reason, text)
+        return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+
     def _has_whole(self, now: int) -> bool:
         """Whether joint states with all joints have come recently."""
-        return self._whole.within(self._timeout, now)
+        return self._whole.within(self.others, now)
 
     def _has_others(self, now: int) -> bool:
         """Whether joint states that make a q have come recently."""
         # Both are looked at, as either may count from now on.
-        recent = [each.within(self._timeout, now) for each in (self._whole, self._merged)]
+        recent = [each.within(self.others, now) for each in (self._whole, self._merged)]
         return any(recent)
 
-    def _pass(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
+    def _pass(
+        self, stamp: int, now: int, delay: int, q: Array, reasons: Reason, text: str
+    ) -> Verdict:
         """Let a q through if it is of this time."""
+        far = np.flatnonzero(np.abs(q) > FARTHEST)
+        if far.size:
+            names = [self._joints[i] for i in far]
+            reasons |= Reason.JOINT_FAR
+            text = (
+                f"the position of {listed('joint', names)} is {q[far[0]]:.6g}, beyond "
+                f"{FARTHEST:g} rad or m: angles are rounded there; home or reset the joint"
+            )
         if stamp <= 0:
+            if delay > self._timeout:
+                return self._refuse(
+                    0, now, reasons | Reason.STAMP_INVALID | Reason.INPUT_STALE,
+                    f"the joint positions have no valid stamp and were sent {1e-9 * delay:.4g} s "
+                    f"ago, at most {1e-9 * self._timeout:g} s are allowed (input_timeout)",
+                )  # fmt: skip
             return self._say(
                 Gate.READY, 0, now, reasons | Reason.STAMP_INVALID,
-                "joint states have no valid stamp: age and order cannot be told",
+                text or "joint states have no valid stamp: age and order cannot be told",
             )  # fmt: skip
         self.last_stamp = stamp
         age = now - stamp

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from delassus_ros.compiler.kernel import Array
-from delassus_ros.node.arrival import Arrival
 from delassus_ros.node.reasons import Complaint, Reason
 
 _SHOWN = 5
@@ -31,19 +30,15 @@ class JointNames:
     places : (k,) where in the joint state these are.
     is_complete, is_foreign : they have all of the robot's joints, or others alone.
     refusal : why such joint states cannot be used, or None.
-    last, arrival : stamp of the last one that was taken as a part [ns], and when that came; for
-        the reader to keep.
     """
 
     __slots__ = (
-        "arrival", "count", "is_complete", "is_foreign", "last", "names", "places", "refusal",
-        "targets", "_joints",
+        "count", "is_complete", "is_foreign", "names", "places", "refusal", "targets", "_joints"
     )  # fmt: skip
 
     def __init__(self, names: Sequence[str], joints: Sequence[str]) -> None:
         self.names = names
         self.count = len(names)
-        self.last, self.arrival = 0, Arrival()
         self._joints = joints
         place = {name: i for i, name in enumerate(names)}
         present = [i for i, joint in enumerate(joints) if joint in place]

@@ -20,7 +20,9 @@ from delassus_ros.problem import Problem
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 
 
-def make_layout(problem: Problem, stamp: Time, world_frame: str = "") -> Layout:
+def make_layout(
+    problem: Problem, stamp: Time, world_frame: str = "", more: str = ""
+) -> Layout:
     """Return the message that says what the rows of the matrices mean.
 
     Parameters
@@ -28,6 +30,7 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "") -> Layout:
     problem : has the rows.
     stamp : of the message.
     world_frame : what the world is called where a floating base's rows are along its axes.
+    more : what matrices depend on besides the problem, as text.
     """
     robot, contacts = problem.robot, problem.contacts
     layout = Layout()
@@ -48,7 +51,7 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "") -> Layout:
     layout.row_offsets = list(contacts.row_offsets)
     layout.joints = list(robot.joint_names)
     layout.axes = _AXES[problem.axes]
-    layout.layout_id = compute_layout_id(layout)
+    layout.layout_id = compute_layout_id(layout, f"{problem.digest} {more}")
     return layout
 
 

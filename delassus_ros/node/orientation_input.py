@@ -80,7 +80,7 @@ class OrientationInput:
     def age(self, now: int) -> float:
         """Return the age of the latest orientation [s]; NaN if there is none.
 
-        Without a stamp, or with one that is ahead of the clock, it counts from its arrival.
+        Without a stamp, or with one that is ahead of the clock, it counts from when it was sent.
         """
         return self._arrival.age(now, self.stamp)
 
@@ -96,7 +96,7 @@ class OrientationInput:
         )
 
     def silence(self, now: int) -> float:
-        """Return the time since the latest orientation came, refused or not [s]; NaN if none."""
+        """Return the time since the latest one was sent, refused or not [s]; NaN if none was."""
         return self._arrival.age(now)
 
     def read(
@@ -107,6 +107,7 @@ class OrientationInput:
         frame: str = "",
         world: str | None = None,
         rates: Sequence[float] = (0.0, 0.0, 0.0),
+        delay: int = 0,
     ) -> Complaint | None:
         """Take the next orientation.
 
@@ -120,12 +121,13 @@ class OrientationInput:
             its type cannot.
         rates : angular velocity in the axes of `frame` [rad/s]; zero if not known. NaN, infinity
             and what no base can have are not used.
+        delay : how long before it was sent.
 
         Returns
         -------
         None, or what is wrong with it; then there is no orientation until the next good one.
         """
-        self._arrival.note(now)
+        self._arrival.note(now, delay)
         self.stamp = max(stamp, 0)
         self._complaint = self._check(orientation, frame, world)
         if self._complaint is None:
@@ -151,9 +153,9 @@ class OrientationInput:
         later = min(max(1e-9 * (stamp - self._taken), -_CARRIED), _CARRIED)
         target[...] = _carried_on(self._orientation, self._rates, later)
 
-    def refuse(self, now: int, text: str) -> Complaint:
+    def refuse(self, now: int, text: str, delay: int = 0) -> Complaint:
         """Note that a source gives no orientation, with the reason in words."""
-        self._arrival.note(now)
+        self._arrival.note(now, delay)
         self._complaint = self._invalid(text)
         return self._complaint
 

@@ -95,7 +95,8 @@ class Outputs:
         self._summary = SummaryOutput(layout, characteristic_length)
 
     def publish_layout(self) -> None:
-        """Publish the layout, latched."""
+        """Publish the layout, latched, as that which holds from now on."""
+        self._layout.header.stamp = self._node.get_clock().now().to_msg()
         self._layouts.publish(self._layout)
         self._note(self._layouts)
 

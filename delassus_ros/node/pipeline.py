@@ -15,6 +15,7 @@ from delassus_ros.bound_solver import Solution
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.conditioning import Conditioning, ConditionMonitor
 from delassus_ros.errors import ProblemError
+from delassus_ros.node.arrival import Arrival
 from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.bindings import Bindings
 from delassus_ros.node.diagnostics import InputHealth, Validity
@@ -33,6 +34,8 @@ _FAILURES = {
     Status.FAILED: Reason.SOLVER_FAILED,
     Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
 }
+WATCHES = 10
+"""Looks for silence in the time that it may last."""
 _ORIENTATION = "base_orientation"
 # Looking up a member of an enumeration takes as long as a few additions: hot ones have names.
 _WAITING, _REFUSED, _WEAK = Gate.WAITING, Gate.REFUSED, Conditioning.WEAK
@@ -96,7 +99,7 @@ class Pipeline:
         self.due = math.inf
         self.last = LastAnswer()
         self._now, self._warn = now, warn
-        self._limits = limits
+        self._set_limits(limits)
         self._inputs = Inputs(problem, warn, limits, closure, orientation)
         self._contacts = self._inputs.contacts
         self._has_orientation = orientation is not None
@@ -105,6 +108,7 @@ class Pipeline:
         self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
         self._always = problem.contacts.names if all_rows else None
         self._stale = False
+        self._went = Arrival()
         self._output = MatrixOutput(layout)
         self._q = solver.problem.robot.neutral()
         self.bindings = Bindings()
@@ -144,7 +148,11 @@ class Pipeline:
         self._inputs.set_limits(limits)
         if limits.condition != self._limits.condition:
             self._monitor.settings = limits.condition
+        self._set_limits(limits)
+
+    def _set_limits(self, limits: Limits) -> None:
         self._limits = limits
+        self._patience = 1e9 * limits.patience * (1.0 - 1.0 / WATCHES)
 
     def set_solver(self, solver: DelassusSolver, reason: Reason = Reason.NONE) -> None:
         """Compute with this solver of the same problem from the next joint state on.
@@ -175,6 +183,7 @@ class Pipeline:
         """Begin anew, as when the node is activated."""
         self.forget_contacts()
         self.clock_jumped()
+        self._went.forget()
         self.last = LastAnswer()
         self.published = self.refused = self.superseded = 0
 
@@ -183,6 +192,7 @@ class Pipeline:
         # What it has kept is never answered.
         before.clock_jumped()
         self._output.sequence = before.sequence
+        self.last.stamp_ns = before.last.stamp_ns
         self.published, self.refused = before.published, before.refused
         self.superseded = before.superseded
 
@@ -201,10 +211,10 @@ class Pipeline:
         """Let stamps be ahead of the clock by its steps as well, of so many ns."""
         self._inputs.set_clock_step(step)
 
-    def set_contacts(self, message: ActiveContacts) -> None:
-        """Use this set of active contacts from the next joint state on."""
+    def set_contacts(self, message: ActiveContacts, delay: int = 0) -> None:
+        """Use this set of active contacts, sent `delay` ns ago, from the next joint state on."""
         before = self._contacts.active
-        self._inputs.read_contacts(message, self._now())
+        self._inputs.read_contacts(message, self._now(), delay)
         self._stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:
@@ -219,19 +229,25 @@ class Pipeline:
         self._output.set_contacts_stamp(Time())
         self._activate()
 
-    def read_orientation(self, message: Any) -> None:
+    def read_orientation(self, message: Any, delay: int = 0) -> None:
         """Use this orientation of the base from the next joint state on.
 
         Parameters
         ----------
         message : nav_msgs/Odometry or sensor_msgs/Imu.
+        delay : how long before it was sent [ns].
         """
-        self._inputs.read_orientation(message, self._now())
+        self._inputs.read_orientation(message, self._now(), delay)
 
     # Ticks.
 
-    def answer(self, joint_state: bytes) -> bytes | None:
+    def answer(self, joint_state: bytes, delay: int = 0) -> bytes | None:
         """Return the serialized DelassusMatrix for a serialized JointState.
+
+        Parameters
+        ----------
+        joint_state : sensor_msgs/JointState.
+        delay : how long before it was sent [ns].
 
         Returns
         -------
@@ -243,13 +259,17 @@ class Pipeline:
             If the bytes are not a joint state.
         """
         now = self._now()
-        _, superseded = self._inputs.read_joints(joint_state, now, self._q)
+        _, superseded = self._inputs.read_joints(joint_state, now, delay, self._q)
         if superseded:
             self.supersede(superseded)
         return self._publishable(now)
 
-    def take_in(self, joint_state: bytes) -> bool:
+    def take_in(self, joint_state: bytes, delay: int = 0) -> bool:
         """Take a joint state that :meth:`answer_kept` is to answer, if no newer one comes before.
+
+        Parameters
+        ----------
+        joint_state, delay : as there.
 
         Returns
         -------
@@ -260,7 +280,7 @@ class Pipeline:
         UnreadableError
             If the bytes are not a joint state.
         """
-        taken, superseded = self._inputs.read_joints(joint_state, self._now(), self._q)
+        taken, superseded = self._inputs.read_joints(joint_state, self._now(), delay, self._q)
         if superseded:
             self.supersede(superseded)
         return taken
@@ -272,18 +292,30 @@ class Pipeline:
         return self._publishable(now)
 
     def watch(self) -> bytes | None:
-        """Return the message that says that joint states have stopped, once; else None.
+        """Return the message that says why no matrix has gone out for long, if none has.
 
-        To be called a few times per timeout.
+        To be called :data:`WATCHES` times per :attr:`~delassus_ros.node.records.Limits.patience`;
+        something then goes out at least as often as that.
         """
         now = self._now()
-        verdict = self._inputs.watch(now)
+        since = self._went.since(now)
+        if since is not None and since <= self._patience:
+            return None
+        verdict = self._inputs.silence(now, math.inf if since is None else since)
         return None if verdict is None else self._message(verdict, now)
 
     def fault(self, text: str) -> bytes:
         """Return the message that says that this program has failed, with the reason in words."""
-        verdict = Verdict(Gate.REFUSED, 0, math.nan, Reason.NONE, text)
-        return self._invalid(verdict, Reason.SOLVER_FAILED, text)
+        return self._say(Reason.SOLVER_FAILED, text)
+
+    def announce(self) -> bytes:
+        """Return the message that says that the matrices are another robot's from here on."""
+        text = "another robot description is in use from here on"
+        return self._say(Reason.ROBOT_CHANGED, text, self.last.stamp_ns)
+
+    def _say(self, reason: Reason, text: str, stamp: int = 0) -> bytes:
+        """Return a message that answers no joint state."""
+        return self._invalid(Verdict(_REFUSED, stamp, math.nan, Reason.NONE, text), reason, text)
 
     def after_publishing(self) -> None:
         """Prepare for the next matrix, while the last one is on its way."""
@@ -304,6 +336,7 @@ class Pipeline:
 
     def _message(self, verdict: Verdict, now: int) -> bytes:
         """Return the message for joint positions that have passed, or not."""
+        self._went.note(now)
         judged = self._inputs.judge(verdict, now, self._always is not None)
         if judged.stale is not self._stale:
             self._stale = judged.stale

@@ -40,6 +40,8 @@ class Reason(IntFlag):
     DAMPED = 134217728
     ILL_CONDITIONED = 268435456
     OVERRUN = 536870912
+    JOINT_FAR = 1073741824
+    ROBOT_CHANGED = 2147483648
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,10 @@ from delassus_ros.conditioning import ConditionSettings, Examination
 from delassus_ros.node.diagnostics import Validity
 from delassus_ros.node.reasons import Reason
 
+LONGEST_TRUST = 1.0
+"""Time [s] for which those who send what makes a matrix are relied on, whatever the timeout: after
+that others get their turn, and if nothing comes of them, that is said."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -27,6 +31,11 @@ class Limits:
     input_timeout: float = 0.5
     contacts_timeout: float = 0.5
     condition: ConditionSettings = field(default_factory=ConditionSettings)
+
+    @property
+    def patience(self) -> float:
+        """Time after which something has to go out again, be it that there is no matrix [s]."""
+        return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST
 
 
 @dataclass(slots=True)

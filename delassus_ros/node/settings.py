@@ -182,6 +182,13 @@ class Settings:
         closure.bind(closure.independent)
         return closure
 
+    def besides_the_problem(self, problem: Problem) -> str:
+        """Return, as text, what matrices depend on besides the problem and the inputs."""
+        found: list[object] = [sorted(self.reference.items())]
+        if self._needs_orientation(problem):
+            found += [self.orientation_source, self.orientation_frame]
+        return repr(found)
+
     def orientation(self, problem: Problem) -> OrientationInput | None:
         """Return the input for the orientation of the base; None where it does not matter.
 
@@ -191,7 +198,7 @@ class Settings:
             If orientation.frame does not exist or can move on the root link, or
             orientation.world_frame is empty.
         """
-        if problem.axes == "contact" or problem.robot.base == "fixed":
+        if not self._needs_orientation(problem):
             return None
         if not self.orientation_world_frame:
             raise InputError(
@@ -204,6 +211,9 @@ class Settings:
             self.orientation_world_frame,
             self.orientation_timeout,
         )
+
+    def _needs_orientation(self, problem: Problem) -> bool:
+        return problem.axes == "world" and problem.robot.base == "floating"
 
 
 def _contact(name: str, values: Mapping[str, Any]) -> Contact:

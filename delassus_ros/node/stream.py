@@ -5,30 +5,30 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Iterable
-from time import perf_counter
+from time import monotonic_ns, perf_counter
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
 from rclpy.clock import ClockChange, JumpThreshold
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.clock_steps import ClockSteps
+from delassus_ros.node.clock_steps import ClockSteps, SystemClock
 from delassus_ros.node.clocks import STEADY
-from delassus_ros.node.joint_state_bytes import UnreadableError
+from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.outcome import Outcome
 from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.pipeline import Pipeline
+from delassus_ros.node.pipeline import WATCHES, Pipeline
 from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, subscribe
-from delassus_ros.node.queue import take
+from delassus_ros.node.queue import Take, take, with_delay
 from delassus_ros.node.realtime import RealtimeMode
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.timing import Schedule, Timing, timer_period
 
-_WATCHES_PER_TIMEOUT = 4
 _SHORTEST_WATCH = 0.002  # s
 _IDLE = 1.0  # s between looks at the garbage, also where nothing is published
 _MOST = JOINT_STATES.depth
@@ -93,8 +93,10 @@ class Stream:
         self._idle_timer: Any = None
         self._jumps: list[Any] = []
         self._steps = ClockSteps(False)
+        self._system_clock = SystemClock()
         self._pending: dict[object, Callable[[], object]] = {}
-        self._latest_set: ActiveContacts | None = None
+        self._latest_set: tuple[ActiveContacts, int] | None = None
+        """The latest set of contacts, and when it was sent, by the monotonic clock [ns]."""
         self._arrived = 0.0
 
     @property
@@ -116,6 +118,7 @@ class Stream:
     def start(self) -> None:
         """Subscribe, and answer from now on."""
         self._schedule = None
+        self._system_clock = SystemClock()
         self.timing.clear()
         self._pipeline.begin()
         clock: Any = self._node.get_clock()
@@ -124,20 +127,15 @@ class Stream:
             clock.create_jump_callback(_JUMPS, post_callback=self._on_clock_jump),
             clock.create_jump_callback(_STEPS, post_callback=self._on_clock_step),
         ]
-        self._subscribe_to_contacts()
+        self.contacts = self._subscribe(
+            ActiveContacts, "active_contacts", self._on_contacts, LATCHED
+        )
         if self._orientation is not None:
             kind, topic = self._orientation
-            self.orientations = subscribe(
-                self._node, kind, topic, self._surviving(self._on_orientation), ORIENTATIONS
-            )
+            self.orientations = self._subscribe(kind, topic, self._on_orientation, ORIENTATIONS)
         on_joint_state = self._keep if self._operation.rate else self._on_joint_state
-        self.joint_states = subscribe(
-            self._node,
-            JointState,
-            "joint_states",
-            self._surviving(on_joint_state),
-            JOINT_STATES,
-            raw=True,
+        self.joint_states = self._subscribe(
+            JointState, "joint_states", on_joint_state, JOINT_STATES
         )
         self._set_watch()
         if self._operation.rate:
@@ -173,14 +171,15 @@ class Stream:
 
     def exchange(self, pipeline: Pipeline) -> None:
         """Go on with another robot, from the next joint state on."""
-        self._pipeline = pipeline
-        self._latest_set = None
-        if self.contacts is not None:
+        before, self._pipeline = self._pipeline, pipeline
+        if self.active:
             pipeline.begin()
             pipeline.set_clock_step(self._steps.longest)
-            # With the new subscription the latched set of contacts comes again.
-            self._node.destroy_subscription(self.contacts)
-            self._subscribe_to_contacts()
+        pipeline.count_on(before)
+        if self.active:
+            # Whoever reads the matrices sees this before the first one of the other robot.
+            self._say(pipeline.announce())
+            self._take_set_again()
             self.timing.pause()
 
     def handover(self) -> Callable[[Callable[[], object]], None]:
@@ -204,24 +203,24 @@ class Stream:
         if self.active and operation.limits.input_timeout != before.limits.input_timeout:
             self._set_watch()
 
-    def _subscribe_to_contacts(self) -> None:
-        self.contacts = subscribe(
-            self._node,
-            ActiveContacts,
-            "active_contacts",
-            self._surviving(self._on_contacts),
-            LATCHED,
-        )
+    def _subscribe(self, kind: type, topic: str, take: Take, qos: QoSProfile) -> Subscription:
+        """Return a subscription whose messages come as bytes, with how long they have waited."""
+        callback = with_delay(self._surviving(take))
+        return subscribe(self._node, kind, topic, callback, qos, raw=True)
+
+    def _take_set_again(self) -> None:
+        """Take the latest set of contacts in again; it is no younger for that."""
+        if self._latest_set is not None:
+            message, sent = self._latest_set
+            self._pipeline.set_contacts(message, monotonic_ns() - sent)
 
     def _set_watch(self) -> None:
         self._end_watch()
-        timeout = self._operation.limits.input_timeout
-        if timeout < math.inf:
-            period = max(timeout / _WATCHES_PER_TIMEOUT, _SHORTEST_WATCH)
-            # Ages are by the node's clock; a timer on it would wait until a clock that is set
-            # back is there again.
-            watch = self._surviving(self._watch)
-            self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
+        period = max(self._operation.limits.patience / WATCHES, _SHORTEST_WATCH)
+        # Ages are by the node's clock; a timer on it would wait until a clock that is set back is
+        # there again.
+        watch = self._surviving(self._watch)
+        self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
 
     def _end_watch(self) -> None:
         if self._watch_timer is not None:
@@ -250,7 +249,11 @@ class Stream:
                 # The executor had it in its queue when the stream stopped.
                 return
             try:
+                if not self._steps.simulated and (back := self._system_clock.set_back()):
+                    self._forget(-back)
                 callback(*arguments)
+            except UnreadableError as error:
+                self._warn("bytes", str(error))
             except Exception:
                 text = f"a fault of this program; inputs are forgotten:\n{traceback.format_exc()}"
                 self._warn("fault", text)
@@ -258,43 +261,38 @@ class Stream:
                 self._pipeline.clock_jumped()
                 # Without a summary, which may be what has failed.
                 self._outputs.publish(self._pipeline.fault(text))
-                latest, self._latest_set = self._latest_set, None
                 forever = self._operation.limits.contacts_timeout == math.inf
-                if latest is not None and forever and callback != self._on_contacts:
-                    self._surviving(self._on_contacts)(latest)
+                if forever and callback != self._on_contacts:
+                    self._surviving(self._take_set_again)()
+                else:
+                    self._latest_set = None
 
         return survive
 
     # What comes.
 
-    def _on_joint_state(self, message: bytes) -> None:
-        # How long it has waited until now is not told: to a callback that asks for the time at
-        # which its message was received, rclpy's events executor raises.
+    def _on_joint_state(self, message: bytes, delay: int) -> None:
         arrived = perf_counter()
         pipeline = self._pipeline
         pipeline.due = arrived + self.timing.deadline
-        try:
-            waiting = self._queue(message)
-            if len(waiting) == 1:
-                answer = pipeline.answer(message)
-            else:
-                # Each is looked at: the last one may be none to go by, or a part of one.
-                for each in waiting:
-                    self._take_in(each)
-                self._catch_up()
-                answer = pipeline.answer_kept()
-        except UnreadableError as error:
-            self._warn("bytes", str(error))
-            return
+        waiting = self._queue(message, delay)
+        if len(waiting) == 1:
+            answer = pipeline.answer(message, delay)
+        else:
+            # Each is looked at: the last one may be none to go by, or a part of one.
+            for each in waiting:
+                self._take_in(*each)
+            self._catch_up()
+            answer = pipeline.answer_kept()
         if answer is not None:
             self.timing.begin(arrived, arrived)
             self._send(answer)
 
-    def _keep(self, message: bytes) -> None:
+    def _keep(self, message: bytes, delay: int) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        waiting = self._queue(message)
+        waiting = self._queue(message, delay)
         for each in waiting:
-            self._take_in(each)
+            self._take_in(*each)
         if len(waiting) > 1:
             self._catch_up()
 
@@ -306,36 +304,42 @@ class Stream:
             if subscription is None:
                 continue
             for _ in range(_MOST):
-                message = take(subscription)
-                if message is None:
+                taken = take(subscription)
+                if taken is None:
                     break
-                read(message)
+                try:
+                    read(*taken)
+                except UnreadableError as error:
+                    self._warn("bytes", str(error))
 
-    def _queue(self, message: bytes) -> list[bytes]:
-        """Return a joint state and those that wait behind it, in order."""
-        found = [message]
+    def _queue(self, message: bytes, delay: int) -> list[tuple[bytes, int]]:
+        """Return a joint state and those that wait behind it, in order, with their delays."""
+        found = [(message, delay)]
         while len(found) <= _MOST and (newer := self._take()) is not None:
             found.append(newer)
         return found
 
-    def _take_in(self, message: bytes) -> None:
+    def _take_in(self, message: bytes, delay: int) -> None:
         try:
-            if self._pipeline.take_in(message):
+            if self._pipeline.take_in(message, delay):
                 self._arrived = perf_counter()
         except UnreadableError as error:
             self._warn("bytes", str(error))
 
-    def _take(self) -> bytes | None:
+    def _take(self) -> tuple[bytes, int] | None:
         """Take the oldest joint state that waits, if one does."""
         subscription = self.joint_states
         return None if subscription is None else take(subscription)
 
-    def _on_contacts(self, message: ActiveContacts) -> None:
-        self._latest_set = message
-        self._pipeline.set_contacts(message)
+    def _on_contacts(self, data: bytes, delay: int) -> None:
+        message = deserialized(data, ActiveContacts, "a set of active contacts")
+        self._latest_set = message, monotonic_ns() - delay
+        self._pipeline.set_contacts(message, delay)
 
-    def _on_orientation(self, message: Any) -> None:
-        self._pipeline.read_orientation(message)
+    def _on_orientation(self, data: bytes, delay: int) -> None:
+        if self._orientation is not None:
+            message = deserialized(data, self._orientation[0], "an orientation")
+            self._pipeline.read_orientation(message, delay)
 
     def _on_instant(self) -> None:
         """Compute what has come since the last instant of a fixed rate."""
@@ -353,7 +357,7 @@ class Stream:
             self._send(answer)
 
     def _watch(self) -> None:
-        """Say INVALID once when joint states have stopped."""
+        """Say INVALID where no matrix has gone out for long, and say it again."""
         answer = self._pipeline.watch()
         if answer is not None:
             self._say(answer)
@@ -365,18 +369,20 @@ class Stream:
         self._mode.rest()
 
     def _on_clock_jump(self, jump: Any) -> None:
-        seconds = 1e-9 * jump.delta.nanoseconds
+        self._forget(jump.delta.nanoseconds)
+        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
+            simulated = jump.clock_change == ClockChange.ROS_TIME_ACTIVATED
+            self._set_steps(ClockSteps(simulated))
+
+    def _forget(self, jump: int) -> None:
+        """Forget what has a time, as the clock has jumped [ns]."""
         self._warn(
             "clock",
-            f"the clock jumped by {seconds:+.6g} s or is another one now; inputs from before "
+            f"the clock jumped by {1e-9 * jump:+.6g} s or is another one now; inputs from before "
             "are forgotten",
         )
         self._pipeline.clock_jumped()
         self.timing.pause()
-
-        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
-            simulated = jump.clock_change == ClockChange.ROS_TIME_ACTIVATED
-            self._set_steps(ClockSteps(simulated))
 
     def _on_clock_step(self, step: Any) -> None:
         steps = self._steps

@@ -1,4 +1,4 @@
-"""Identity of a layout."""
+"""Identity of a layout, and of the robot behind it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ import json
 from delassus_msgs.msg import Layout
 
 
-def compute_layout_id(msg: Layout) -> str:
-    """Return the identity of a layout: a hash over all its fields but stamp and layout_id.
+def compute_layout_id(msg: Layout, digest: str = "") -> str:
+    """Return the identity of a layout and of the robot that the matrices are of.
 
     Parameters
     ----------
     msg
         A layout; its `layout_id` is not read.
+    digest
+        Stands for all that matrices depend on and a layout does not say: inertias, armature,
+        loops and their reference. Any text that differs where these do.
 
     Returns
     -------
     str
-        16 hexadecimal digits, the same for equal layouts on every machine.
+        16 hexadecimal digits of a hash over all fields but stamp and layout_id, and with a digest
+        16 more, of one over that; the same on every machine.
 
     """
     fields = [
@@ -40,4 +44,5 @@ def compute_layout_id(msg: Layout) -> str:
         int(msg.axes),
     ]
     # JSON, because joining names without quotes would make different lists look equal.
-    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
+    parts = [json.dumps(fields), digest] if digest else [json.dumps(fields)]
+    return "".join(hashlib.sha256(part.encode()).hexdigest()[:16] for part in parts)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import struct
+import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
 from rclpy.serialization import deserialize_message
 
+from .cdr import ORIGIN, PLAIN, NotPlainError, Walk, aligned
 from .errors import MessageError
 from .matrix import matrix_to_numpy
 
-_ORIGIN = 4  # where the fields begin, after the encapsulation; alignment counts from here
 _TIME = struct.Struct("<iI")
 _NUMBER = struct.Struct("<QiI")  # sequence, contacts_stamp
 # validity, reasons, conditioning, rank, structural_rank, condition, damping_mode, damping, and
@@ -21,8 +23,11 @@ _NUMBER = struct.Struct("<QiI")  # sequence, contacts_stamp
 _TAIL = struct.Struct("<B7xQB3xii4xdB7xdI")
 _TIMES = struct.Struct("<dd")  # compute_time, input_age
 _DOUBLE = np.dtype("<f8")
-_CDR = b"\x00\x01"  # plain, little-endian; the two bytes behind it may hold anything
 _MOST_KNOWN = 64
+_MOST_KEPT = 1 << 24
+"""Bytes of all messages that are remembered, of each the latest."""
+LARGEST = 1 << 24
+"""Bytes of the largest message that is read: there is room for some 1400 rows."""
 
 
 @dataclass(slots=True)
@@ -102,10 +107,24 @@ class MatrixReader:
 
     Best effort, as of ``rclpy.qos.qos_profile_sensor_data``, is what a controller wants: a matrix
     that has to be sent again comes too late.
+
+    A reader follows one robot. It goes over to another layout only where the sequence goes on, as
+    it does where a node changes its robot: matrices of two robots on one topic are not mixed up.
+
+    Attributes
+    ----------
+    layout_id
+        The layout that is followed; None before the first message. Setting it follows another
+        one, or with None the next one that comes.
+
     """
 
     def __init__(self) -> None:
+        self.layout_id: str | None = None
         self._known: list[_Known] = []
+        self._kept = 0
+        self._latest: ReceivedMatrix | None = None
+        self._read_at = self._sequence = 0
 
     def read(self, data: bytes) -> ReceivedMatrix:
         """Return what a message says; overwritten by the next one, but for `matrix`.
@@ -118,10 +137,65 @@ class MatrixReader:
         Raises
         ------
         MessageError
-            As `matrix_to_numpy`, if the message contradicts itself, or if the bytes are no
-            DelassusMatrix.
+            As `matrix_to_numpy`, if the message contradicts itself, if the bytes are no
+            DelassusMatrix or more than :data:`LARGEST`, or if it is of another layout and not a
+            later one of the same node.
 
         """
+        received = self._message(data)
+        self._follow(received)
+        return received
+
+    def fresh(self, max_age: float, now: int | None = None) -> bool:
+        """Whether the latest message has a matrix, and that is of the present.
+
+        To be asked just before the matrix is used, as silence brings no message.
+
+        Parameters
+        ----------
+        max_age
+            How long ago the message may have been read, and its joint state been stamped [s].
+        now
+            Time of the clock of the stamps [ns]; by default the system's. With simulated time
+            ``node.get_clock().now().nanoseconds``.
+
+        Returns
+        -------
+        bool
+            False before the first message, after one that is INVALID, and where the latest is too
+            old. A matrix without a stamp is as old as its message.
+
+        """
+        latest = self._latest
+        if latest is None or latest.validity == DelassusMatrix.VALIDITY_INVALID:
+            return False
+        limit = 1e9 * max_age
+        if time.monotonic_ns() - self._read_at > limit:
+            return False
+        now = time.time_ns() if now is None else now
+        return latest.stamp <= 0 or now - latest.stamp <= limit
+
+    def _follow(self, received: ReceivedMatrix) -> None:
+        """Take a message for the latest one, unless it is another robot's."""
+        latest, followed = self._latest, self.layout_id
+        if followed is not None and received.layout_id != followed:
+            if latest is not None and received.sequence <= self._sequence:
+                raise MessageError(
+                    f"a matrix of layout {received.layout_id!r} (sequence {received.sequence}), "
+                    f"but {followed!r} is followed (sequence {self._sequence}): another node "
+                    "publishes on the same topic, or this one was started anew with another "
+                    "robot; read its Layout, and set layout_id to follow it"
+                )
+        self.layout_id = received.layout_id
+        self._sequence, self._latest = received.sequence, received
+        self._read_at = time.monotonic_ns()
+
+    def _message(self, data: bytes) -> ReceivedMatrix:
+        """Return what a message says, whatever came before."""
+        if len(data) > LARGEST:
+            raise MessageError(
+                f"a DelassusMatrix of {len(data)} bytes is not read; at most {LARGEST} are"
+            )
         for place, known in enumerate(self._known):
             if known.fits(data):
                 if place:
@@ -140,56 +214,78 @@ class MatrixReader:
         except RuntimeError as error:
             raise MessageError(f"{len(data)} bytes are no DelassusMatrix: {error}") from error
         received = ReceivedMatrix.of(message)
-        if len(message.matrix) and data[:2] == _CDR:
-            known = _Known(message, data, replace(received))
-            # Only if it reads the same: another layout than the expected one is noticed.
-            if known.fits(data) and known.reads(data, received):
-                del self._known[_MOST_KNOWN - 1 :]
-                self._known.insert(0, known)
+        if not received.matrix.size:
+            return received
+        try:
+            known = _Known(data, replace(received))
+        except NotPlainError:
+            return received
+        # Only if it reads the same: another layout than the expected one is noticed.
+        if known.fits(data) and known.reads(data, received):
+            self._known.insert(0, known)
+            self._kept += len(data)
+            while len(self._known) > _MOST_KNOWN or self._kept > _MOST_KEPT:
+                self._kept -= self._known.pop().size
         return received
 
 
 class _Known:
-    """A message as it came before: what is constant in its bytes, and where its numbers are."""
+    """A message as it came before: what is constant in its bytes, and where its numbers are.
 
-    def __init__(self, message: DelassusMatrix, data: bytes, received: ReceivedMatrix) -> None:
+    The places follow from the bytes alone: what is constant says how long all of it is.
+
+    Parameters
+    ----------
+    data
+        The serialized message.
+    received
+        What it says; overwritten.
+
+    Raises
+    ------
+    NotPlainError
+        If the bytes are laid out in another way, or hold text that is to be read the long way.
+
+    """
+
+    def __init__(self, data: bytes, received: ReceivedMatrix) -> None:
         self._received, self._m = received, len(received.matrix)
-        self._algorithm = message.algorithm.encode()
-        self._states = bytes(message.status)
-        head = _Head()
-        head.number(4, changes=True)
-        head.number(4, changes=True)
-        head.string(message.header.frame_id)
-        head.string(message.layout_id)
-        self._number = head.number(8, changes=True)
-        head.number(4, changes=True)
-        head.number(4, changes=True)
-        for names in (message.contacts, message.kinds):
-            head.number(4)
-            for name in names:
-                head.string(name)
-        head.number(4)
-        self._status = head.number(0)
-        for _ in message.status:
-            head.number(1, changes=True)
-        head.number(4)
-        for _ in message.row_offsets:
-            head.number(4)
-        head.number(1)
-        head.number(4)
+        self._algorithm = received.algorithm.encode()
+        self._states = bytes(received.status)
+        self.size = len(data)
+        head = _Head(data)
+        head.number("i", changes=True)
+        head.number("I", changes=True)
+        head.string()
+        head.string()
+        head.number("Q", changes=True)
+        self._number = head.at - 8
+        head.number("i", changes=True)
+        head.number("I", changes=True)
+        for _ in ("contacts", "kinds"):
+            for _ in range(head.number("I")):
+                head.string()
+        count = head.number("I")
+        self._status = head.at
+        for _ in range(count):
+            head.number("B", changes=True)
+        for _ in range(head.number("I")):
+            head.number("I")
+        head.number("B")
+        head.number("I")
         self._mask = int.from_bytes(head.mask, "little")
-        self._head_end = _ORIGIN + len(head.mask)
-        self._constant = int.from_bytes(data[_ORIGIN : self._head_end], "little") & self._mask
-        self._matrix = _ORIGIN + _aligned(len(head.mask), 8)
+        self._head_end = head.at
+        self._constant = int.from_bytes(data[ORIGIN : self._head_end], "little") & self._mask
+        self._matrix = aligned(head.at, 8)
         self._tail = self._matrix + _DOUBLE.itemsize * self._m**2
         self._name = self._tail + _TAIL.size
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has the constant part of this one, and may have a matrix."""
-        head = int.from_bytes(data[_ORIGIN : self._head_end], "little")
+        head = int.from_bytes(data[ORIGIN : self._head_end], "little")
         return (
             head & self._mask == self._constant
-            and data[:2] == _CDR
+            and data[:2] == PLAIN
             and len(data) > self._name
             and data[self._tail] != DelassusMatrix.VALIDITY_INVALID
         )
@@ -199,7 +295,7 @@ class _Known:
         try:
             tail = _TAIL.unpack_from(data, self._tail)
             end = self._name + tail[-1]
-            times = _TIMES.unpack_from(data, _ORIGIN + _aligned(end - _ORIGIN, 8))
+            times = _TIMES.unpack_from(data, aligned(end, 8))
             name = data[self._name : end]
             if name[:-1] != self._algorithm or name[-1:] != b"\0":
                 if name.find(b"\0") != len(name) - 1:
@@ -209,7 +305,7 @@ class _Known:
         except (struct.error, UnicodeDecodeError):
             return None
         received, m = self._received, self._m
-        sec, nanosec = _TIME.unpack_from(data, _ORIGIN)
+        sec, nanosec = _TIME.unpack_from(data, ORIGIN)
         received.stamp = sec * 1_000_000_000 + nanosec
         received.sequence, sec, nanosec = _NUMBER.unpack_from(data, self._number)
         received.contacts_stamp = sec * 1_000_000_000 + nanosec
@@ -237,25 +333,26 @@ class _Known:
         )
 
 
-class _Head:
-    """The bytes before the matrix: 255 where they are constant, 0 where not, as in between."""
+class _Head(Walk):
+    """A walk that notes which bytes are constant: 255 where they are, 0 where not, as between."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
         self.mask = bytearray()
 
-    def number(self, size: int, changes: bool = False) -> int:
-        """Add a number, of some bytes or none; return where it is in the message."""
-        self.mask.extend(bytes(_aligned(len(self.mask), size or 1) - len(self.mask)))
-        place = _ORIGIN + len(self.mask)
+    def number(self, code: str, changes: bool = False) -> Any:
+        """Return the next number; note whether it changes from one message to the next."""
+        number = super().number(code)
+        self._note(struct.calcsize(code), changes)
+        return number
+
+    def string(self) -> str:
+        """Return the next string, which does not change."""
+        before = self.at
+        text = super().string()
+        self._note(self.at - aligned(before, 4) - 4)
+        return text
+
+    def _note(self, size: int, changes: bool = False) -> None:
+        self.mask.extend(bytes(self.at - ORIGIN - size - len(self.mask)))
         self.mask.extend(bytes([0 if changes else 255]) * size)
-        return place
-
-    def string(self, text: str) -> None:
-        """Add a string: its length with the final zero, then its bytes."""
-        self.number(4)
-        self.mask.extend(b"\xff" * (len(text.encode()) + 1))
-
-
-def _aligned(place: int, size: int) -> int:
-    """Return the next multiple of a size."""
-    return place + -place % size

@@ -76,9 +76,12 @@ def test_any_change_is_seen(change: str) -> None:
     msg = make_message()
     check(reader.read(serialize_message(msg)), msg)
     CHANGES[change](msg)
+    msg.sequence += 1
     for _ in range(2):
         check(reader.read(serialize_message(msg)), msg)
-    check(reader.read(serialize_message(make_message())), make_message())
+    again = make_message()
+    again.sequence += 2
+    check(reader.read(serialize_message(again)), again)
 
 
 def test_a_message_is_converted_once_for_each_set_of_contacts(
@@ -256,3 +259,88 @@ def test_the_sets_that_come_often_are_remembered(monkeypatch: pytest.MonkeyPatch
         check(reader.read(serialize_message(often)), often)
     monkeypatch.setattr(module, "deserialize_message", None)
     check(reader.read(serialize_message(often)), often)
+
+
+def of_layout(layout: str, sequence: int) -> bytes:
+    msg = make_message()
+    msg.layout_id, msg.sequence = layout, sequence
+    return serialize_message(msg)
+
+
+def test_two_robots_on_a_topic_are_not_mixed_up() -> None:
+    """One of them is followed, and the other one refused, whoever speaks how often."""
+    reader = MatrixReader()
+    followed, refused = set(), 0
+    for k in range(100):
+        for layout, sequence in (("one", 1000 + k), ("other", 50 + 2 * k)):
+            try:
+                followed.add(reader.read(of_layout(layout, sequence)).layout_id)
+            except MessageError as error:
+                refused += 1
+                assert "layout 'other'" in str(error) and "'one' is followed" in str(error)
+    assert (followed, refused) == ({"one"}, 100)
+    # Whoever has read the layout of the other one may follow that.
+    reader.layout_id = "other"
+    assert reader.read(of_layout("other", 300)).layout_id == "other"
+    with pytest.raises(MessageError, match="'one'"):
+        reader.read(of_layout("one", 299))
+
+
+def test_a_node_that_changes_its_robot_is_followed() -> None:
+    reader = MatrixReader()
+    for sequence, layout in enumerate(["one", "one", "other", "other", "one"], 7):
+        assert reader.read(of_layout(layout, sequence)).layout_id == layout
+    # Started anew with the same robot, it counts from 1.
+    assert reader.read(of_layout("one", 1)).sequence == 1
+
+
+def test_what_is_of_the_present_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = {"monotonic_ns": 10**15, "time_ns": 10**18}
+    for name in clock:
+        monkeypatch.setattr(module.time, name, lambda name=name: clock[name])
+    reader = MatrixReader()
+    assert not reader.fresh(1e9)
+    msg = make_message()
+
+    def read(age: float = 0.0, validity: int = DelassusMatrix.VALIDITY_OK) -> None:
+        stamp = clock["time_ns"] - round(1e9 * age)
+        msg.header.stamp.sec, msg.header.stamp.nanosec = divmod(stamp, 10**9)
+        msg.validity = validity
+        msg.matrix = array.array("d", bytes(8 * 36 * (validity != 0)))
+        reader.read(serialize_message(msg))
+
+    read(age=0.04)
+    assert reader.fresh(0.05) and not reader.fresh(0.03)
+    # Silence.
+    for name in clock:
+        clock[name] += 20_000_000
+    assert reader.fresh(0.07) and not reader.fresh(0.05)
+    # A matrix that was on its way for long, and one that comes after a pause of this process.
+    read(age=0.2)
+    assert not reader.fresh(0.1)
+    # A clock of another kind: simulated time.
+    assert reader.fresh(0.1, now=clock["time_ns"] - 150_000_000)
+    clock["monotonic_ns"] += 200_000_000
+    assert not reader.fresh(0.1, now=clock["time_ns"] - 150_000_000)
+    read(validity=DelassusMatrix.VALIDITY_DEGRADED)
+    assert reader.fresh(0.1)
+    read(validity=DelassusMatrix.VALIDITY_INVALID)
+    assert not reader.fresh(0.1)
+    msg.header.stamp.sec = msg.header.stamp.nanosec = 0
+    msg.validity, msg.matrix = DelassusMatrix.VALIDITY_OK, array.array("d", bytes(8 * 36))
+    reader.read(serialize_message(msg))
+    assert reader.fresh(0.1)
+
+
+def test_a_large_message_is_refused_in_words() -> None:
+    with pytest.raises(MessageError, match="16777217 bytes is not read; at most 16777216"):
+        MatrixReader().read(bytes(module.LARGEST + 1))
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    reader = MatrixReader()
+    for k in range(20):
+        contacts = tuple(f"{k} {n}" for n in range(150))
+        reader.read(serialize_message(make_message(contacts)))
+    assert 1 < len(reader._known) < 20
+    assert reader._kept == sum(known.size for known in reader._known) <= 1 << 24
