@@ -426,7 +426,7 @@ def test_every_parameter_is_described(start) -> None:
 
 
 def test_misspelt_parameters_are_named(graph, start) -> None:
-    start(contacts__LF__fram="LF_FOOT", algoritm="dense")
+    start(contacts__LF__fram="LF_FOOT", algoritm="dense", autostart=False)
     line = graph.wait_for_log("unknown parameter 'algoritm'")
     assert "did you mean 'algorithm'?" in line
     assert "it is ignored" in line

@@ -21,7 +21,7 @@ from node_support import (  # noqa: E402, F401
     own_surroundings,
 )
 from rcl_interfaces.msg import ParameterType  # noqa: E402
-from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
 from delassus_ros import DelassusSolver  # noqa: E402
@@ -72,7 +72,7 @@ SHOWN = {
     "orientation.source": "test_node_orientation.py::test_imu_at_a_link_of_its_own",
     "max_skew": "test_node_live.py::test_max_skew",
     "input_timeout": (
-        "test_node_live.py::test_input_timeout_says_once_that_joint_states_have_stopped"
+        "test_node_live.py::test_input_timeout_says_that_joint_states_have_stopped"
     ),
     "contacts_timeout": "test_node_live.py::test_contacts_timeout",
     "conditioning.characteristic_length": "test_node_live.py::test_characteristic_length",
@@ -208,3 +208,44 @@ def test_all_parameters_can_be_asked_for_at_once(graph, overrides: list[str]) ->
     values = future.result().values
     assert len(values) == len(names) > 40
     assert all(value.type != ParameterType.PARAMETER_NOT_SET for value in values)
+
+
+def test_a_misspelt_key_of_a_contact_is_refused(graph, tmp_path) -> None:
+    """It would go active with three rows instead of six."""
+    contact = "{frame: LF_FOOT, knd: surface}"
+    node = made(graph, tmp_path, f"contacts: {{names: [a, a.b], a: {contact}}}")
+    node.trigger_configure()
+    line = graph.wait_for_log("cannot configure: contact 'a'")
+    assert "unknown parameter 'knd'; did you mean 'kind'? parameters: frame, kind, xyz" in line
+
+
+def test_contacts_with_dots_in_their_names_are_no_misspelt_keys(graph, tmp_path) -> None:
+    robot = robots.quadruped()
+    contacts = "{names: [a, a.b], a: {frame: LF_FOOT}, a.b: {frame: RF_FOOT, kind: surface}}"
+    node = made(graph, tmp_path, f"contacts: {contacts}")
+    node.set_parameters([Parameter("robot_description", value=robot.read_text())])
+    node.trigger_configure()
+    graph.wait_for_log("2 contacts (9 rows)")
+
+
+def test_an_unknown_parameter_is_named_in_the_answer(graph, start) -> None:
+    start(autostart=False)
+    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
+    graph.until(client.service_is_ready, "set_parameters")
+    wanted = [Parameter("algoritm", value="efpa"), Parameter("max_skew", value=0.25)]
+    request = SetParameters.Request(parameters=[each.to_parameter_msg() for each in wanted])
+    future = client.call_async(request)
+    graph.until(future.done, "the answer")
+    first, second = future.result().results
+    assert not first.successful and second.successful
+    assert first.reason.startswith("unknown parameter 'algoritm'; did you mean 'algorithm'?")
+
+
+@pytest.mark.parametrize("autostart", [False, True])
+def test_a_description_that_is_no_xml_is_refused_in_the_answer(graph, start, autostart) -> None:
+    """In every state, as that can be told at once."""
+    node = start(autostart=autostart)
+    for text in ("nonsense", "package://robot/robot.urdf", "{robot: 1}"):
+        result = node.set_parameters([Parameter("robot_description", value=text)])[0]
+        assert not result.successful
+        assert result.reason.startswith("'robot_description' cannot be used: ")

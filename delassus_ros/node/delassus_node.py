@@ -12,7 +12,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from delassus_ros.errors import DelassusError, RobotError
+from delassus_ros.errors import DelassusError, RobotError, unknown
 from delassus_ros.model.xml import check_document
 from delassus_ros.node import parameters
 from delassus_ros.node.change_requests import refuse_impossible_changes
@@ -206,6 +206,7 @@ class DelassusNode(EventlessNode):
     def _configure(self) -> Configuration:
         start = time.perf_counter()
         values = parameters.values(self)
+        parameters.refuse_misspelt_contacts(overrides_of(self), values["contacts.names"])
         settings = Settings.from_parameters(values)
         operation = Operation.from_parameters(values)
         description = settings.robot_description or self._description.wait(_DESCRIPTION_LIMIT)
@@ -335,6 +336,16 @@ class DelassusNode(EventlessNode):
 
     # Parameters.
 
+    def set_parameters_atomically(self, parameter_list: list[Parameter]) -> SetParametersResult:
+        """Set parameters together, or none of them; an unknown one is refused by name."""
+        wanted = [parameter.name for parameter in parameter_list]
+        strangers = [name for name in wanted if not self.has_parameter(name)]
+        if strangers:
+            known = self.list_parameters([], 0).names
+            reason = unknown("parameter", strangers[0], known)
+            return SetParametersResult(successful=False, reason=reason)
+        return super().set_parameters_atomically(parameter_list)
+
     def _check_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         """Refuse all changes if one of them cannot be made."""
         wanted = {change.name: change.value for change in changes}
@@ -360,16 +371,14 @@ class DelassusNode(EventlessNode):
         algorithm : the one to come.
         wanted : the description to come, empty for that of the topic; None for the present one.
         """
-        configuration = self._configuration
-        if configuration is None:
-            return refusal(algorithm, None)
-        problem: Problem | None = configuration.computation.problem
+        computation = self._computation()
+        problem: Problem | None = None if computation is None else computation.problem
         if wanted is not None:
             description = wanted or self._description.text
-            if not description:
+            if not description and computation is not None:
                 topic = self._description.topic
                 return f"'robot_description' is empty, and nothing has come on {topic}"
-            if description != configuration.computation.description:
+            if description and (computation is None or description != computation.description):
                 try:
                     check_document(description)
                 except DelassusError as error:

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.node.operation import Operation
 from delassus_ros.node.overrides import overrides_of
 from delassus_ros.node.parameter_table import AUTOSTART, RCLPYS, SETTINGS, Setting, misspelt
@@ -119,6 +119,31 @@ def declare_contacts(node: Node) -> None:
             if not node.has_parameter(name):
                 choices = CONTACT_CHOICES.get(key, ())
                 _declare(node, name, Setting(default, _CONTACT_DESCRIPTIONS[key], choices=choices))
+
+
+def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> None:
+    """Refuse parameters of a listed contact that there are not.
+
+    Without the key that is meant, the contact would have other rows, and nobody would know.
+
+    Parameters
+    ----------
+    given : names of the parameters that the node was given.
+    contacts : names of the contacts.
+
+    Raises
+    ------
+    ContactError
+        If there is one; names it and the one that may be meant.
+    """
+    names = list(contacts)
+    known = {f"contacts.{contact}.{key}" for contact in names for key in CONTACT_DEFAULTS}
+    for name in sorted(set(given) - known):
+        for contact in names:
+            begin = f"contacts.{contact}."
+            if name.startswith(begin):
+                key = unknown("parameter", name.removeprefix(begin), CONTACT_DEFAULTS)
+                raise ContactError(f"contact {contact!r}: {key}")
 
 
 def suited(changes: Iterable[Parameter]) -> list[Parameter]:
