@@ -49,8 +49,8 @@ def _node(program: str, module: str) -> int:
         return 1
     try:
         run = import_module(module).main
-        # Ctrl-C may come twice, of the terminal and of ros2 launch, and for the second time when
-        # the program no longer looks at it and the interpreter is taken apart.
+        # Signals may come several times, of the terminal, of ros2 launch and of a supervisor, also
+        # when the program no longer looks at them and the interpreter is taken apart.
         with StopRequest(last=True):
             status: int = run()
         return status

@@ -21,7 +21,8 @@ class StopRequest:
     Parameters
     ----------
     last
-        The process ends with the block: from then on it ignores Ctrl-C, and SIGTERM ends it.
+        The process ends with the block: from then on it ignores them, so that its exit status is
+        its own, however many come.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class StopRequest:
         """Give the signals back."""
         for number, handler in self._before.items():
             if self._last:
-                handler = signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL
+                handler = signal.SIG_IGN
             signal.signal(number, handler)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:

@@ -355,3 +355,35 @@ def test_a_reference_blas_is_no_reason_to_warn(graph, start, reports, monkeypatc
     start(diagnostics_period=0.05)
     status = reports.until("timing", GOOD, "in time")
     assert "no library known to have threads is loaded" in value_of(status, "real-time")
+
+
+def test_another_publisher_of_matrices_is_named(graph, start, reports) -> None:
+    start(diagnostics_period=0.05)
+    reports.until("output", GOOD, "offered")
+    other = graph.peer.create_publisher(DelassusMatrix, "delassus_node/delassus", 10)
+    reports.until("output", ERROR, "node '/peer' publishes on /delassus_node/delassus, too")
+    graph.peer.destroy_publisher(other)
+    reports.until("output", GOOD, "offered")
+
+
+def test_joint_states_that_make_no_matrix_are_an_error(graph, start, robot, q, reports) -> None:
+    """Whoever sends what: that all of it came in time is not what counts."""
+    start(diagnostics_period=0.05, input_timeout=0.0)
+    graph.touch(FEET)
+    names = list(robot.joint_names)
+
+    def both() -> bool:
+        for part in (slice(6), slice(6, None)):
+            graph.move(names[part], q[part])
+        return any(m.validity == OK for m in graph.matrices)
+
+    graph.until(both, "matrix from two parts")
+    end = time.monotonic() + 3.0
+    while time.monotonic() < end:
+        graph.move(names[:6], q[:6])
+        graph.executor.spin_once(timeout_sec=0.02)
+    words = "joint states come, but no matrix follows from them"
+    assert reports.until("matrix", ERROR, words)
+    # One of the two that come is no sign of health.
+    graph.move(names[:6], q[:6])
+    assert reports.until("joint states", WARN, words)

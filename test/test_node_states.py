@@ -247,3 +247,31 @@ def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> No
         graph.touch(FEET)
         graph.ask_until(lambda m: m.validity == m.VALIDITY_OK, names, [0.1] * 12)
         assert node.stop() == 0, node.output
+
+
+def storm(process: subprocess.Popen) -> None:
+    """Send signals of both kinds, one after the other, until a process has ended."""
+    deadline = time.monotonic() + 30.0
+    for number in itertools.cycle(SIGNALS):
+        if process.poll() is not None:
+            return
+        assert time.monotonic() < deadline, "the node has not ended"
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+        time.sleep(0.0005)
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("program", ["node.main", "programs"])
+def test_a_storm_of_signals_ends_an_active_node_cleanly(graph, program, times) -> None:
+    """As where a terminal, ros2 launch and a supervisor all want it to end."""
+    begin = ["-m", "delassus_ros.node.main"]
+    if program == "programs":
+        begin = ["-c", "import sys; from delassus_ros.programs import node; sys.exit(node())"]
+    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    for _ in range(times):
+        with NodeProcess(ARGUMENTS, graph.domain, begin=begin) as node:
+            node.wait_for("active: from ")
+            storm(node.process)
+            assert node.process.returncode == 0, node.output
+            assert "Traceback" not in node.output

@@ -11,6 +11,7 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.program import run_program
 from delassus_ros.node.spinning import spin
+from delassus_ros.stopping import StopRequest
 
 _HELP = """\
 usage: delassus_node [--ros-args ...]
@@ -54,4 +55,5 @@ def _run(node: DelassusNode, stopping: Callable[[], bool]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with StopRequest(last=True):
+        sys.exit(main())

@@ -26,6 +26,7 @@ from delassus_ros.node.diagnostics import (
     qos_mismatch,
     to_message,
 )
+from delassus_ros.node.joint_names import listed
 from delassus_ros.node.mismatches import Mismatches
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.stream import Stream
@@ -189,4 +190,26 @@ class Account:
             complaints.append(f"{late} times later than the deadline that the QoS offers")
         values = {"topic": outputs.topic, "missed deadlines": str(late)}
         level = Level.WARN if complaints else Level.OK
+        others = self._others(outputs.topic)
+        if others:
+            level = Level.ERROR
+            complaints.insert(
+                0,
+                f"{listed('node', others)} publishes on {outputs.topic}, too: readers cannot tell "
+                "whose matrices they get; end it, or remap one of the two",
+            )
         return Entry("output", level, "; ".join(complaints) or "offered", values)
+
+    def _others(self, topic: str) -> list[str]:
+        """Return the full names of other nodes that publish on a topic of this one's."""
+        node = self._node
+        if node.count_publishers(topic) <= 1:
+            return []
+        found = [
+            f"{each.node_namespace.rstrip('/')}/{each.node_name}"
+            for each in node.get_publishers_info_by_topic(topic)
+        ]
+        # Another one may have the same name.
+        if node.get_fully_qualified_name() in found:
+            found.remove(node.get_fully_qualified_name())
+        return sorted(found)

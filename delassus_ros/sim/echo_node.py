@@ -46,7 +46,7 @@ class EchoNode(Node):
             newer = take(self._joint_states)
             if newer is None:
                 break
-            message = newer
+            message, _ = newer
             answer.sequence += 1
         answer.sequence += 1
         answer.header.stamp = message.header.stamp

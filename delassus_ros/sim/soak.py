@@ -26,6 +26,7 @@ def run(
     limits: Limits,
     more: Sequence[str] = (),
     swap: Sequence[str] = (),
+    kill_readers: bool = False,
 ) -> int:
     """Make a run and print what it shows.
 
@@ -41,6 +42,8 @@ def run(
         Further ROS arguments of delassus_node.
     swap
         Algorithms to go through all the time, with the node's; none to leave it alone.
+    kill_readers
+        Have other readers come and be killed all the time.
 
     Returns
     -------
@@ -48,7 +51,9 @@ def run(
         0 if all is within the limits, else 1.
     """
     with StopRequest() as stop, tempfile.TemporaryDirectory(prefix="delassus_soak_") as folder:
-        result = measure(Path(folder), seconds, rate, lambda: not stop.requested, more, swap)
+        result = measure(
+            Path(folder), seconds, rate, lambda: not stop.requested, more, swap, kill_readers
+        )
     faults = result.faults(limits)
     if stop.requested:
         faults.append("interrupted")
@@ -82,9 +87,10 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _LIMIT_HELP = {
-    "p50": "median time from joint state to matrix [ms]",
-    "p99": "99th percentile of it [ms]",
-    "ratio": "both as multiples of those of the echo node",
+    "ratio": "median time from joint state to matrix, and its 99th percentile, as multiples of "
+    "those of the echo node",
+    "p50": "the median itself [ms]",
+    "p99": "the 99th percentile itself [ms]",
     "cpu": "processor time of the node [%% of a core at 1 kHz]",
     "superseded": "joint states superseded by newer ones [%%]",
     "growth": "growth of the node's memory after the warm-up [MB]",
@@ -118,9 +124,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ALGORITHM[,...]",
         help="go through these algorithms and the node's own in turn, as fast as it goes",
     )
+    parser.add_argument(
+        "--kill-readers",
+        action="store_true",
+        help="have other readers of the matrices come, and kill or stop them, all the time",
+    )
     limits = parser.add_argument_group("limits")
     for field in dataclasses.fields(Limits):
-        words = f"{_LIMIT_HELP[field.name]} (default: %(default)g)"
+        default = "%(default)g" if math.isfinite(Limits.__dict__[field.name]) else "none"
+        words = f"{_LIMIT_HELP[field.name]} (default: {default})"
         limits.add_argument(
             f"--{field.name}", type=_positive, default=field.default, metavar="MOST", help=words
         )
@@ -138,7 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [field.name for field in dataclasses.fields(Limits)]
     limits = Limits(**{name: getattr(options, name) for name in names})
     try:
-        return run(options.seconds, options.rate, limits, options.node, options.swap)
+        return run(
+            options.seconds, options.rate, limits, options.node, options.swap, options.kill_readers
+        )
     except (SoakError, ProcessLookupError) as error:
         print(f"delassus_soak: {error}", file=sys.stderr)
         return 1

@@ -188,19 +188,19 @@ class Timing:
 
     p50: float
     p99: float
+    p999: float
     worst: float
 
     @classmethod
     def of(cls, latency: FloatArray) -> Timing:
         """Return the percentiles of many latencies."""
         if not latency.size:
-            return cls(*3 * (float("nan"),))
-        p50, p99 = np.percentile(latency, [50.0, 99.0])
-        return cls(float(p50), float(p99), float(latency.max()))
+            return cls(*4 * (float("nan"),))
+        return cls(*np.percentile(latency, [50.0, 99.0, 99.9]).tolist(), float(latency.max()))
 
     def words(self) -> str:
         """Return them in ms."""
         return (
-            f"p50 {1e3 * self.p50:.3f} ms, p99 {1e3 * self.p99:.3f} ms, "
+            f"p50 {1e3 * self.p50:.3f}, p99 {1e3 * self.p99:.3f}, p99.9 {1e3 * self.p999:.3f}, "
             f"max {1e3 * self.worst:.2f} ms"
         )

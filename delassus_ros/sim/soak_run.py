@@ -21,7 +21,7 @@ from delassus_ros.sim.soak_control import Control, Target
 from delassus_ros.sim.soak_gaps import Gaps
 from delassus_ros.sim.soak_recomputed import problem, recomputed
 from delassus_ros.sim.soak_swaps import Swapper
-from delassus_ros.sim.soak_verdict import Result
+from delassus_ros.sim.soak_verdict import EndedReaders, Result
 
 _CYCLE = {Target.NODE: 8.0, Target.ECHO: 2.0}  # s, in turn
 _START_LIMIT = 60.0  # s until both answer
@@ -46,8 +46,20 @@ def node_arguments(more: Sequence[str] = ()) -> list[str]:
     return ["--ros-args", *given, *more]
 
 
-def commands(control: Path, rate: float, more: Sequence[str] = ()) -> list[Command]:
-    """Return the processes of the run, the consumer apart."""
+def commands(
+    control: Path, rate: float, more: Sequence[str] = (), readers: Path | None = None
+) -> list[Command]:
+    """Return the processes of the run, the consumer apart.
+
+    Parameters
+    ----------
+    control
+        The file through which the publisher is told what to do.
+    rate, more
+        As in :func:`delassus_ros.sim.soak.run`.
+    readers
+        File in which other readers, that come and are killed, are counted; None for no such.
+    """
 
     def module(name: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", f"delassus_ros.{name}", *arguments]
@@ -56,6 +68,11 @@ def commands(control: Path, rate: float, more: Sequence[str] = ()) -> list[Comma
         Command("delassus_node", module("node.main", *node_arguments(more))),
         Command("echo", module("sim.echo_node")),
         Command("publisher", module("sim.soak_publisher", str(control), repr(rate))),
+        *(
+            []
+            if readers is None
+            else [Command("readers", module("sim.soak_readers", str(readers)))]
+        ),
     ]
 
 
@@ -71,6 +88,12 @@ def node_counts(output: str) -> NodeCounts:
     if not found:
         raise SoakError(f"delassus_node has not said what it published; it said:\n{output}")
     return NodeCounts(*map(int, found[-1]))
+
+
+def ended_readers(file: Path) -> EndedReaders:
+    """Return how many readers were ended, of the file in which they are counted."""
+    text = file.read_text(encoding="utf-8") if file.exists() else "0 0 0"
+    return EndedReaders(*map(int, text.split()))
 
 
 class _Run:
@@ -161,7 +184,9 @@ class _Run:
         self.wait(future.done, "answer to the request to deactivate", _START_LIMIT)
         return node_counts(self._children["delassus_node"].tail())
 
-    def result(self, rate: float, begin: int, counts: NodeCounts) -> Result:
+    def result(
+        self, rate: float, begin: int, counts: NodeCounts, readers: EndedReaders | None
+    ) -> Result:
         """Return all of it, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
         load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Target}
@@ -187,6 +212,7 @@ class _Run:
             node_gaps=node_gaps,
             echo_gaps=echo_gaps,
             changes=self._swapper.count if self._swapper.is_used else None,
+            readers=readers,
         )
 
     def progress(self, begin: int) -> str:
@@ -214,6 +240,7 @@ def measure(
     proceed: Callable[[], bool],
     more: Sequence[str],
     swap: Sequence[str],
+    kill_readers: bool,
 ) -> Result:
     """Make one run, and return what it shows.
 
@@ -221,7 +248,7 @@ def measure(
     ----------
     folder
         Empty; for the file through which the publisher is told what to do.
-    seconds, rate, more, swap
+    seconds, rate, more, swap, kill_readers
         As in :func:`delassus_ros.sim.soak.run`.
     proceed
         Asked several times per second; the run ends when it says no, and is accounted for.
@@ -241,7 +268,8 @@ def measure(
     os.environ.update(environment)
     capacity = int(1.1 * seconds * rate) + 10_000
     control = Control(folder / "control", capacity)
-    processes = commands(folder / "control", rate, more)
+    readers = folder / "readers" if kill_readers else None
+    processes = commands(folder / "control", rate, more, readers)
     rows = problem().contacts.rows
     busy = ", ".join(f"{load:.2f}" for load in os.getloadavg())
     print(
@@ -266,7 +294,8 @@ def measure(
             counts = one.finish()
     if control.late:
         print(f"the publisher moved its schedule {control.late} times: the machine was too busy")
-    return one.result(rate, begin, counts)
+    ended = None if readers is None else ended_readers(readers)
+    return one.result(rate, begin, counts, ended)
 
 
 def _cycles(one: _Run, seconds: float, proceed: Callable[[], bool]) -> int:
