@@ -9,8 +9,10 @@ from launch.actions import (
     GroupAction,
     IncludeLaunchDescription,
     OpaqueFunction,
+    RegisterEventHandler,
     Shutdown,
 )
+from launch.event_handlers import OnProcessIO
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
@@ -70,6 +72,7 @@ def generate_launch_description() -> LaunchDescription:
             # by way of a function, among those that --show-args explains.
             # Before the others: what was started before an argument is refused would go on.
             OpaqueFunction(function=lambda _: [GroupAction([include])]),
+            RegisterEventHandler(OnProcessIO(on_stdout=_end, on_stderr=_end)),
             Node(
                 package="delassus_ros",
                 executable="delassus_simulator",
@@ -96,3 +99,10 @@ def generate_launch_description() -> LaunchDescription:
             ),
         ]
     )
+
+
+def _end(event) -> None:
+    """End with the words of a node that cannot be configured: the live view would hide them."""
+    for line in event.text.decode(errors="replace").splitlines():
+        if "cannot configure: " in line:
+            raise RuntimeError(line)

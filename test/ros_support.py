@@ -50,6 +50,7 @@ class Graph:
     peer : publishes joint states, contacts and descriptions, and receives what the node says.
     matrices, layouts : what was received so far, oldest first.
     log : lines that nodes logged so far, without severity and time.
+    fault : says why there is nothing to wait for any more, or None; asked while waiting.
 
     Parameters
     ----------
@@ -67,6 +68,7 @@ class Graph:
         self.layouts: list[Layout] = []
         self._capture = capture
         self._log: list[str] = []
+        self.fault: Callable[[], str | None] = lambda: None
         self.peer = rclpy.create_node("peer", context=self.context, enable_rosout=False)
         self.add(self.peer)
         self._stamp = 0
@@ -108,8 +110,14 @@ class Graph:
             if time.monotonic() > deadline:
                 log = "\n".join(self.log)
                 pytest.fail(f"no {what} within {limit:g} s; log of the node:\n{log}")
+            self._look(what)
             self.executor.spin_once(timeout_sec=0.02)
         return value
+
+    def _look(self, what: str) -> None:
+        fault = self.fault()
+        if fault is not None:
+            pytest.fail(f"no {what}: {fault}")
 
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
@@ -143,6 +151,7 @@ class Graph:
                 for message in reversed(self.matrices):
                     if stamp_of(message) == stamp:
                         return message
+                self._look("answer to a joint state")
                 self.executor.spin_once(timeout_sec=0.02)
         log = "\n".join(self.log)
         return pytest.fail(f"no answer to a joint state within {LIMIT:g} s; log:\n{log}")

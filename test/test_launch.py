@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,7 @@ from typing import Any
 import pytest
 import robots
 
-launch_pytest = pytest.importorskip(
-    "launch_pytest", reason="launch_pytest is not installed (it comes with a ROS distribution)"
-)
-pytest.importorskip("launch_ros", reason="launch_ros is not installed")
+pytest.importorskip("launch_ros", reason="launch_ros is not installed (a ROS distribution has it)")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
@@ -29,7 +28,6 @@ from launch.launch_description_sources import (  # noqa: E402
     get_launch_description_from_python_launch_file,
 )
 from launch.substitutions import PathJoinSubstitution  # noqa: E402
-from launch_pytest.actions import ReadyToTest  # noqa: E402
 from launch_ros.substitutions import FindPackageShare  # noqa: E402
 from lifecycle_msgs.srv import GetState  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
@@ -56,7 +54,70 @@ def included(file: str, **arguments: str) -> LaunchDescription:
     path = PathJoinSubstitution([FindPackageShare("delassus_ros"), "launch", file])
     source = PythonLaunchDescriptionSource(path)
     include = IncludeLaunchDescription(source, launch_arguments=arguments.items())
-    return LaunchDescription([include, ReadyToTest()])
+    return LaunchDescription([include])
+
+
+class Launch:
+    """A launch file in a process of its own, as `ros2 launch` runs it; ended with the block.
+
+    Parameters
+    ----------
+    file : name of the launch file.
+    **arguments : of the launch file.
+    """
+
+    def __init__(self, file: str, **arguments: str) -> None:
+        code = (
+            "import sys\n"
+            "from launch import LaunchService\n"
+            "from test_launch import included\n"
+            "service = LaunchService()\n"
+            f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
+            "sys.exit(service.run())\n"
+        )
+        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        self._output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Launch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Told by SIGINT, launch ends what it has started; by SIGTERM alone it leaves it behind.
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self._output.close()
+
+    @property
+    def output(self) -> str:
+        """What launch and all that it has started have written so far."""
+        number = self._output.fileno()
+        return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
+
+    def fault(self) -> str | None:
+        """Say why there is nothing to wait for: launch has ended."""
+        status = self.process.poll()
+        return None if status is None else f"launch has ended, status {status}:\n{self.output}"
+
+
+@contextlib.contextmanager
+def launched(capfd: pytest.CaptureFixture[str], file: str, **arguments: str) -> Iterator[Graph]:
+    """Launch a file; give the peer of what it starts, which does not wait when launch ends."""
+    with Launch(file, **arguments) as launch, Graph(capfd, DOMAIN) as graph:
+        graph.fault = launch.fault
+        yield graph
 
 
 def parameters_with(folder: Path, autostart: str) -> str:
@@ -85,33 +146,23 @@ def asked(graph: Graph, node: str) -> tuple[list[Any], str]:
     return values, answer(GetState, "get_state", GetState.Request()).current_state.label
 
 
-@launch_pytest.fixture
-def node_of_a_file() -> LaunchDescription:
-    """delassus_node for a URDF file, with another algorithm than the file's."""
-    return included(
-        "delassus.launch.py",
-        robot_description_file=str(robots.quadruped()),
-        algorithm="dense",
-    )
-
-
-@pytest.mark.launch(fixture=node_of_a_file)
 def test_delassus_launch_starts_the_node_by_itself(capfd) -> None:
+    """For a URDF file, with another algorithm than the parameter file's."""
     robot = Robot.from_urdf(robots.quadruped())
-    with Graph(capfd, DOMAIN) as graph:
-        graph.touch(["LF", "RH"])
-        answer = graph.ask_until(
-            lambda m: m.validity == DelassusMatrix.VALIDITY_OK,
-            robot.joint_names,
-            robot.neutral().tolist(),
-        )
+    file = str(robots.quadruped())
+    arguments = {"robot_description_file": file, "algorithm": "dense"}
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
+
+        def is_valid(answer: DelassusMatrix) -> bool:
+            graph.touch(["LF", "RH"])
+            return answer.validity == DelassusMatrix.VALIDITY_OK
+
+        answer = graph.ask_until(is_valid, robot.joint_names, robot.neutral().tolist())
     assert list(answer.contacts) == ["LF", "RH"]
     assert answer.algorithm == "dense"
 
 
-@launch_pytest.fixture
-def node_of_a_xacro_file(tmp_path: Path) -> LaunchDescription:
-    """delassus_node for a xacro file with an argument."""
+def test_delassus_launch_expands_xacro_with_arguments(capfd, tmp_path) -> None:
     pytest.importorskip("xacro", reason="xacro is not installed")
     file = tmp_path / "robot.urdf.xacro"
     file.write_text(
@@ -119,79 +170,44 @@ def node_of_a_xacro_file(tmp_path: Path) -> LaunchDescription:
         '<xacro:arg name="name" default="nobody"/>'
         f'<xacro:include filename="{robots.quadruped()}"/></robot>'
     )
-    return included(
-        "delassus.launch.py", robot_description_file=str(file), xacro_arguments="name:=somebody"
-    )
-
-
-@pytest.mark.launch(fixture=node_of_a_xacro_file)
-def test_delassus_launch_expands_xacro_with_arguments(capfd) -> None:
-    with Graph(capfd, DOMAIN) as graph:
+    arguments = {"robot_description_file": str(file), "xacro_arguments": "name:=somebody"}
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
         layout = graph.until(lambda: graph.layouts, "layout")[0]
     assert layout.robot == "somebody"
     assert list(layout.contacts) == ["LF", "RF", "LH", "RH"]
 
 
 @pytest.fixture
-def supervised(tmp_path: Path) -> str:
-    """Parameters of a node that somebody else starts, on simulated time."""
-    return parameters_with(tmp_path, "autostart: false\n    use_sim_time: true\n")
+def supervised(tmp_path: Path) -> dict[str, str]:
+    """Return arguments for a node that somebody else starts, on simulated time."""
+    text = "autostart: false\n    use_sim_time: true\n"
+    return {
+        "robot_description_file": str(robots.quadruped()),
+        "params_file": parameters_with(tmp_path, text),
+    }
 
 
-@launch_pytest.fixture
-def node_of_a_parameter_file(supervised: str) -> LaunchDescription:
-    """delassus_node as its parameter file says."""
-    return included(
-        "delassus.launch.py",
-        robot_description_file=str(robots.quadruped()),
-        params_file=supervised,
-        name="supervised",
-    )
-
-
-@pytest.mark.launch(fixture=node_of_a_parameter_file)
-def test_delassus_launch_leaves_the_parameter_file_its_say(capfd) -> None:
-    with Graph(capfd, DOMAIN) as graph:
+def test_delassus_launch_leaves_the_parameter_file_its_say(capfd, supervised) -> None:
+    with launched(capfd, "delassus.launch.py", name="supervised", **supervised) as graph:
         assert asked(graph, "supervised") == ([False, True, "pv_osimr"], "unconfigured")
 
 
-@launch_pytest.fixture
-def node_of_arguments(supervised: str) -> LaunchDescription:
-    """delassus_node with arguments that contradict its parameter file."""
-    return included(
-        "delassus.launch.py",
-        robot_description_file=str(robots.quadruped()),
-        params_file=supervised,
-        name="argued",
-        # As Nav2 writes them.
-        autostart="True",
-        use_sim_time="False",
-    )
-
-
-@pytest.mark.launch(fixture=node_of_arguments)
-def test_delassus_launch_arguments_win_over_the_parameter_file(capfd) -> None:
-    with Graph(capfd, DOMAIN) as graph:
+def test_delassus_launch_arguments_win_over_the_parameter_file(capfd, supervised) -> None:
+    # As Nav2 writes them.
+    own = {"name": "argued", "autostart": "True", "use_sim_time": "False"}
+    with launched(capfd, "delassus.launch.py", **own, **supervised) as graph:
         values, _ = asked(graph, "argued")
         assert values == [True, False, "pv_osimr"]
         graph.until(lambda: asked(graph, "argued")[1] == "active", "active node")
 
 
-@launch_pytest.fixture
-def node_of_a_topic() -> LaunchDescription:
-    """A node of another name, in a namespace, with the description on a topic of another name."""
-    return included(
-        "delassus.launch.py",
-        name="matrices",
-        namespace="somewhere",
-        robot_description_topic="description",
-    )
-
-
-@pytest.mark.launch(fixture=node_of_a_topic)
 def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
+    """A node of another name, in a namespace, with the topic under another name."""
     layouts: list[Layout] = []
-    with Graph(capfd, DOMAIN) as graph:
+    arguments = {
+        "name": "matrices", "namespace": "somewhere", "robot_description_topic": "description"
+    }  # fmt: skip
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
         graph.peer.create_subscription(
             Layout, "/somewhere/matrices/layout", layouts.append, LATCHED
         )
@@ -249,84 +265,67 @@ def test_compare_launch_refuses_a_tolerance_that_is_none(tolerance: str) -> None
 
 def refused(file: str, arguments: dict[str, str], words: str) -> None:
     """Launch a file and expect it to end with an error, before a process is started."""
-    code = (
-        "import sys\n"
-        "from launch import LaunchService\n"
-        "from test_launch import included\n"
-        "service = LaunchService()\n"
-        f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
-        "sys.exit(service.run())\n"
-    )
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as launched:
-        output = []
-        reader = threading.Thread(target=lambda: output.extend(launched.stdout), daemon=True)
-        reader.start()
-        try:
-            assert launched.wait(60) == 1
-        finally:
-            # What it has started and left behind, if anything, is of its group.
-            with pytest.raises(ProcessLookupError):
-                os.killpg(launched.pid, signal.SIGKILL)
-        reader.join()
-    assert words in "".join(output)
-    assert "process started" not in "".join(output)
+    with Launch(file, **arguments) as launch:
+        assert launch.process.wait(60) == 1
+        # What it has started and left behind, if anything, is of its group.
+        with pytest.raises(ProcessLookupError):
+            os.killpg(launch.process.pid, signal.SIGKILL)
+        assert words in launch.output
+        assert "process started" not in launch.output
 
 
-@launch_pytest.fixture
-def comparison(tmp_path: Path) -> LaunchDescription:
+def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> None:
+    """Where the package is not found, say: in seconds, with the reason."""
+    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
+    with (
+        launched(capfd, "delassus.launch.py") as graph,
+        pytest.raises(pytest.fail.Exception, match=r"launch has ended, status 1:[^$]*AMENT_PREFIX"),
+    ):
+        graph.until(lambda: graph.layouts, "layout")
+
+
+def test_the_live_view_ends_with_the_error_of_the_node() -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    with Launch("demo.launch.py", algorithm="nonsense") as launch:
+        assert launch.process.wait(60) == 1, launch.output
+        last = launch.output[-3000:]
+    assert re.search(r"cannot configure: unknown algorithm 'nonsense'", last), last
+
+
+def test_compare_launch_publishes_agreement(capfd, tmp_path) -> None:
     """Two algorithms on the simulated quadruped, with parameters for a lifecycle manager."""
-    return included(
-        "compare.launch.py",
-        robot="quadruped",
-        second="efpa",
-        namespace="both",
+    arguments = {
+        "robot": "quadruped", "second": "efpa", "namespace": "both",
         # For the nodes of whoever includes it.
-        use_sim_time="True",
-        params_file=parameters_with(tmp_path, "autostart: false\n"),
-    )
+        "use_sim_time": "True",
+        "params_file": parameters_with(tmp_path, "autostart: false\n"),
+    }  # fmt: skip
+    with launched(capfd, "compare.launch.py", **arguments) as graph:
+        assert agreement(graph, "both/delassus_compare") == ("pv_osimr", "efpa")
 
 
-@pytest.mark.launch(fixture=comparison)
-def test_compare_launch_publishes_agreement(capfd) -> None:
-    assert agreement(capfd, "both/delassus_compare") == ("pv_osimr", "efpa")
-
-
-@launch_pytest.fixture
-def comparison_with_loops() -> LaunchDescription:
-    """The algorithms that it takes by itself, on the robot with a four-bar."""
-    return included("compare.launch.py", robot="geared")
-
-
-@pytest.mark.launch(fixture=comparison_with_loops)
 def test_compare_launch_takes_a_robot_with_loops(capfd) -> None:
-    assert agreement(capfd, "delassus_compare") == ("c_pv_osimr", "projection")
+    """The algorithms that it takes by itself, on the robot with a four-bar."""
+    with launched(capfd, "compare.launch.py", robot="geared") as graph:
+        assert agreement(graph, "delassus_compare") == ("c_pv_osimr", "projection")
 
 
-def agreement(capfd, node: str) -> tuple[str, str]:
+def agreement(graph: Graph, node: str) -> tuple[str, str]:
     """Wait until two nodes agree, and return their algorithms."""
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
     reports: list[DiagnosticStatus] = []
     name = f"{node}: agreement"
-    with Graph(capfd, DOMAIN) as graph:
-        graph.peer.create_subscription(
-            DiagnosticArray,
-            "/diagnostics",
-            lambda message: reports.extend(s for s in message.status if s.name == name),
-            100,
-        )
-        graph.until(
-            lambda: [report for report in reports if report.level == DiagnosticStatus.OK],
-            "agreement of the two",
-            limit=60.0,
-        )
+    graph.peer.create_subscription(
+        DiagnosticArray,
+        "/diagnostics",
+        lambda message: reports.extend(s for s in message.status if s.name == name),
+        100,
+    )
+    graph.until(
+        lambda: [report for report in reports if report.level == DiagnosticStatus.OK],
+        "agreement of the two",
+        limit=60.0,
+    )
     values = {item.key: item.value for item in reports[-1].values}
     assert int(values["pairs compared"]) > 0
     assert values["pairs that disagree"] == "0"
@@ -334,34 +333,21 @@ def agreement(capfd, node: str) -> tuple[str, str]:
     return values["first algorithm"], values["second algorithm"]
 
 
-@launch_pytest.fixture
-def demo() -> LaunchDescription:
-    """The whole demo."""
-    return included("demo.launch.py")
-
-
-@pytest.mark.launch(fixture=demo)
 def test_demo_launch_publishes_matrices(capfd) -> None:
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-    with Graph(capfd, DOMAIN) as graph:
+    with launched(capfd, "demo.launch.py") as graph:
         graph.until(
             lambda: [m for m in graph.matrices if m.validity == DelassusMatrix.VALIDITY_OK],
             "matrix of the demo",
         )
 
 
-@launch_pytest.fixture
-def demo_of_a_robot() -> LaunchDescription:
-    """The demo in a namespace, included by a launch file with arguments of its own."""
-    leaking = {"name": "somebody", "autostart": "False", "use_sim_time": "True"}
-    return included("demo.launch.py", namespace="robot1", **leaking)
-
-
-@pytest.mark.launch(fixture=demo_of_a_robot)
 def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
+    """Included by a launch file with arguments of its own."""
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    leaking = {"name": "somebody", "autostart": "False", "use_sim_time": "True"}
     matrices: list[DelassusMatrix] = []
-    with Graph(capfd, DOMAIN) as graph:
+    with launched(capfd, "demo.launch.py", namespace="robot1", **leaking) as graph:
         graph.peer.create_subscription(
             DelassusMatrix, "/robot1/delassus_node/delassus", matrices.append, 100
         )
@@ -377,15 +363,8 @@ def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
         )
 
 
-@launch_pytest.fixture
-def geared_demo() -> LaunchDescription:
-    """The demo with the other robot."""
-    return included("demo.launch.py", robot="geared")
-
-
-@pytest.mark.launch(fixture=geared_demo)
 def test_demo_launch_takes_the_robot_and_its_parameters(capfd) -> None:
     pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
-    with Graph(capfd, DOMAIN) as graph:
+    with launched(capfd, "demo.launch.py", robot="geared") as graph:
         layout = graph.until(lambda: graph.layouts, "layout")[0]
     assert layout.robot == "delassus_quadruped_geared"

@@ -218,3 +218,22 @@ def test_clock_set_back_keeps_nothing_alive(contacts) -> None:
 def test_timeout_must_be_positive(contacts, timeout) -> None:
     with pytest.raises(InputError, match="contacts timeout is"):
         contacts.set_timeout(timeout)
+
+
+def test_a_set_is_as_old_as_its_stamp(contacts) -> None:
+    """One that is repeated with the stamp of the last change says nothing about the present."""
+    contacts.set_timeout(0.5)
+    now = 10**18
+    assert contacts.read(["LF"], [ACTIVE], now, now - 400_000_000) is None
+    assert contacts.stale(now) is None
+    complaint = contacts.stale(now + 200_000_000)
+    assert complaint is not None and complaint.reason is Reason.CONTACTS_STALE
+    assert "the set of active contacts is 0.6 s old by its stamp" in complaint.text
+    assert contacts.age(now + 200_000_000) == pytest.approx(0.6)
+    # One that is ahead of the clock makes nothing younger, and none counts from when it was sent.
+    for stamp, delay in ((now + 10**10, 0), (0, 0), (0, 400_000_000)):
+        contacts.read(["LF"], [ACTIVE], now, stamp, delay)
+        late = now + 500_000_001 - delay
+        assert contacts.stale(late - 1) is None
+        complaint = contacts.stale(late)
+        assert complaint is not None and "no set of active contacts has come" in complaint.text

@@ -71,14 +71,14 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "input_timeout": Setting(
         Limits.input_timeout,
-        "Age of the joint positions above which the answer is INVALID; after so long without "
-        "any, INVALID is said once [s]. 0: never.",
+        "Age of the joint positions above which the answer is INVALID; INVALID or a matrix is "
+        "said at least as often [s]. 0: never, unless joint states make no matrix for 1 s.",
         0.0, 60.0,
     ),
     "contacts_timeout": Setting(
         Limits.contacts_timeout,
-        "Time without a set of active contacts after which the answer is INVALID, with all "
-        "rows DEGRADED [s]; publishers repeat it at 10 Hz or more. 0: never.",
+        "Age of the set of active contacts above which the answer is INVALID, with all rows "
+        "DEGRADED [s]; publishers repeat it at 10 Hz or more, with a new stamp. 0: never.",
         0.0, 60.0,
     ),
     "conditioning.characteristic_length": Setting(
