@@ -279,7 +279,7 @@ def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> No
     monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
     with (
         launched(capfd, "delassus.launch.py") as graph,
-        pytest.raises(pytest.fail.Exception, match=r"launch has ended, status 1:[^$]*AMENT_PREFIX"),
+        pytest.raises(pytest.fail.Exception, match=r"launch has ended, status 1:[^$]*AMENT_"),
     ):
         graph.until(lambda: graph.layouts, "layout")
 

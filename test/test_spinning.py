@@ -150,7 +150,8 @@ def test_life_cycles_under_load_of_two_nodes_in_one_loop(
 
 def test_the_program_of_the_page_runs_two_nodes() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (code,) = [block for block in blocks if "spin(" in block]
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     program = subprocess.Popen(
         [sys.executable, "-c", code, "--ros-args", "-p", "autostart:=true"],

@@ -252,7 +252,7 @@ class JointGate:
         """Return what to say where joint states come and make no matrix."""
         waited = np.flatnonzero(~self._fresh)
         if self._fresh.any() and len(waited):
-            reason, text = Reason.INPUT_STALE, self._absent(waited, now)
+            reason, text = Reason.INPUT_STALE, self._absent(waited.tolist(), now)
         else:
             reason, text = self.aside.reason, self.aside.text
         return self._refuse(

@@ -196,7 +196,8 @@ class Timing:
         """Return the percentiles of many latencies."""
         if not latency.size:
             return cls(*4 * (float("nan"),))
-        return cls(*np.percentile(latency, [50.0, 99.0, 99.9]).tolist(), float(latency.max()))
+        p50, p99, p999 = np.percentile(latency, [50.0, 99.0, 99.9])
+        return cls(float(p50), float(p99), float(p999), float(latency.max()))
 
     def words(self) -> str:
         """Return them in ms."""
