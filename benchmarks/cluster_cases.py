@@ -23,8 +23,8 @@ POOL = 64
 class Published:
     """Medians of the paper's C++ library [s] on another machine: C-EFPA, and its projection."""
 
-    c_efpa: float
-    projection: float
+    efpa: float
+    ltl: float
 
     def timing(self, name: str) -> Timing:
         """Return one of them as a minimum and a median."""
@@ -70,9 +70,9 @@ class ClusterCase:
     load : returns the problem, or raises :class:`AbsentError`.
     published : times of the paper's library; None where there are none.
     best : how many times faster the best of ours shall be than its C-EFPA.
-    beats_projection : whether c_pv_osimr shall need fewer operations than projection: humanoids,
+    beats_projection : whether pv_osimr shall need fewer operations than ltl: humanoids,
         and geared chains from 15 links on.
-    prototype : operations of the first, untuned c_pv_osimr, which it shall not exceed.
+    prototype : operations of the first, untuned pv_osimr, which it shall not exceed.
     """
 
     name: str
@@ -123,8 +123,8 @@ def _jvrc(ends: int) -> Callable[[], Closed]:
     return load
 
 
-def _us(c_efpa: float, projection: float) -> Published:
-    return Published(1e-6 * c_efpa, 1e-6 * projection)
+def _us(efpa: float, ltl: float) -> Published:
+    return Published(1e-6 * efpa, 1e-6 * ltl)
 
 
 CLUSTER_CASES = (

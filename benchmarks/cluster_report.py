@@ -16,10 +16,10 @@ from benchmarks.targets import COUNT_EXPONENT, Claim, growth_claims
 from benchmarks.timing import Timing
 
 C_EFPA = 30.0
-"""How many times faster than the paper's C++ our c_efpa shall be."""
+"""How many times faster than the paper's C++ our efpa shall be."""
 SAVING = 0.9
-"""Operations of c_pv_osimr, relative to those of c_efpa."""
-GROWING = ("c_efpa", "c_pv_osimr")
+"""Operations of pv_osimr, relative to those of efpa."""
+GROWING = ("efpa", "pv_osimr")
 """Those whose counts are claimed to grow no faster than they should. Times are not: straight-line
 code leaves the processor's instruction cache long before it takes long to compile."""
 
@@ -40,24 +40,24 @@ def _case_claims(result: ClusterResult, factor: float | None) -> list[Claim]:
     case, count = result.case, result.counts
     where = case.label
     made = [
-        _count_claim("c_pv_osimr / c_efpa", where, count["c_pv_osimr"], count["c_efpa"], SAVING),
+        _count_claim("pv_osimr / efpa", where, count["pv_osimr"], count["efpa"], SAVING),
         _count_claim("auto / best other", where, count["auto"],
                      min(count[n] for n in ALGORITHMS if n != "auto"), 1.0),
     ]  # fmt: skip
     if case.beats_projection:
         made.append(
-            _count_claim("c_pv_osimr / projection", where, count["c_pv_osimr"],
-                         count["projection"], 1.0, strictly=True)
+            _count_claim("pv_osimr / ltl", where, count["pv_osimr"],
+                         count["ltl"], 1.0, strictly=True)
         )  # fmt: skip
     if case.prototype is not None:
         made.append(
-            _count_claim("c_pv_osimr / its prototype", where, count["c_pv_osimr"],
+            _count_claim("pv_osimr / its prototype", where, count["pv_osimr"],
                          case.prototype, 1.0)
         )  # fmt: skip
     if case.published is not None:
-        peer = case.published.timing("c_efpa")
+        peer = case.published.timing("efpa")
         made += [
-            _speed_claim("the paper's C-EFPA / c_efpa", where, result.warm["c_efpa"], peer,
+            _speed_claim("the paper's C-EFPA / efpa", where, result.warm["efpa"], peer,
                          C_EFPA, factor),
             _speed_claim("the paper's C-EFPA / the best of ours", where, best(result.warm), peer,
                          case.best, factor),
@@ -125,11 +125,11 @@ def markdown(
 
 def _operations(results: Sequence[ClusterResult]) -> str:
     head = ["", "joints", "freedoms", *ALGORITHMS,
-            "c_pv_osimr / c_efpa", "c_pv_osimr / projection"]  # fmt: skip
+            "pv_osimr / efpa", "pv_osimr / ltl"]  # fmt: skip
     rows = []
     for r in results:
         cells = [f"{r.generic[name]} / {r.counts[name]}" for name in ALGORITHMS]
-        ratios = [r.counts["c_pv_osimr"] / r.counts[name] for name in ("c_efpa", "projection")]
+        ratios = [r.counts["pv_osimr"] / r.counts[name] for name in ("efpa", "ltl")]
         rows.append(
             [r.case.label, str(r.joints), str(r.freedoms), *cells, *[f"{x:.2f}" for x in ratios]]
         )
@@ -152,7 +152,7 @@ def _speed(speed: MachineSpeed) -> str:
 
 
 def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
-    head = ["", *ALGORITHMS, "paper's C-EFPA", "paper's projection", "C-EFPA / c_efpa",
+    head = ["", *ALGORITHMS, "paper's C-EFPA", "paper's projection", "C-EFPA / efpa",
             "C-EFPA / best", "projection / best"]  # fmt: skip
     rows = []
     for r in results:
@@ -161,11 +161,11 @@ def _warm(results: Sequence[ClusterResult], factor: float | None) -> str:
         if r.case.published is None:
             rows.append(row + ["–"] * 5)
             continue
-        c_efpa, projection = (r.case.published.timing(n) for n in ("c_efpa", "projection"))
+        c_efpa, projection = (r.case.published.timing(n) for n in ("efpa", "ltl"))
         row += [f"{peer.median * 1e6:.1f}" for peer in (c_efpa, projection)]
         fastest = best(r.warm)
         for mine, peer in (
-            (r.warm["c_efpa"], c_efpa), (fastest, c_efpa), (fastest, projection),
+            (r.warm["efpa"], c_efpa), (fastest, c_efpa), (fastest, projection),
         ):  # fmt: skip
             row.append(f"{mine.ratio(peer).median * (factor or 1.0):.0f}")
         rows.append(row)
@@ -219,7 +219,7 @@ multiplied by how many times longer Pinocchio takes here, by the robot where tha
 else the machine does slows both; so look at ratios, and at times only if the machine was quiet."""
 _BOTH = """\
 Speed counts by the median, the paper's times taken to this machine. *Its prototype* is the first,
-untuned implementation of c_pv_osimr: the one here may not need more operations."""
+untuned implementation of pv_osimr: the one here may not need more operations."""
 _OPERATIONS = """\
 *generic / specialised*: with the robot's constants unknown, and folded as in the kernel. Where
 loops depend on the configuration, the elimination that gives their Jacobian is included. Joints
@@ -229,6 +229,6 @@ _WARM = """\
 this machine as above."""
 _GROWTH = """\
 The exponent is the slope on log axes over the larger half of the sizes. Times are minima. With
-fixed contacts the number of operations of all but `projection` grows linearly with the
+fixed contacts the number of operations of all but `ltl` grows linearly with the
 clusters, on a fixed robot at most with the square of the rows. Times grow faster where the
 straight-line code outgrows the caches."""

@@ -33,7 +33,7 @@ from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.spatial import Array
 from delassus_ros.testing.closed import definition
 
-ALGORITHMS = ("c_efpa", "c_pv_osimr", "projection", "auto")
+ALGORITHMS = ("efpa", "pv_osimr", "ltl", "auto")
 BATCH = 8
 _CHECKED = (3, 40)
 """Configurations of the pool at which every kernel is compared with the definition."""
@@ -61,12 +61,12 @@ class ClusterResult:
 CHAIN = Series(
     "geared chain", "links of a fixed geared chain (6D at its tip, m=6)",
     geared_chain, (2, 6, 12, 25, 50, 100, 200), 1.0,
-    ("c_efpa", "c_pv_osimr", "projection"), closed_configurations,
+    ("efpa", "pv_osimr", "ltl"), closed_configurations,
 )  # fmt: skip
 ROWS = Series(
     "geared chain's contacts", "rows m, 6D contacts at the tip of a geared chain of 6 links",
     lambda rows: geared_chain(6, rows // 6), (6, 12, 24, 48, 96, 192), 2.0,
-    ("c_efpa", "c_pv_osimr"), closed_configurations,
+    ("efpa", "pv_osimr"), closed_configurations,
 )  # fmt: skip
 
 

@@ -18,10 +18,10 @@ from typing import Any
 
 from benchmarks import mechanisms as make
 from delassus_ros import Problem, Robot, algorithms
-from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.algorithms.expressions.operations import OperationCount
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.trace import trace
 from delassus_ros.model.robot import Base
+from delassus_ros.scalars.counts import OperationCount
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT.parent / "shared" / "oracle" / "operation_counts.json"

@@ -10,7 +10,6 @@ import numpy as np
 
 from benchmarks.timing import BatchCall, Routine, Sampler, batch, once
 from delassus_ros import BoundSolver, DelassusSolver, Problem, algorithms
-from delassus_ros.algorithms.expressions.operations import OperationCount
 from delassus_ros.compiler.batch import COLUMNS, ROWS
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
@@ -20,6 +19,7 @@ from delassus_ros.compiler.kernel import CompiledKernel, aligned_zeros
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
 from delassus_ros.model.spatial import Array
+from delassus_ros.scalars.counts import OperationCount
 
 CHOSEN = "auto"
 """The algorithm that is held against the peers."""

@@ -104,7 +104,7 @@ def clusters(results: Sequence[ClusterResult]) -> Figure:
     for k, name in enumerate(results[0].warm):
         values = [result.warm[name].median * 1e6 for result in results]
         axes.bar(at + 0.2 * (k - 1.5), values, 0.19, label=name)
-    for name, marker in (("c_efpa", "_"), ("projection", "x")):
+    for name, marker in (("efpa", "_"), ("ltl", "x")):
         published = [result.case.published for result in results]
         values = [p.timing(name).median * 1e6 if p else np.nan for p in published]
         label = f"the paper's C++ {name}, its machine"

@@ -198,9 +198,7 @@ def text(what: str, value: object, write: str, error: type[DelassusError]) -> st
     return value
 
 
-def whole(
-    what: str, value: object, expected: str, error: type[DelassusError] = InputError
-) -> int:
+def whole(what: str, value: object, expected: str, error: type[DelassusError] = InputError) -> int:
     """Return a whole number; 1.0 is none.
 
     Parameters

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.arguments import count
 from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
 from delassus_ros.compiler.kernel import Array
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.inputs import Given, InputCheck
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
 _REMEMBERED = 64
@@ -28,7 +28,7 @@ class BatchSolution:
     Attributes
     ----------
     matrix : (N, k, k), or (k, k, N) with columns; NaN where the status is not OK.
-    status : (N,) int32, a :class:`~delassus_ros.algorithms.base.Status` per configuration.
+    status : (N,) int32, a :class:`~delassus_ros.scalars.ports.Status` per configuration.
     contacts : the active contacts, in the order of their rows.
     row_offsets : first row of each active contact, then k.
     """
@@ -115,9 +115,7 @@ class BatchSolver:
         rows = [r for i in indices for r in range(offsets[i], offsets[i + 1])]
         full = self._kernel.unique[: m * m].reshape(m, m)
         pick = np.ascontiguousarray(full[np.ix_(rows, rows)]).ravel()
-        return _Active(
-            tuple(contact_set[i].name for i in indices), tuple(active_offsets), pick
-        )
+        return _Active(tuple(contact_set[i].name for i in indices), tuple(active_offsets), pick)
 
     def _run(
         self,

@@ -11,7 +11,6 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.kernel import Array, BoundKernel, Kernel, aligned_zeros
 from delassus_ros.compiler.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
@@ -19,6 +18,7 @@ from delassus_ros.errors import InputError
 from delassus_ros.input_arrays import InputArrays
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""

@@ -7,15 +7,14 @@ from functools import partial
 
 from numpy.typing import ArrayLike
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.cluster_dynamics import c_aba, c_rnea
-from delassus_ros.algorithms.cluster_motion import ClusterMotion
 from delassus_ros.arguments import instance
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
+from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea
+from delassus_ros.scalars.ports import Status
 
 GRAVITY = (0.0, 0.0, -9.81)
 """[m/s²]"""

@@ -145,10 +145,7 @@ class InputCheck:
 
     def _unit(self, port: Port, array: Array) -> list[tuple[str, Array]]:
         """Return an input's quaternions, (4, N) each, of an array (entries, N)."""
-        return [
-            (what, array[first : first + 4])
-            for first, what in self._quaternions[port.name]
-        ]
+        return [(what, array[first : first + 4]) for first, what in self._quaternions[port.name]]
 
     def _joint_of(self, q_index: int) -> str:
         robot = self._robot

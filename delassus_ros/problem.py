@@ -179,9 +179,7 @@ class Problem:
         """
         joints = self._robot.joints
         return tuple(
-            joints[i].name
-            for i in velocity_offsets(self._robot)
-            for _ in range(joints[i].kind.nv)
+            joints[i].name for i in velocity_offsets(self._robot) for _ in range(joints[i].kind.nv)
         )
 
     @cached_property

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.base import Status, TracedAlgorithm
-from delassus_ros.algorithms.expressions.operations import OperationCount
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.arguments import instance
 from delassus_ros.batch import BatchSolution, BatchSolver
 from delassus_ros.bound_solver import BoundSolver, Solution
@@ -20,6 +19,8 @@ from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.ports import Status
 
 _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
 """The call that makes a problem, for messages."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.arguments import count as whole
 from delassus_ros.arguments import number, numbers
 from delassus_ros.compiler.kernel import Array
@@ -24,6 +23,7 @@ from delassus_ros.errors import InputError, NumericalError, ProblemError
 from delassus_ros.inputs import Given, InputCheck
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import DelassusSolver
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument(
                 "second",
-                default_value="projection",
+                default_value="ltl",
                 description="Algorithm of the second node; 'delassus list' shows the choices. "
                 "The default takes every robot, with closed loops as well.",
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delassus_ros import BoundSolver
-from delassus_ros.algorithms.base import Status
+from delassus_ros.scalars.ports import Status
 
 
 def make_fail(patch: pytest.MonkeyPatch, bound: BoundSolver, status: Status) -> None:

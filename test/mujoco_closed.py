@@ -84,9 +84,7 @@ class ClosedModel:
                 owner = spec.worldbody if body == WORLD else spec.body(f"body{body}")
                 ends.append(f"{loop.name} {k} {body}")
                 place = placement.translation + placement.rotation @ point
-                owner.add_site(
-                    name=ends[-1], pos=place.tolist(), quat=wxyz(placement.rotation)
-                )
+                owner.add_site(name=ends[-1], pos=place.tolist(), quat=wxyz(placement.rotation))
             spec.add_equality(
                 name=f"{loop.name} {k}", type=mujoco.mjtEq.mjEQ_CONNECT, name1=ends[0],
                 name2=ends[1], objtype=mujoco.mjtObj.mjOBJ_SITE,

@@ -79,9 +79,7 @@ def delassus(problem: Problem, q: np.ndarray) -> np.ndarray:
     return J @ solved.T
 
 
-def contact_rows(
-    problem: Problem, model: mujoco.MjModel, data: mujoco.MjData
-) -> np.ndarray:
+def contact_rows(problem: Problem, model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     """Return the rows of all contacts in contact axes; `data` has its kinematics computed."""
     rows = []
     for contact in problem.contacts:

@@ -50,7 +50,7 @@ def to_message(time: int) -> Time:
 @functools.lru_cache(maxsize=8)
 def reference(problem: Problem) -> DelassusSolver:
     """Return the dense solver, which shares no code with the others but the kinematics."""
-    return DelassusSolver(problem, "dense" if not problem.robot.is_closed else "projection")
+    return DelassusSolver(problem, "dense" if not problem.robot.is_closed else "ltl")
 
 
 class Rig:

@@ -37,6 +37,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 _LOG_LINE = re.compile(r"\[[A-Z]+\] \[[0-9.]+\] \[[^]]*\]: (.*)")
 
+
 def overrides(parameters: Mapping[str, Any]) -> list[Parameter]:
     """Return parameters as a node wants them at its start."""
     return [Parameter(name, value=value) for name, value in parameters.items()]
@@ -78,9 +79,7 @@ class Graph:
         self.peer.create_subscription(
             DelassusMatrix, "delassus_node/delassus", self.matrices.append, 100
         )
-        self.peer.create_subscription(
-            Layout, "delassus_node/layout", self.layouts.append, LATCHED
-        )
+        self.peer.create_subscription(Layout, "delassus_node/layout", self.layouts.append, LATCHED)
 
     def __enter__(self) -> Graph:
         return self

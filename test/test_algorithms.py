@@ -7,16 +7,14 @@ import pytest
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import auto
-from delassus_ros.algorithms.auto import Route, decide, places
-from delassus_ros.algorithms.cost_estimates import estimates
-from delassus_ros.algorithms.counting import OperationCounter
-from delassus_ros.algorithms.frames import tree_of
+from delassus_ros.algorithms.auto import OperationCounter, Route, decide, estimates, places
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
-from delassus_ros.algorithms.mixed_propagation import Decision, wide_nodes
-from delassus_ros.algorithms.spatial import JointTransform, contact_rows
+from delassus_ros.algorithms.pv_osimr import Nodes, wide_nodes
 from delassus_ros.compiler.trace import trace
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
 from delassus_ros.random_inputs import random_inputs
+from delassus_ros.rbda.spatial import JointTransform, contact_rows
+from delassus_ros.rbda.trees import tree_of
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 from delassus_ros.testing.random_trees import random_inertia
@@ -91,7 +89,7 @@ def many_contacts(seed: int) -> Problem:
     return Problem(Robot("two arms", joints, bodies, frames), contacts)
 
 
-def decisions() -> list[Decision]:
+def decisions() -> list[Nodes]:
     """Random choices of nodes and orders of products, nested and merged."""
     rng = np.random.default_rng(5)
     links = np.arange(1, 9)
@@ -99,8 +97,8 @@ def decisions() -> list[Decision]:
     def some() -> frozenset[int]:
         return frozenset(int(i) for i in links[rng.random(8) < 0.5])
 
-    chosen = [Decision(), Decision(frozenset(range(1, 9)))]
-    return chosen + [Decision(some(), some(), some()) for _ in range(30)]
+    chosen = [Nodes(), Nodes(frozenset(range(1, 9)))]
+    return chosen + [Nodes(some(), some(), some()) for _ in range(30)]
 
 
 def test_every_decision_gives_the_same_matrix() -> None:
@@ -109,7 +107,7 @@ def test_every_decision_gives_the_same_matrix() -> None:
     expected = textbook(problem, {k: np.array(v) for k, v in x.items()})
     tree = tree_of(problem)
     for decision in decisions():
-        G = np.array(Route(decision=decision)(tree, contact_rows(problem, x), x))
+        G = np.array(Route(nodes=decision)(tree, contact_rows(problem, tree, x), x))
         assert relative_error(problem, G, expected) < TOLERANCE, decision
         assert np.array_equal(G, G.T), decision
 
@@ -119,21 +117,21 @@ def test_neighbours_that_are_left_out_do_the_same() -> None:
     tree = tree_of(problem)
     left_out = 0
 
-    def count(decision: Decision) -> int:
+    def count(decision: Nodes) -> int:
         # A counter of its own: what another count left in the graph can be of use.
-        return OperationCounter(problem, tree, False)(Route(decision=decision))
+        return OperationCounter(problem, tree, False)(Route(nodes=decision))
 
     for decision in decisions()[:6]:
-        opens, couples, spreads = decision.opens, decision.couples, decision.spreads
+        opens, couples, spreads = decision.links, decision.couples, decision.spreads
         if couples is None or not opens:
             continue
         couples, spreads = couples & opens, spreads & opens
-        route = Route(decision=Decision(opens, couples, spreads))
-        changed = [Decision(opens, couples, spreads ^ {i}) for i in opens]
-        changed += [Decision(opens, couples ^ {i}, spreads) for i in opens]
-        counted = {neighbour.decision for neighbour in route.neighbours(tree, places(tree))}
+        route = Route(nodes=Nodes(opens, couples, spreads))
+        changed = [Nodes(opens, couples, spreads ^ {i}) for i in opens]
+        changed += [Nodes(opens, couples ^ {i}, spreads) for i in opens]
+        counted = {neighbour.nodes for neighbour in route.neighbours(tree, places(tree))}
         for other in set(changed) - counted:
-            assert count(other) == count(route.decision), other
+            assert count(other) == count(route.nodes), other
             left_out += 1
     assert left_out > 8
 

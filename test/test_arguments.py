@@ -11,7 +11,6 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
-from delassus_ros.algorithms.rotor_report import rotor_report
 from delassus_ros.closure import Closure
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import (
@@ -36,6 +35,7 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
+from delassus_ros.rotor_report import rotor_report
 from delassus_ros.structural_rank import (
     StructuralRank,
     closed_configurations,

@@ -13,7 +13,6 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import batch as compiler_batch
 from delassus_ros.compiler.batch import transpose
 from delassus_ros.compiler.build import batch_kernel_for
@@ -21,6 +20,7 @@ from delassus_ros.compiler.ir import Writer
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model import JointKind
 from delassus_ros.random_inputs import random_inputs
+from delassus_ros.scalars.ports import Status
 from delassus_ros.testing import ALL, random_problem
 
 FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")

@@ -11,9 +11,9 @@ from cli_support import output, refusal
 from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.algorithms.rotor_report import rotor_report
 from delassus_ros.cli.main import main
 from delassus_ros.errors import InputError
+from delassus_ros.rotor_report import rotor_report
 from delassus_ros.testing.closed import definition
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,7 +94,7 @@ def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
     q = np.array([0.95, coupler, rocker])
     expected = definition(four_bar_problem(), {"q": q})
     np.testing.assert_allclose(matrix_in(out, 3), expected, atol=1e-5 * np.abs(expected).max())
-    assert re.search(r"algorithm +c_pv_osimr\n", out)
+    assert re.search(r"algorithm +pv_osimr\n", out)
 
 
 def test_compute_from_a_dependent_joint(capsys, four_bar):
@@ -133,18 +133,18 @@ def test_what_does_not_close_is_refused_with_the_loop(capsys, four_bar, tmp_path
 
 def test_compute_refuses_an_algorithm_for_open_chains(capsys, four_bar):
     said = refusal(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE,
-                   "--algorithm", "pv_osimr")  # fmt: skip
-    assert "open chains" in said and "c_pv_osimr" in said
+                   "--algorithm", "kjr")  # fmt: skip
+    assert "open chains" in said and "use auto, efpa, ltl or pv_osimr" in said
 
 
 def test_compare_holds_the_cluster_algorithms_against_the_definition(capsys, four_bar):
     out = output(capsys, "compare", *four_bar, "--contact", "coupler_end", REFERENCE,
                  "--calls", "20")  # fmt: skip
-    for name in ("auto", "c_efpa", "c_pv_osimr", "projection"):
+    for name in ("auto", "efpa", "pv_osimr", "ltl"):
         line = next(line for line in out.splitlines() if line.startswith(name + " "))
         assert float(line.split()[-1]) < 1e-10
     assert "error to the definition" in out and "that close the loops" in out
-    assert re.search(r"\n  pv_osimr +it is for open chains", out)
+    assert re.search(r"\n  kjr +it is for open chains", out)
 
 
 def test_compare_shows_the_error_of_the_approximation(capsys):
@@ -205,7 +205,7 @@ CONFIG = """
 /**:
   ros__parameters:
     base: fixed
-    algorithm: c_pv_osimr
+    algorithm: pv_osimr
     contacts: {{names: [end], end: {{frame: coupler_end, kind: point}}}}
 {loops}
 """
@@ -221,6 +221,6 @@ def test_export_takes_the_loops(capsys, tmp_path, four_bar, where):
     out = output(capsys, "export", str(config), "--urdf", urdf, "-o", target, "--header", header,
                  *extra)  # fmt: skip
     assert "positions that close the loops" in out
-    count = DelassusSolver(four_bar_problem(), "c_pv_osimr").operations
+    count = DelassusSolver(four_bar_problem(), "pv_osimr").operations
     assert count is not None and Path(target).stat().st_size > 1000
-    assert "c_pv_osimr" in out
+    assert "pv_osimr" in out

@@ -24,7 +24,6 @@ from linkages import (
 from small_loops import at, hinge
 
 from delassus_ros import Robot, Transform
-from delassus_ros.algorithms.constraints import residual
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.errors import RobotError
 from delassus_ros.model import (
@@ -36,6 +35,7 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
+from delassus_ros.rbda.constraints import residual
 
 KINDS = [LoopKind.POINT, LoopKind.HINGE, LoopKind.WELD]
 

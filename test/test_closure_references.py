@@ -11,9 +11,9 @@ from linkages import (
 )
 
 from delassus_ros import Robot
-from delassus_ros.algorithms.constraints import residual
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.model import WORLD, Body, Joint, JointKind, LoopKind
+from delassus_ros.rbda.constraints import residual
 from delassus_ros.testing.tello import differential, hip_differential
 
 

@@ -1,4 +1,4 @@
-"""C-EFPA, C-PV-OSIMr and projection against the paper's library, dense equations and 50 digits."""
+"""EFPA, PV-OSIMr and LTL over clusters: the paper's library, dense equations, 50 digits."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from cluster_robots import Builder, kkt, random_problem
 
 from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
-from delassus_ros.algorithms import reference, rotors
-from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.algorithms.cluster_tree import closed_tree
-from delassus_ros.algorithms.expressions.graph import PARAMETER
-from delassus_ros.algorithms.outputs import evaluate
 from delassus_ros.algorithms.reflected_inertia import approximation_error
-from delassus_ros.algorithms.tree import Tree, Turn
+from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD
 from delassus_ros.random_inputs import random_inputs
+from delassus_ros.rbda import rotors
+from delassus_ros.rbda.tree import Tree, Turn
+from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.scalars.graph import PARAMETER
+from delassus_ros.testing import mpmath_numbers as reference
 from delassus_ros.testing import random_problem as random_open_problem
 
-EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
-OPEN_CHAIN = ("dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
+EXACT = ("auto", "efpa", "pv_osimr", "ltl")
+OPEN_CHAIN = ("dense", "kjr", "pv_osim")
 SEEDS = range(100)
 
 
@@ -92,11 +92,10 @@ def test_agrees_with_fifty_digits_of_the_unreduced_tree(seed: int) -> None:
     whole = closed_tree(problem, lambda robot, held: rotors.spanning(robot))
     with mpmath.workdps(50):
         whole = exactly(whole)
-    with whole.in_place():
-        exact = reference.evaluate(problem, traced("projection"), inputs)["G"]
-        for name in ("c_efpa", "c_pv_osimr"):
-            G = reference.evaluate(problem, traced(name), inputs)["G"]
-            assert largest_difference(G, exact) < 1e-40, name
+    exact = reference.evaluate(problem, traced("ltl"), inputs, tree=whole)["G"]
+    for name in ("efpa", "pv_osimr"):
+        G = reference.evaluate(problem, traced(name), inputs, tree=whole)["G"]
+        assert largest_difference(G, exact) < 1e-40, name
     for name in EXACT[1:]:
         assert error(on_floats(name, problem, inputs), np.array(exact, dtype=float)) < 1e-12, name
 
@@ -136,23 +135,6 @@ def largest_difference(G: list[list[mpmath.mpf]], expected: list[list[mpmath.mpf
     return float(max(abs(a - b) for a, b in pairs) / size)
 
 
-@pytest.mark.parametrize("seed", [1, 4])
-@pytest.mark.parametrize(
-    "names", [("c_pv_osimr", "pv_osimr"), ("c_efpa", "efpa"), ("projection", "ltl")]
-)
-def test_on_open_chains_they_are_the_algorithms_of_one_body_clusters(
-    seed: int, names: tuple[str, str]
-) -> None:
-    problem = random_open_problem(seed)
-    ours, published = (trace(problem, algorithms.get(name)) for name in names)
-    assert ours.operations == published.operations
-    inputs = random_inputs(problem, seed)
-    values = {name: array.ravel().tolist() for name, array in inputs.items()}
-    G, expected = (np.array(evaluate(problem, algorithms.get(n), values)["G"]) for n in names)
-    # The sweep of PV-OSIMr forms its sums in another order.
-    assert np.abs(G - expected).max() <= 1e-14 * np.abs(expected).max()
-
-
 def test_contacts_on_both_links_of_a_belt() -> None:
     """Rows that leave one cluster by two links, six of them after a node inside it."""
     build = Builder(5)
@@ -171,7 +153,7 @@ def test_open_chain_algorithms_take_geared_robots_that_are_ordinary_trees() -> N
     build = Builder(7)
     tip = build.gear(build.gear(build.gear(WORLD)))
     problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")])
-    assert Tree.of(problem).is_ordinary
+    assert tree_of(problem).is_ordinary
     inputs = random_inputs(problem, 1)
     for name in ("efpa", "kjr", "ltl", "pv_osim", "pv_osimr"):
         assert algorithms.get(name).supports(problem) is None
@@ -197,8 +179,8 @@ def test_back_ends_for_open_chains_refuse_every_closed_robot() -> None:
     for name in ("pinocchio", "dense"):
         reason = algorithms.get(name).supports(problem)
         assert reason == (
-            "it is for open chains, and 'random' has couplings or loops; use auto, c_pv_osimr, "
-            "c_efpa or projection"
+            "it is for open chains, and 'random' has couplings or loops; use auto, efpa, "
+            "ltl or pv_osimr"
         )
         for other in reason.partition("use ")[2].replace(" or ", ", ").split(", "):
             assert algorithms.get(other).supports(problem) is None
@@ -279,7 +261,7 @@ def test_the_approximation_has_its_own_inertia_and_counts() -> None:
         for name in ("G", "J", "MinvJT")
     )
     assert error(J @ W, G) < 1e-12
-    assert error(G, on_floats("c_pv_osimr", problem, inputs)) > 1e-6
+    assert error(G, on_floats("pv_osimr", problem, inputs)) > 1e-6
     for generic in (False, True):
         found = trace(Problem(problem.robot, contacts), traced("reflected_inertia"), generic)
         kinds = {found.graph.nodes[i][0] for i in found.live}

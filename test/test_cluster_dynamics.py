@@ -14,18 +14,17 @@ import pytest
 import robots
 from cluster_robots import Builder, random_problem
 
-import delassus_ros.algorithms.reference  # noqa: F401 (mpmath numbers as scalars)
+import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
 from delassus_ros import dynamics as dynamics_module
-from delassus_ros.algorithms.base import Inputs
-from delassus_ros.algorithms.cluster_dynamics import c_aba, c_rnea
-from delassus_ros.algorithms.cluster_motion import ClusterMotion
-from delassus_ros.algorithms.constraints import loop_jacobian
-from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import InputError, NumericalError, RobotError
 from delassus_ros.model import WORLD, Frame, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
+from delassus_ros.rbda.constraints import loop_jacobian
+from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.ports import Inputs
 from delassus_ros.testing import random_problem as random_open_problem
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
@@ -67,9 +66,7 @@ def test_forward_undoes_inverse_dynamics_of_loops(name: str) -> None:
     assert_identity(robot, *state(robot, 3))
 
 
-def assert_identity(
-    robot: Robot, q: np.ndarray, rates: np.ndarray, torques: np.ndarray
-) -> None:
+def assert_identity(robot: Robot, q: np.ndarray, rates: np.ndarray, torques: np.ndarray) -> None:
     motion = ClusterMotion(robot)
     x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
     accelerations = c_aba(motion, {**x, "torques": torques.tolist()})
@@ -117,7 +114,7 @@ def assert_agrees_with_pinocchio(
     robot: Robot, q: np.ndarray, rates: np.ndarray, accelerations: np.ndarray
 ) -> None:
     pin = pytest.importorskip("pinocchio")
-    from delassus_ros.algorithms.pinocchio_model import PinocchioModel
+    from delassus_ros.pinocchio_model import PinocchioModel
 
     model = PinocchioModel(robot)
     model.model.armature = np.zeros(robot.nv)  # what RNEA makes of it depends on the version
@@ -172,7 +169,7 @@ def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndar
 @pytest.mark.parametrize("name", CLOSED)
 def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
-    from delassus_ros.algorithms.pinocchio_model import PinocchioModel
+    from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(robots.shared(name), "fixed")
     q = closed(robot, name)

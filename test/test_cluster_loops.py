@@ -13,8 +13,6 @@ from linkages import along_x
 from rigid_body import mass_matrix, velocity_index
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms.constraints import constraint_jacobian
-from delassus_ros.algorithms.tree import Tree
 from delassus_ros.closure import Closure
 from delassus_ros.model import (
     WORLD,
@@ -29,9 +27,11 @@ from delassus_ros.model import (
 )
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import Base
+from delassus_ros.rbda.constraints import constraint_jacobian
+from delassus_ros.rbda.trees import tree_of
 from delassus_ros.testing.closed import definition
 
-EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 FILES: dict[str, tuple[str, Base]] = {
     "urdf_four_bar": ("grbda_four_bar", "fixed"),
     "urdf_mini_cheetah_4ee": ("grbda_mini_cheetah", "floating"),
@@ -110,7 +110,7 @@ def test_open_chain_algorithms_refuse_loops(name: str) -> None:
 
 
 def test_a_planar_leg_has_one_cluster_of_three_links() -> None:
-    (cluster,) = Tree.of(problem_of("urdf_planar_leg_linkage")).clusters
+    (cluster,) = tree_of(problem_of("urdf_planar_leg_linkage")).clusters
     assert len(cluster.links) == 3 and cluster.freedoms == 1 and callable(cluster.jacobian)
 
 
@@ -169,8 +169,8 @@ def constraint_rows(robot: Robot, q: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "name",
-    ["auto", "c_pv_osimr"]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ("c_efpa", "projection")],
+    ["auto", "pv_osimr"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("efpa", "ltl")],
 )
 def test_a_digit_like_robot_agrees_with_the_dense_equations(name: str) -> None:
     problem = digit_like()
@@ -183,8 +183,8 @@ def test_a_digit_like_robot_agrees_with_the_dense_equations(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["auto", "c_pv_osimr"]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ("c_efpa", "projection")],
+    ["auto", "pv_osimr"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("efpa", "ltl")],
 )
 def test_other_outputs_of_loops_are_of_the_independent_velocities(name: str) -> None:
     given = digit_like()
@@ -214,7 +214,7 @@ def test_tello_with_its_published_functions(name: str) -> None:
     """The loop Jacobian of the differentials is derived and computed in the kernel."""
     oracle = "tello_with_arms_1ee"
     problem = cluster_oracle.with_differentials(cluster_oracle.problem_of(oracle))
-    varying = [c for c in Tree.of(problem).clusters if callable(c.jacobian)]
+    varying = [c for c in tree_of(problem).clusters if callable(c.jacobian)]
     assert [(len(c.links), c.freedoms) for c in varying] == [(4, 2)] * 4
     solver = DelassusSolver(problem, name, cache=False)
     for state in cluster_oracle.states(oracle):

@@ -21,7 +21,7 @@ from delassus_ros.dynamics import Dynamics  # noqa: E402
 from delassus_ros.model import WORLD  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 
-EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 LINKAGES = ("grbda_four_bar", "grbda_planar_leg_linkage")
 
 

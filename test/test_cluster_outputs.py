@@ -12,8 +12,7 @@ from rigid_body import mass_matrix, velocity_index
 from small_loops import at, four_bar, within
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.closure import Closure
 from delassus_ros.compiler.trace import trace
 from delassus_ros.dynamics import Dynamics
@@ -23,7 +22,7 @@ from delassus_ros.random_inputs import random_inputs
 from delassus_ros.testing.random_trees import random_inertia
 
 EVERYTHING = ("G", "J", "MinvJT")
-EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 
 
 def with_everything(problem: Problem) -> Problem:
@@ -68,7 +67,7 @@ def loop_map(robot: Robot) -> np.ndarray:
 def test_random_geared_robots_agree_with_the_dense_equations(seed: int) -> None:
     problem = with_everything(random_problem(seed))
     inputs = random_inputs(problem, seed)
-    G, J, W = on_floats(problem, "c_pv_osimr", inputs)
+    G, J, W = on_floats(problem, "pv_osimr", inputs)
     E = loop_map(problem.robot)
     assert len(problem.velocities) == E.shape[1]
     JE = contact_jacobian(problem, inputs) @ E
@@ -106,9 +105,7 @@ def test_machine_code_has_them(name: str) -> None:
     """Also open-chain algorithms, where the robot is an ordinary tree without its rotors."""
     build = Builder(7)
     tip = build.gear(build.gear(build.gear(WORLD)))
-    problem = Problem(
-        build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING
-    )
+    problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING)
     solver = DelassusSolver(problem, name, cache=False)
     q = random_inputs(problem, 1)["q"]
     solution = solver.solve(q)
@@ -135,7 +132,7 @@ def test_an_independent_rotor_that_the_tree_has_lost() -> None:
     assert of_rotor.velocities == ("j0", build.joints[rotor].name)
     inputs = random_inputs(of_link, 0)
     (G, J, W), (G_r, J_r, W_r) = (
-        on_floats(problem, "c_pv_osimr", inputs) for problem in (of_link, of_rotor)
+        on_floats(problem, "pv_osimr", inputs) for problem in (of_link, of_rotor)
     )
     assert_close(G_r, G)
     assert_close(J_r * [1.0, ratio], J)
@@ -147,11 +144,9 @@ def test_a_push_at_a_contact_is_what_forward_dynamics_says(shape: str) -> None:
     """M⁻¹ Jᵀ f by C-ABA: the difference that the torques Jᵀ f make."""
     build = Builder(11)
     tip = build.belt(build.gear(WORLD, shape), shape)
-    problem = Problem(
-        build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING
-    )
+    problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING)
     inputs = random_inputs(problem, 4)
-    _, J, W = on_floats(problem, "c_pv_osimr", inputs)
+    _, J, W = on_floats(problem, "pv_osimr", inputs)
     dynamics = Dynamics(problem.robot)
     assert dynamics.joints == problem.velocities
     force = np.random.default_rng(0).normal(size=len(J))
@@ -166,9 +161,11 @@ def test_a_generic_trace_counts_them(name: str) -> None:
     problem = with_everything(random_problem(3))
     algorithm = algorithms.get(name)
     counts = [trace(problem, algorithm, generic=g).operations.total for g in (False, True)]
-    assert counts[1] >= counts[0] > trace(
-        Problem(problem.robot, problem.contacts, problem.axes), algorithm
-    ).operations.total
+    assert (
+        counts[1]
+        >= counts[0]
+        > trace(Problem(problem.robot, problem.contacts, problem.axes), algorithm).operations.total
+    )
 
 
 def test_velocities_are_named_by_their_joints() -> None:
@@ -207,8 +204,8 @@ def test_limits_that_choose_other_velocities_make_another_problem(linkages) -> N
     wider = within(robots[0], (0.8, -1.4, -2.7), 0.31)
     assert first == Problem(wider, contacts, outputs=EVERYTHING), "the choice is the same"
     for problem in (first, second):
-        cached = DelassusSolver(problem, "c_pv_osimr").solve(q)
-        fresh = DelassusSolver(problem, "c_pv_osimr", cache=False).solve(q)
+        cached = DelassusSolver(problem, "pv_osimr").solve(q)
+        fresh = DelassusSolver(problem, "pv_osimr", cache=False).solve(q)
         np.testing.assert_array_equal(cached.J, fresh.J)
         np.testing.assert_array_equal(cached.MinvJT, fresh.MinvJT)
 

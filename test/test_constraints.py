@@ -24,19 +24,6 @@ from linkages import (
 )
 
 from delassus_ros import Robot, Transform
-from delassus_ros.algorithms.constraints import (
-    constraint_jacobian,
-    described,
-    loop_jacobian,
-    residual,
-    row_names,
-    rows_that_count,
-)
-from delassus_ros.algorithms.constraints_loops import is_turned
-from delassus_ros.algorithms.duals import differentiated
-from delassus_ros.algorithms.expressions.graph import Graph, Symbol
-from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
-from delassus_ros.algorithms.scalars import sincos
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model import (
     WORLD,
@@ -50,6 +37,18 @@ from delassus_ros.model import (
     Loop,
     LoopKind,
 )
+from delassus_ros.rbda.constraints import (
+    constraint_jacobian,
+    described,
+    loop_jacobian,
+    residual,
+    row_names,
+    rows_that_count,
+)
+from delassus_ros.rbda.loop_rows import is_turned
+from delassus_ros.scalars.duals import differentiated
+from delassus_ros.scalars.functions import sincos
+from delassus_ros.scalars.graph import Graph, Symbol
 
 
 @pytest.mark.parametrize("kind", LoopKind)

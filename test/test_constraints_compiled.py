@@ -15,17 +15,13 @@ from linkages import (
 
 from delassus_ros import Contact, Problem
 from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.constraints import (
-    loop_jacobian,
-    newton_step,
-)
-from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
 from delassus_ros.compiler import kernel_for, trace
 from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.model import (
     LoopKind,
 )
+from delassus_ros.rbda.constraints import loop_jacobian, newton_step
+from delassus_ros.scalars.ports import Status
 
 
 class NineOfE(TracedAlgorithm):

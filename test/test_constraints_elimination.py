@@ -8,12 +8,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from delassus_ros.algorithms.constraints_elimination import SINGULAR, solve, solve_exactly
-from delassus_ros.algorithms.duals import VARYING
-from delassus_ros.algorithms.expressions.graph import Graph
-from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
-from delassus_ros.algorithms.scalars import is_zero
 from delassus_ros.errors import NumericalError
+from delassus_ros.rbda.elimination import SINGULAR, solve, solve_exactly
+from delassus_ros.scalars.duals import VARYING
+from delassus_ros.scalars.functions import is_zero
+from delassus_ros.scalars.graph import Graph
 
 
 def varying(matrix) -> list[list[object]]:

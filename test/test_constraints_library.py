@@ -14,12 +14,6 @@ from linkages import (
 )
 
 from delassus_ros import Robot, Transform
-from delassus_ros.algorithms.constraints import (
-    constraint_jacobian,
-    loop_jacobian,
-    residual,
-)
-from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
 from delassus_ros.model import (
     WORLD,
     Body,
@@ -28,6 +22,7 @@ from delassus_ros.model import (
     Joint,
     JointKind,
 )
+from delassus_ros.rbda.constraints import constraint_jacobian, loop_jacobian, residual
 from delassus_ros.testing.tello import differential
 
 

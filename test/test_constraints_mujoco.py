@@ -9,9 +9,9 @@ import pytest
 from linkages import assembled, four_bar, random_linkage, random_pose, tied
 
 from delassus_ros import Robot
-from delassus_ros.algorithms.constraints import constraint_jacobian, loop_jacobian
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.model import WORLD, Coupling, Joint, JointKind, Loop, LoopKind, Transform
+from delassus_ros.rbda.constraints import constraint_jacobian, loop_jacobian
 
 mujoco = pytest.importorskip("mujoco")
 

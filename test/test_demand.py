@@ -8,7 +8,6 @@ from test_interleave import run
 
 from benchmarks import mechanisms
 from delassus_ros import algorithms
-from delassus_ros.algorithms.expressions.graph import INPUT
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.demand import on_demand
@@ -18,6 +17,7 @@ from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import batch_program, scalar_program
 from delassus_ros.compiler.trace import trace
 from delassus_ros.compiler.writer import KernelWriter
+from delassus_ros.scalars.graph import INPUT
 from delassus_ros.testing import random_problem
 
 

@@ -8,11 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from delassus_ros.algorithms.duals import VARYING, Dual, Varying, differentiated
-from delassus_ros.algorithms.expressions.graph import Graph, Symbol
-from delassus_ros.algorithms.reference import evaluate as _registers_mpmath  # noqa: F401
-from delassus_ros.algorithms.scalars import is_zero, positive, regular, select, sincos, sqrt
 from delassus_ros.errors import NumericalError
+from delassus_ros.scalars.duals import VARYING, Dual, Varying, differentiated
+from delassus_ros.scalars.functions import is_zero, positive, regular, select, sincos, sqrt
+from delassus_ros.scalars.graph import Graph, Symbol
 from delassus_ros.testing.tello import hip_differential
 
 

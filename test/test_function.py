@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from delassus_ros.algorithms.base import Inputs, Status
-from delassus_ros.algorithms.expressions.graph import Symbol
-from delassus_ros.algorithms.scalars import Vector, positive, sincos, sqrt
 from delassus_ros.compiler import cache, emit
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.compiler.parts import Lengths
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
+from delassus_ros.scalars.functions import Vector, positive, sincos, sqrt
+from delassus_ros.scalars.graph import Symbol
+from delassus_ros.scalars.ports import Inputs, Status
 
 PORTS = (Port("angle", (1,)), Port("vector", (2, 2)))
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from toy import call, compiled, traced
 
-from delassus_ros.algorithms import scalars
-from delassus_ros.algorithms.expressions.graph import NEG, SUB, Graph, Symbol
-from delassus_ros.algorithms.scalars import positive, select, sincos, sqrt
 from delassus_ros.compiler import samples
 from delassus_ros.errors import CompilerError
+from delassus_ros.scalars import functions as scalars
+from delassus_ros.scalars.functions import positive, select, sincos, sqrt
+from delassus_ros.scalars.graph import NEG, SUB, Graph, Symbol
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

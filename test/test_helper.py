@@ -192,8 +192,10 @@ def test_a_short_trace_gets_no_child(monkeypatch) -> None:
     [
         ("raise SystemExit(3)", "exit status 3 and no whole object file; compiling here: "),
         ("input(); raise SystemExit('no room left')", "exit status 1 and no .* no room left"),
-        ("import os, sys; sys.stdin.read(); os.write(1, b'\\x7fELF'); os.abort()",
-         "exit status -6 and no whole object file"),
+        (
+            "import os, sys; sys.stdin.read(); os.write(1, b'\\x7fELF'); os.abort()",
+            "exit status -6 and no whole object file",
+        ),
         ("import sys; print(sys.stdin.read()); sys.exit(0)", "exit status 0 and no whole object"),
     ],
 )

@@ -10,7 +10,6 @@ import robots
 from test_widen import run
 
 from delassus_ros import Contact, Problem, Robot, algorithms
-from delassus_ros.algorithms.expressions.graph import CONSTANT, INPUT
 from delassus_ros.compiler import interleave
 from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.parts import Lengths, Part, split, whole
@@ -18,6 +17,7 @@ from delassus_ros.compiler.program import Instruction, Program, needs
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
+from delassus_ros.scalars.graph import CONSTANT, INPUT
 from delassus_ros.testing import random_problem
 
 

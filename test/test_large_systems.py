@@ -14,12 +14,7 @@ from rigid_body import mass_matrix
 from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.counting import is_large
-from delassus_ros.algorithms.expressions.graph import CALL, Graph
-from delassus_ros.algorithms.expressions.routines import Routines
-from delassus_ros.algorithms.outputs import evaluate
-from delassus_ros.algorithms.steps import recorded, step
+from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions, kernel_for
 from delassus_ros.compiler.outline import Table
@@ -30,6 +25,10 @@ from delassus_ros.errors import CompilerError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.robot import Base
 from delassus_ros.random_inputs import random_inputs
+from delassus_ros.scalars.graph import CALL, Graph
+from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.steps import recorded, step
 from delassus_ros.testing import ALL, random_problem
 
 TOLERANCE = 1e-10
@@ -108,7 +107,7 @@ def test_large_systems_agree_with_pinocchio(which: str, name: str) -> None:
 @pytest.fixture
 def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small systems take the way of large ones."""
-    monkeypatch.setattr("delassus_ros.algorithms.counting._LARGE", 0)
+    monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
@@ -145,7 +144,7 @@ def test_jacobian_and_response_of_a_large_system() -> None:
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("make", "name"),
-    [(random_problem, "pv_osimr"), (cluster_robots.random_problem, "c_pv_osimr")],
+    [(random_problem, "pv_osimr"), (cluster_robots.random_problem, "pv_osimr")],
     ids=["open", "closed"],
 )
 def test_steps_do_not_change_the_outputs(

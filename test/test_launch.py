@@ -307,7 +307,7 @@ def test_compare_launch_publishes_agreement(capfd, tmp_path) -> None:
 def test_compare_launch_takes_a_robot_with_loops(capfd) -> None:
     """The algorithms that it takes by itself, on the robot with a four-bar."""
     with launched(capfd, "compare.launch.py", robot="geared") as graph:
-        assert agreement(graph, "delassus_compare") == ("c_pv_osimr", "projection")
+        assert agreement(graph, "delassus_compare") == ("pv_osimr", "ltl")
 
 
 def agreement(graph: Graph, node: str) -> tuple[str, str]:

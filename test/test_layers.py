@@ -16,7 +16,7 @@ PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
     "version", "errors", "stopping", "arguments",
     "model", "contacts", "input_arrays", "problem", "placements", "inputs", "random_inputs",
-    "algorithms",
+    "scalars", "rbda", "pinocchio_model", "algorithms", "rotor_report",
     "compiler", "bound_solver", "batch", "dynamics",
     "closure",
     "solver", "structural_rank", "eigenvalue_estimate", "condition_settings", "conditioning",

@@ -15,7 +15,6 @@ from linkages import assembled as closed_form
 from rigid_body import body_jacobians, body_poses, mass_matrix
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.algorithms import constraints
 from delassus_ros.closure import ClosureStatus
 from delassus_ros.closure.reference import reference_configuration
 from delassus_ros.compiler.build import evaluate
@@ -38,8 +37,9 @@ from delassus_ros.model.clusters import groups_of
 from delassus_ros.model.loop_closure import LoopClosure
 from delassus_ros.model.loop_ways import size_of
 from delassus_ros.model.spatial import rotation_between, skew
+from delassus_ros.rbda import constraints
 
-EXACT = ("auto", "c_efpa", "c_pv_osimr", "projection")
+EXACT = ("auto", "efpa", "pv_osimr", "ltl")
 KEPT = {
     LoopKind.POINT: [3, 4, 5],
     LoopKind.HINGE: [0, 1, 3, 4, 5],
@@ -236,7 +236,7 @@ def own_sizes(robot: Robot, sizes: dict[str, float]) -> dict[int, float]:
     return owned
 
 
-def matrix(problem: Problem, q: np.ndarray, name: str = "projection") -> np.ndarray:
+def matrix(problem: Problem, q: np.ndarray, name: str = "ltl") -> np.ndarray:
     """Return G by an algorithm, uncompiled."""
     return np.array(evaluate(problem, algorithms.get(name), {"q": q})["G"], dtype=float)
 

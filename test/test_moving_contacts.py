@@ -12,7 +12,7 @@ from rigid_body import mass_matrix
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.limbs import limb_groups
 from delassus_ros.compiler.schedule import program_of
@@ -62,7 +62,7 @@ def test_compiled_random_trees(name: str, axes: str) -> None:
         assert np.linalg.norm(solution.J @ solution.MinvJT - solution.matrix) < TOLERANCE * size
 
 
-@pytest.mark.parametrize("name", ["auto", "c_efpa", "c_pv_osimr", "projection"])
+@pytest.mark.parametrize("name", ["auto", "efpa", "pv_osimr", "ltl"])
 def test_random_closed_robots(name: str) -> None:
     """Gears, belts and differentials, against the dense equations of contacts fixed there."""
     algorithm = algorithms.get(name)
@@ -176,7 +176,7 @@ def test_rolling_feet_follow_mujoco_s_own_contacts() -> None:
 
 @pytest.mark.parametrize("axes", ["contact", "world"])
 def test_error_against_50_digits_is_rounding(axes: str) -> None:
-    reference = pytest.importorskip("delassus_ros.algorithms.reference")
+    reference = pytest.importorskip("delassus_ros.testing.mpmath_numbers")
     problem = feet(axes, "pose", "surface")
     x = random_inputs(problem, 4)
     exact = {

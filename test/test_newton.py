@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.scalars import absolute, regular
 from delassus_ros.compiler import cache
 from delassus_ros.compiler.newton import BoundNewton, NewtonStep, Outcome, newton_for
 from delassus_ros.errors import CompilerError
+from delassus_ros.scalars.functions import absolute, regular
+from delassus_ros.scalars.ports import Status
 
 FAR = float(np.finfo(float).max)
 

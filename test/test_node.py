@@ -341,9 +341,7 @@ def test_configuring_by_hand_takes_the_latched_description(graph, start, urdf) -
     assert state_of(node) == "inactive"
 
 
-def test_configuring_without_a_description_fails_with_the_topic(
-    graph, start, monkeypatch
-) -> None:
+def test_configuring_without_a_description_fails_with_the_topic(graph, start, monkeypatch) -> None:
     monkeypatch.setattr("delassus_ros.node.delassus_node._DESCRIPTION_LIMIT", 0.2)
     node = start(robot_description="", autostart=False)
     node.trigger_configure()

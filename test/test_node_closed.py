@@ -46,13 +46,13 @@ def dense(robot: Robot, measured: dict[str, float]) -> np.ndarray:
     problem = Problem(robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET])
     result = Closure(problem).solve(measured)
     assert result.status.is_valid
-    return DelassusSolver(problem, "projection").solve(result.q).matrix
+    return DelassusSolver(problem, "ltl").solve(result.q).matrix
 
 
 def test_a_description_with_gears_and_a_four_bar(graph, start) -> None:
     text = demo_urdf("geared")
     robot = Robot.from_urdf(text)
-    start(robot_description=text, algorithm="c_pv_osimr")
+    start(robot_description=text, algorithm="pv_osimr")
     graph.touch(FEET)
     legs = [f"{leg}_{joint}" for leg in FEET for joint in ("HAA", "HFE", "KFE")]
     for k, crank in enumerate((0.0, 0.3, -0.4)):
@@ -91,13 +91,17 @@ def test_couplings_by_a_parameter(graph, start, urdf, tmp_path, as_file) -> None
     measured = {name: 0.1 * k for k, name in enumerate(Closure(robot).independent)}
     answer = graph.ask_until(lambda m: m.validity == OK, list(measured), list(measured.values()))
     assert relative_error(matrix_to_numpy(answer), dense(robot, measured)) < 1e-9
+    assert answer.algorithm == "efpa"
 
 
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
         ({"loops": "/no/such/file.yaml"}, "cannot configure: the loops file '/no/such/file.yaml'"),
-        ({"loops": BELTS}, "cannot configure: algorithm 'pv_osimr' cannot solve this problem"),
+        (
+            {"loops": BELTS, "algorithm": "kjr"},
+            "cannot configure: algorithm 'kjr' cannot solve this problem",
+        ),
         (
             {"loops": BELTS, "algorithm": "c_efpa", "reference__names": ["LF"],
              "reference__values": [0.1]},
@@ -121,7 +125,7 @@ def test_cleanup_ends_what_unexpected_joints_have_begun(
 ) -> None:
     """Code for measured joints that nobody had expected is made by a thread of its own."""
     text = demo_urdf("geared")
-    node = start(robot_description=text, algorithm="c_pv_osimr")
+    node = start(robot_description=text, algorithm="pv_osimr")
     joints = Robot.from_urdf(text).joint_names
     names = [name for name in joints if name.endswith("_ROTOR") or name == "LIFT_ROCKER"]
     bind, go_on, begun = Closure.bind, threading.Event(), []

@@ -44,7 +44,7 @@ class Geared:
         self.robot = Robot.from_urdf(demo_urdf("geared"))
         problem = Problem(self.robot, [Contact(foot, f"{foot}_FOOT") for foot in FEET])
         self.problem = problem
-        self.solver = DelassusSolver(problem, "c_pv_osimr")
+        self.solver = DelassusSolver(problem, "pv_osimr")
         self.closure = Closure(problem)
         # Another one than the pipeline's, which starts each time from the last of these.
         self._other = Closure(problem)
@@ -332,7 +332,7 @@ class Bar:
             options.get("independent", ("crank",)),
         )  # fmt: skip
         self.problem = Problem(robot, [Contact("tip", "tip", np.eye(2, 6))])
-        self.solver = DelassusSolver(self.problem, "c_pv_osimr")
+        self.solver = DelassusSolver(self.problem, "pv_osimr")
 
     def truth(self, stamp: int) -> dict[str, float]:
         crank = 0.8 + 0.2 * math.sin(3e-9 * (stamp - START))
@@ -430,7 +430,7 @@ def test_the_approximation_is_said() -> None:
     gear = Coupling("gear", (("motor", 1.0), ("elbow", -6.0)))
     robot = Robot("arm", joints, bodies, [tip], (gear,), independent=("shoulder", "elbow"))
     problem = Problem(robot, [Contact("tip", "tip", np.eye(2, 6))])
-    solver = DelassusSolver(problem, "c_pv_osimr")
+    solver = DelassusSolver(problem, "pv_osimr")
 
     def truth(stamp: int) -> dict[str, float]:
         angle = 0.5 + 1e-9 * (stamp - START)

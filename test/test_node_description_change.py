@@ -143,7 +143,7 @@ def test_an_inactive_node_changes_as_well(graph, start, urdf, robot, q) -> None:
 
 def test_an_algorithm_that_comes_with_a_robot_outlives_an_activation(graph, start, urdf) -> None:
     """While that robot is in the making, the one in use may not even suit the algorithm."""
-    node = start(algorithm="c_pv_osimr", robot_description=demo_urdf("geared"))
+    node = start(algorithm="pv_osimr", robot_description=demo_urdf("geared"))
     node.trigger_deactivate()
     together(node, urdf, "ltl")
     assert node._configuration.description.building

@@ -207,7 +207,6 @@ def test_what_is_no_list_of_numbers_is_refused(graph, start) -> None:
         start(contacts__LF__xyz="up")
 
 
-
 class Manager:
     """Drives the node through its services, as a lifecycle manager does."""
 

@@ -111,7 +111,7 @@ def with_tip(robot: Robot) -> Robot:
     return Robot(robot.name, robot.joints, robot.bodies, [tip], couplings=robot.couplings)
 
 
-def four_bar_on_demand(algorithm: str = "c_pv_osimr") -> OnDemand:
+def four_bar_on_demand(algorithm: str = "pv_osimr") -> OnDemand:
     problem = Problem(four_bar(), [Contact("tip", "tip", np.eye(2, 6))])
     solver, closure = DelassusSolver(problem, algorithm), Closure(problem, REFERENCE)
     generic = generic_matrices(solver, configurations=closed_configurations(closure))
@@ -186,7 +186,7 @@ def test_joints_that_cannot_be_bound_are_said_and_tried_again(monkeypatch) -> No
 
 def test_the_joints_of_a_loop_follow_from_the_given_ones() -> None:
     on_demand = four_bar_on_demand()
-    exact = DelassusSolver(on_demand._solver.problem, "projection")
+    exact = DelassusSolver(on_demand._solver.problem, "ltl")
     for crank in (0.9, 0.3, 2.0):
         coupler, rocker = assembled(crank)
         expected = exact.solve([crank, coupler, rocker]).matrix
@@ -231,7 +231,7 @@ def test_an_approximation_is_said() -> None:
     problem = Problem(with_tip(robot), [Contact("tip", "tip", np.eye(2, 6))])
     closure = Closure(problem)
     for algorithm, caveats in (
-        ("c_pv_osimr", Reason.NONE), ("reflected_inertia", Reason.APPROXIMATE_ALGORITHM)
+        ("pv_osimr", Reason.NONE), ("reflected_inertia", Reason.APPROXIMATE_ALGORITHM)
     ):  # fmt: skip
         solver = DelassusSolver(problem, algorithm)
         generic = generic_matrices(solver, configurations=closed_configurations(closure))

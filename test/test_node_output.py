@@ -19,11 +19,11 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
-from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.node.matrix_output import make_layout  # noqa: E402
 from delassus_ros.node.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 from delassus_ros.node.records import Limits  # noqa: E402
+from delassus_ros.scalars.ports import Status  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
 NOW = 12_000_000_000
@@ -334,9 +334,7 @@ def test_all_rows_are_degraded_while_the_set_is_refused(solver, q) -> None:
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
-def test_status_is_that_of_the_set_also_when_the_active_contacts_stay(
-    solver, q, all_rows
-) -> None:
+def test_status_is_that_of_the_set_also_when_the_active_contacts_stay(solver, q, all_rows) -> None:
     bench = Bench(solver, all_rows=all_rows)
     active, slipping = ActiveContacts.ACTIVE, ActiveContacts.SLIPPING
     for left, right in ((active, slipping), (slipping, slipping), (slipping, active)):

@@ -71,9 +71,7 @@ SHOWN = {
     "fallback": "test_node_faults.py::test_a_fallback_stands_in",
     "orientation.source": "test_node_orientation.py::test_imu_at_a_link_of_its_own",
     "max_skew": "test_node_live.py::test_max_skew",
-    "input_timeout": (
-        "test_node_live.py::test_input_timeout_says_that_joint_states_have_stopped"
-    ),
+    "input_timeout": ("test_node_live.py::test_input_timeout_says_that_joint_states_have_stopped"),
     "contacts_timeout": "test_node_live.py::test_contacts_timeout",
     "conditioning.characteristic_length": "test_node_live.py::test_characteristic_length",
     "conditioning.weak": "test_node_live.py::test_thresholds_and_hysteresis",
@@ -125,7 +123,7 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
         late = orientation.complaint(NOW + S // 5)
         found += [late and late.text, base.tolist()]
         options["base_orientation"] = base
-    algorithm = "projection" if problem.robot.is_closed else "ltl"
+    algorithm = "ltl" if problem.robot.is_closed else "ltl"
     matrix = DelassusSolver(problem, algorithm).solve(q, **options).matrix
     return [*found, np.round(matrix, 9).tolist()]
 

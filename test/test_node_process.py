@@ -51,9 +51,7 @@ def test_many_signals_end_a_node_as_one_does() -> None:
         assert "Traceback" not in node.output and "KeyboardInterrupt" not in node.output
 
 
-def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(
-    graph, monkeypatch
-) -> None:
+def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(graph, monkeypatch) -> None:
     """One that none of the node's own parts takes care of."""
     stop, faults = SimpleNamespace(requested=False), []
 
@@ -165,9 +163,7 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
 def test_bad_arguments_end_the_node_with_one_line(arguments, words) -> None:
     with NodeProcess(arguments, new_domain()) as node:
         assert node.wait() == 1
-        (line,) = [
-            line for line in node.output.splitlines() if line.startswith("delassus_node: ")
-        ]
+        (line,) = [line for line in node.output.splitlines() if line.startswith("delassus_node: ")]
         assert words in line
         assert "Traceback" not in node.output
 

@@ -29,11 +29,11 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.algorithms.base import Status  # noqa: E402
 from delassus_ros.node import blas  # noqa: E402
 from delassus_ros.node.diagnostics import OVERRIDABLE  # noqa: E402
 from delassus_ros.node.outcome import Outcome  # noqa: E402
 from delassus_ros.node.realtime import RealtimeMode  # noqa: E402
+from delassus_ros.scalars.ports import Status  # noqa: E402
 
 GOOD, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
@@ -262,8 +262,9 @@ def test_a_deadline_that_the_output_offers_is_watched(graph, start, reports, rob
     graph.wait_for_log("/delassus_node/delassus was later than the deadline its QoS offers")
     # Each further period of silence counts, and none while the node is inactive.
     graph.until(
-        lambda: int(value_of(reports.next()["delassus_node: output"], "missed deadlines"))
-        > missed + 2,
+        lambda: (
+            int(value_of(reports.next()["delassus_node: output"], "missed deadlines")) > missed + 2
+        ),
         "further misses",
     )
     node.trigger_deactivate()

@@ -160,12 +160,12 @@ def test_a_fault_of_the_program_is_answered(graph, start, call, robot, q, monkey
 
 def test_a_closed_robot_needs_the_joints_that_others_follow_from(start, call) -> None:
     text = demo_urdf("geared")
-    node = start(robot_description=text, algorithm="c_pv_osimr")
+    node = start(robot_description=text, algorithm="pv_osimr")
     problem = Problem(Robot.from_urdf(text), [Contact(foot, f"{foot}_FOOT") for foot in FEET])
     closure = Closure(problem)
     given = {name: -0.4 if "KFE" in name else 0.3 for name in closure.independent}
     full = closure.solve(given)
-    expected = DelassusSolver(problem, "projection").solve(full.q).matrix
+    expected = DelassusSolver(problem, "ltl").solve(full.q).matrix
 
     def asked(positions: dict[str, float]) -> Any:
         return call(

@@ -131,7 +131,9 @@ def end_in(graph: Graph, state: State, number: int) -> None:
     # In turn: both in each state, and those between states, are in the long run.
     [
         pytest.param(
-            state, number, id=state.__name__,
+            state,
+            number,
+            id=state.__name__,
             marks=[pytest.mark.slow] if state.__name__.endswith("ing") else [],
         )
         for state, number in zip(STATES, itertools.cycle(SIGNALS))

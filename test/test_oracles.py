@@ -120,7 +120,7 @@ def mass_matrix_condition(problem: Problem, q: np.ndarray) -> float:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_error_against_50_digits_is_rounding(name):
     """‖ΔG‖ / ‖G‖ <= c·u·cond(M): nothing but rounding, amplified by the problem itself."""
-    reference = pytest.importorskip("delassus_ros.algorithms.reference")
+    reference = pytest.importorskip("delassus_ros.testing.mpmath_numbers")
     this = case(name)
     solver = DelassusSolver(this.problem)
     q = configurations(this.problem, 1)[0]

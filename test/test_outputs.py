@@ -8,7 +8,7 @@ import robots
 from rigid_body import body_jacobians, mass_matrix
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.errors import AlgorithmError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.random_inputs import random_inputs

@@ -87,9 +87,7 @@ def with_exact_angles(text: str) -> str:
         multiple = round(angle / (np.pi / 2)) * np.pi / 2
         return repr(multiple) if abs(angle - multiple) < 2e-11 else printed[0]
 
-    return re.sub(
-        r'rpy="[^"]*"', lambda found: re.sub(r"-?\d+\.\d{9,}", exact, found[0]), text
-    )
+    return re.sub(r'rpy="[^"]*"', lambda found: re.sub(r"-?\d+\.\d{9,}", exact, found[0]), text)
 
 
 def pinocchio_model(text: str, base: Base) -> pin.Model:

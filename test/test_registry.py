@@ -8,12 +8,14 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small import problem
 
 import delassus_ros
 from delassus_ros import DelassusSolver, algorithms
 from delassus_ros.algorithms import Algorithm, TracedAlgorithm, registry
+from delassus_ros.algorithms.kjr import kjr
 from delassus_ros.errors import AlgorithmError
 
 PLUG_IN = """
@@ -30,12 +32,12 @@ class Theirs(Dense):
 @pytest.fixture
 def clean():
     """Forget what the test registers."""
-    before, broken = dict(registry._registry), dict(registry._broken)
+    tables = (registry._registry, registry._aliases, registry._broken)
+    before = [dict(table) for table in tables]
     yield
-    registry._registry.clear()
-    registry._registry.update(before)
-    registry._broken.clear()
-    registry._broken.update(broken)
+    for table, kept in zip(tables, before, strict=True):
+        table.clear()
+        table.update(kept)
 
 
 def test_built_in_algorithms_are_there() -> None:
@@ -47,7 +49,7 @@ def test_built_in_algorithms_are_there() -> None:
         assert algorithm.name == name
         assert isinstance(algorithm, Algorithm)
         assert algorithm.version >= 1
-        assert (type(algorithm).__doc__ or "").strip(), "the CLI shows this line"
+        assert (algorithm.definition.__doc__ or "").strip(), "the CLI shows this line"
     assert not set(names) & set(algorithms.unavailable())
 
 
@@ -73,6 +75,36 @@ def test_a_module_may_be_loaded_again(clean) -> None:
     again = type(algorithms.get("dense"))
     assert algorithms.register("dense")(again) is again
     assert algorithms.get("dense").name == "dense"
+
+
+def test_the_cluster_papers_names_are_aliases() -> None:
+    aliases = algorithms.aliases()
+    assert aliases == {"c_efpa": "efpa", "c_pv_osimr": "pv_osimr", "projection": "ltl"}
+    for alias, name in aliases.items():
+        assert algorithms.get(alias) is algorithms.get(name)
+        assert DelassusSolver(problem(), alias).algorithm == name
+        assert alias not in algorithms.names()
+
+
+def test_a_function_of_the_tree_is_an_algorithm(clean) -> None:
+    @algorithms.register("theirs", aliases=("mine",), version=3)
+    def theirs(tree, K, x):
+        """KJR again."""
+        return kjr(tree, K, x)
+
+    found = algorithms.get("mine")
+    assert (found.name, found.version, found.clusters) == ("theirs", 3, False)
+    q = problem().robot.neutral() + 0.1
+    expected = DelassusSolver(problem(), "dense").solve(q).matrix
+    G = DelassusSolver(problem(), "theirs", cache=False).solve(q).matrix
+    assert np.abs(G - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("taken", ["efpa", "projection"])
+def test_a_name_that_is_taken_is_refused_also_as_an_alias(clean, taken: str) -> None:
+    with pytest.raises(AlgorithmError, match=f"{taken!r} is taken by delassus_ros.algorithms"):
+        algorithms.register("theirs", aliases=(taken,))(lambda tree, K, x: [])
+    assert "theirs" not in algorithms.names()
 
 
 def test_an_algorithm_that_refuses_gives_its_reason(clean) -> None:
@@ -142,7 +174,7 @@ def test_third_parties_join_by_entry_point_and_broken_ones_do_no_harm(tmp_path: 
         from delassus_ros import algorithms
         print(algorithms.names())
         print(algorithms.unavailable())
-        print(type(algorithms.get("pv_osimr")).__module__)
+        print(algorithms.get("pv_osimr").definition.__module__)
         for name in ("crashing", "absent"):
             try:
                 algorithms.get(name)

@@ -19,8 +19,8 @@ from delassus_ros.algorithms.reflected_inertia import (  # noqa: E402
     approximation_error,
     usual_error,
 )
-from delassus_ros.algorithms.rotor_report import rotor_report  # noqa: E402
 from delassus_ros.errors import InputError, ProblemError  # noqa: E402
+from delassus_ros.rotor_report import rotor_report  # noqa: E402
 
 PAGE = (ROOT / "docs" / "rotors.md").read_text(encoding="utf-8")
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.algorithms import scalars
-from delassus_ros.algorithms.scalars import (
+from delassus_ros.errors import NumericalError
+from delassus_ros.scalars import functions as scalars
+from delassus_ros.scalars.functions import (
     dot,
     forward_substitute,
     identity,
@@ -23,7 +24,6 @@ from delassus_ros.algorithms.scalars import (
     transpose,
     zeros,
 )
-from delassus_ros.errors import NumericalError
 
 
 def test_functions_on_floats() -> None:
@@ -37,7 +37,7 @@ def test_functions_on_floats() -> None:
 
 def test_functions_on_mpmath_keep_all_digits() -> None:
     mpmath = pytest.importorskip("mpmath")
-    pytest.importorskip("delassus_ros.algorithms.reference")
+    pytest.importorskip("delassus_ros.testing.mpmath_numbers")
     with mpmath.workdps(50):
         x = mpmath.mpf(2)
         s, c = sincos(x)

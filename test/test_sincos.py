@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from toy import compiled
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.scalars import sincos
 from delassus_ros.compiler import code_generator
 from delassus_ros.compiler.kernel import Kernel
 from delassus_ros.compiler.sincos import LIMIT
+from delassus_ros.scalars.functions import sincos
+from delassus_ros.scalars.ports import Status
 
 mpmath = pytest.importorskip("mpmath")
 

@@ -382,9 +382,7 @@ class FakeConsumer:
     def set_algorithm(self, name: str) -> SimpleNamespace:
         self.asked.append(name)
         result = SimpleNamespace(successful=True, reason="")
-        return SimpleNamespace(
-            done=lambda: True, result=lambda: SimpleNamespace(results=[result])
-        )
+        return SimpleNamespace(done=lambda: True, result=lambda: SimpleNamespace(results=[result]))
 
 
 def test_the_swapper_waits_for_each_change() -> None:

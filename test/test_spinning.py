@@ -95,9 +95,7 @@ class Driver:
 
     def _is_at(self, space: str) -> bool:
         active = self.done[space] % len(CYCLE) == 0
-        return self._clients[space].service_is_ready() and (
-            not active or self.answers[space] > 0
-        )
+        return self._clients[space].service_is_ready() and (not active or self.answers[space] > 0)
 
     def _is_over(self) -> bool:
         enough = len(CYCLE) * CYCLES

@@ -248,7 +248,7 @@ def test_closed_linkage_has_one_freedom(kind) -> None:
     q = closed_configurations(closure, count=4)
     assert len({round(angle, 6) for angle in q[:, 0]}) == 4
     assert all(closure.solve(row).residual < 1e-8 for row in q)
-    matrices = generic_matrices(DelassusSolver(problem, "c_efpa"), configurations=q)
+    matrices = generic_matrices(DelassusSolver(problem, "efpa"), configurations=q)
     assert StructuralRank(matrices, row_scales(problem.contacts, 0.1)).of(range(6)) == 1
 
 
@@ -291,7 +291,7 @@ def test_quaternions_of_closed_configurations_are_of_unit_norm() -> None:
     q = closed_configurations(closure, count=4)
     assert np.abs(np.linalg.norm(q[:, 3:7], axis=1) - 1.0).max() < 1e-12
     problem = Problem(robot, [Contact("tip", "tip", "surface")])
-    assert len(generic_matrices(DelassusSolver(problem, "c_efpa"), configurations=q)) == 4
+    assert len(generic_matrices(DelassusSolver(problem, "efpa"), configurations=q)) == 4
     for quaternion in ([0.0] * 4, [0.0, 0.0, 0.0, 2.0]):
         with pytest.raises(InputError, match="joint 'f' has norm .*, expected a unit quaternion"):
             closure.solve({"f": [0.0, 0.0, 0.0, *quaternion], "a": 0.1})

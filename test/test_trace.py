@@ -8,10 +8,10 @@ from toy import ToyAlgorithm, ToyProblem, traced
 
 from delassus_ros import Contact, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import TracedAlgorithm
-from delassus_ros.algorithms.scalars import positive, select, sincos, sqrt
 from delassus_ros.compiler import OperationCount, trace
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
+from delassus_ros.scalars.functions import positive, select, sincos, sqrt
 
 
 def count(formula, inputs: int, results: int = 1) -> tuple[int, int, int, int, int]:

@@ -1,14 +1,17 @@
 """Algorithms for the Delassus matrix, one file each, and their registry."""
 
-from delassus_ros.algorithms.base import (
+from delassus_ros.algorithms.registry import (
     Algorithm,
-    Inputs,
     NumericAlgorithm,
-    Outputs,
-    Status,
     TracedAlgorithm,
+    aliases,
+    get,
+    names,
+    register,
+    registered,
+    unavailable,
 )
-from delassus_ros.algorithms.registry import get, names, register, unavailable
+from delassus_ros.scalars.ports import Inputs, Outputs, Status
 
 __all__ = [
     "Algorithm",
@@ -17,8 +20,10 @@ __all__ = [
     "Outputs",
     "Status",
     "TracedAlgorithm",
+    "aliases",
     "get",
     "names",
     "register",
+    "registered",
     "unavailable",
 ]

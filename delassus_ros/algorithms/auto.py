@@ -2,40 +2,42 @@
 
 Two questions are open in every propagation algorithm: at which links contacts' rows stop
 travelling as they are (rank-1 updates per joint, PV-OSIM) and six rows of an extended propagator
-travel for them (PV-OSIMr), and in which order the products at such a node are taken. The steps
-over the joints may be taken in the links' frames or in those of their parents. And for each
-independent tree (a free body, or a joint on the world, with what it carries) the propagation
-may cost more than the joint-space route (LTL; with clusters, projection), or than EFPA or KJR,
-which do not form products of propagators. Nothing of this changes the matrix. Candidates are
-traced and counted, with the robot's constants, all but those that an estimate puts far off, and
-the one with fewest operations is taken; a decision is made once per problem.
+travel for them (PV-OSIMr), and in which order the products at such a node are taken. And for each
+independent tree (a free body, or a joint on the world, with what it carries) the propagation may
+cost more than the joint-space route (LTL), or than EFPA or KJR, which do not form products of
+propagators. Nothing of this changes the matrix. Candidates are traced and counted, with the
+robot's constants, all but those that an estimate puts far off, and the one with fewest operations
+is taken; a decision is made once per problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.cost_estimates import estimates
-from delassus_ros.algorithms.counting import OperationCounter, is_large
 from delassus_ros.algorithms.efpa import efpa
-from delassus_ros.algorithms.frames import tree_of
 from delassus_ros.algorithms.kjr import kjr
-from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
-from delassus_ros.algorithms.open_chain import ClusterAlgorithm
-from delassus_ros.algorithms.projection import projection
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, zeros
-from delassus_ros.algorithms.spatial import contact_rows
-from delassus_ros.algorithms.step_frames import cheaper_at_carriers
-from delassus_ros.algorithms.tree import Tree, rows_of
+from delassus_ros.algorithms.ltl import ltl
+from delassus_ros.algorithms.pv_osimr import Nodes, delassus, wide_nodes
+from delassus_ros.algorithms.registry import DelassusFunction, TracedAlgorithm, register
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.generic import generic as generic_tree
+from delassus_ros.rbda.generic import generic_constants
+from delassus_ros.rbda.propagation import InputsWithSweeps
+from delassus_ros.rbda.spatial import contact_rows
+from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.scalars.counts import operations
+from delassus_ros.scalars.functions import Matrix, zeros
+from delassus_ros.scalars.graph import Graph
+from delassus_ros.scalars.ports import Inputs, Outputs
+from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.steps import recorded
 
-Whole = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
-WHOLE: dict[str, Whole] = {"ltl": projection, "efpa": efpa, "kjr": kjr}
+WHOLE: dict[str, DelassusFunction] = {"ltl": ltl, "efpa": efpa, "kjr": kjr}
 """Routes that leave nothing to decide; KJR takes ordinary trees alone, the others clusters too."""
 
 _BUDGET = 250_000
@@ -55,71 +57,72 @@ class Route:
     Attributes
     ----------
     name : ``"propagation"`` or one of :data:`WHOLE`.
-    decision : the propagation's.
-    carried : links over whose joints the propagation steps in the frames of their parents.
+    nodes : the propagation's.
     """
 
     name: str = "propagation"
-    decision: Decision = Decision()
-    carried: frozenset[int] = frozenset()
+    nodes: Nodes = Nodes()
 
     def __call__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
         """Return G of the tree's contacts."""
         if self.name in WHOLE:
             return WHOLE[self.name](tree, K, x)
-        return delassus(tree.at_carriers(self.carried), K, x, self.decision)
+        return delassus(tree, K, x, self.nodes)
 
     def neighbours(self, tree: Tree, meetings: frozenset[int]) -> Iterator[Route]:
         """Yield the routes that differ in one decision, but for those that do the same.
 
         Parameters
         ----------
-        meetings : the links that may open.
+        meetings : the links that may become nodes.
         """
-        opens, couples, spreads = (
-            self.decision.opens, self.decision.couples, self.decision.spreads,
-        )  # fmt: skip
+        links, couples, spreads = self.nodes.links, self.nodes.couples, self.nodes.spreads
         for i in sorted(meetings):
-            yield _propagation(opens ^ {i}, couples, spreads)
-        for i in sorted(opens):
+            yield _propagation(links ^ {i}, couples, spreads)
+        for i in sorted(links):
             # K of contacts alone is their P: either way the same products.
-            if any(i in tree.path(j)[1:] for j in opens):
-                yield _propagation(opens, couples, spreads ^ {i})
+            if any(i in tree.path(j)[1:] for j in links):
+                yield _propagation(links, couples, spreads ^ {i})
         if couples is None:
-            yield _propagation(opens, frozenset(), spreads)
-            yield _propagation(opens, opens, spreads)
+            yield _propagation(links, frozenset(), spreads)
+            yield _propagation(links, links, spreads)
             return
-        ways = {i: _last_link(tree, opens, i) for i in opens}
-        for i in sorted(opens):
+        ways = {i: _last_link(tree, links, i) for i in links}
+        for i in sorted(links):
             # Nodes that arrive together couple if one of them does.
             if not any(j != i and ways[j] == ways[i] for j in couples):
-                yield _propagation(opens, couples ^ {i}, spreads)
+                yield _propagation(links, couples ^ {i}, spreads)
 
 
-def _last_link(tree: Tree, opens: frozenset[int], i: int) -> int:
+def _last_link(tree: Tree, links: frozenset[int], i: int) -> int:
     """Return the link by which the rows of node i come to the next node or the root."""
     path = tree.path(i)
-    end = next((k for k, j in enumerate(path[1:], start=1) if j in opens), len(path) - 1)
+    end = next((k for k, j in enumerate(path[1:], start=1) if j in links), len(path) - 1)
     return path[max(end - 1, 0)]
 
 
 def _propagation(
-    opens: frozenset[int], couples: frozenset[int] | None, spreads: frozenset[int]
+    links: frozenset[int], couples: frozenset[int] | None, spreads: frozenset[int]
 ) -> Route:
     """Return a propagation; what is decided for links that are not nodes is left out."""
     if couples is not None:
-        couples = (couples & opens) if opens else None
-    return Route(decision=Decision(opens, couples, spreads & opens))
+        couples = (couples & links) if links else None
+    return Route(nodes=Nodes(links, couples, spreads & links))
 
 
 @register("auto")
-class Auto(ClusterAlgorithm):
+class Auto(TracedAlgorithm):
     """The cheapest mixture of the other algorithms for each robot, by operation count."""
+
+    clusters = True
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
-        tree = Tree.of(problem)
-        K = contact_rows(problem, x)
+        return self.evaluate_on(problem, tree_of(problem), x)
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        K = contact_rows(problem, tree, x)
         G = zeros(tree.rows, tree.rows)
         for contacts, route in decide(problem, tree.numbers is not None):
             part = tree.only(contacts)
@@ -154,9 +157,9 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     meetings = places(tree)
     counter = _Counter(problem, tree, generic)
     nodes = wide_nodes(tree)
-    pv_osimr = Route(decision=Decision(nodes))
+    pv_osimr = Route(nodes=Nodes(nodes))
     # Spreading downwards is a good start where there are many nodes.
-    spreading = Route(decision=Decision(nodes, nodes, nodes))
+    spreading = Route(nodes=Nodes(nodes, nodes, nodes))
     starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
     best = min(starts, key=counter)
     limit = _FAR * counter(best)
@@ -169,7 +172,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
         if (sizes[name] < limit or limit < _SMALL) and (tree.is_ordinary or name != "kjr")
     ]
     if is_large(problem):
-        # Its neighbours are too many, and steps at the carriers are not shared.
+        # Its neighbours are too many.
         return min((best, *wholes), key=counter)
     improved = True
     while improved:
@@ -180,10 +183,7 @@ def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
             if counter(route) < counter(best):
                 best, improved = route, True
                 break
-    carried = [cheaper_at_carriers(problem, tree)]
-    if 2 * len(carried[0]) > len(tree.single):
-        carried.append(tree.single)
-    return min((best, *(replace(best, carried=links) for links in carried), *wholes), key=counter)
+    return min((best, *wholes), key=counter)
 
 
 def places(tree: Tree) -> frozenset[int]:
@@ -222,3 +222,96 @@ class _Counter:
             self._known[route] = self._count(route)
             self.spent += self._known[route]
         return self._known[route]
+
+
+def estimates(tree: Tree) -> dict[str, float]:
+    """Return roughly how many operations the published algorithms need."""
+    rows = [0] * len(tree.links)
+    sizes: list[tuple[int, int]] = []
+    for i, link in enumerate(tree.links):
+        for contact in link.contacts:
+            k = len(contact.selection)
+            sizes.append((k, i))
+            for j in tree.path(i):
+                rows[j] += k
+    roots = {tree.root_of(i) for i in tree.link_of.values()}
+    # Others share no joint with the contacts.
+    moved = [i for i in range(len(tree.links)) if tree.root_of(i) in roots]
+    m, links = sum(k for k, _ in sizes), len(tree.supporting)
+    longest = max(len(tree.path(i)) for i in moved)
+    return {
+        "pv_osim": sum(r * r + 30.0 * r for r in rows) + 6.0 * m * m,
+        "efpa": sum(60.0 * r for r in rows) + 6.0 * m * m,
+        "kjr": 350.0 * links + 15.0 * m * (links - longest) + 5.0 * m * m,
+        "ltl": _joint_space(tree, moved, rows, sizes),
+    }
+
+
+def _joint_space(
+    tree: Tree, moved: list[int], rows: list[int], sizes: list[tuple[int, int]]
+) -> float:
+    """Return roughly how many operations LTL needs.
+
+    What is done in joint space is counted as if all blocks were full. To carry something over a
+    joint costs less where the next axis is parallel, as in fingers; on a world that does not move
+    the least, since half of a column's entries then meet no joint that feels them.
+
+    Parameters
+    ----------
+    moved : links of the contacts' tree.
+    rows : per link, the rows of contacts on it and beyond.
+    sizes : per contact, its rows and its link.
+    """
+    free = any(tree.links[i].motion == "free" for i in moved)
+    column, row = (15.0, 6.0) if free else (10.0, 3.0)
+    above = {i: len(tree.path(i)) - 1 + 5 * free for i in moved}
+    total = 0.0
+    for i in moved:
+        for a in range(6) if tree.links[i].motion == "free" else (above[i],):
+            total += a * (a + 2.0) + rows[i] * (rows[i] + 1.0)
+        steps = _steps(tree, i)
+        total += sum(26.0 if turned else column for turned in steps)
+        total += 20.0 if steps[:1] == [True] else 0.0
+    for k, i in sizes:
+        total += k * (above[i] + 1.0) ** 2
+        total += k * sum(6.0 if turned else row for turned in _steps(tree, i))
+    return total
+
+
+def _steps(tree: Tree, i: int) -> list[bool]:
+    """Return per step from a link to its root whether it has constant turns: axes not parallel."""
+    links = (tree.links[j] for j in tree.path(i))
+    return [bool(link.turns) for link in links if link.parent != WORLD and link.motion != "free"]
+
+
+class OperationCounter:
+    """Counts what several ways to the matrix of one tree need; what they share is traced once.
+
+    Parameters
+    ----------
+    generic : see :func:`delassus_ros.compiler.trace.trace`.
+    """
+
+    def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:
+        self._graph = graph = Graph()
+        self._inputs = InputsWithSweeps(graph.input_block(problem.inputs))
+        self._generic = generic
+        self._tree = generic_tree(tree, graph.parameter) if generic else tree
+        outlined = not generic and is_large(problem)
+        self._recorder = Routines(graph) if outlined else None
+        with self._context():
+            self._rows = contact_rows(problem, self._tree, self._inputs)
+
+    @contextmanager
+    def _context(self) -> Iterator[None]:
+        constants = generic_constants(self._graph.parameter) if self._generic else nullcontext()
+        with recorded(self._recorder), constants:
+            yield
+
+    def __call__(self, function: DelassusFunction) -> int:
+        """Return the operations that a function of tree, contact rows and inputs needs for G."""
+        with self._context():
+            G = function(self._tree, self._rows, self._inputs)
+        outputs = [self._graph.index_of(value) for row in G for value in row]
+        live, _ = self._graph.needed(outputs)
+        return operations(self._graph, live).total

@@ -7,9 +7,13 @@ recursive algorithms: it shares neither their tree nor their transforms.
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs, TracedAlgorithm
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import (
+from delassus_ros.algorithms.registry import TracedAlgorithm, register
+from delassus_ros.contacts import Contact
+from delassus_ros.model.robot import WORLD, Joint, JointKind
+from delassus_ros.model.spatial import rotation_between
+from delassus_ros.problem import Problem
+from delassus_ros.rbda.spatial import cross_matrix, rotation_of_quaternion
+from delassus_ros.scalars.functions import (
     Matrix,
     Vector,
     dot,
@@ -21,11 +25,7 @@ from delassus_ros.algorithms.scalars import (
     transpose,
     zeros,
 )
-from delassus_ros.algorithms.spatial import cross_matrix, rotation_of_quaternion
-from delassus_ros.contacts import Contact
-from delassus_ros.model.robot import WORLD, Joint, JointKind
-from delassus_ros.model.spatial import rotation_between
-from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Inputs, Outputs
 
 
 @register("dense")

@@ -1,39 +1,28 @@
-"""EFPA: the extended-force-propagator algorithm; O(n + m d + m²).
+"""EFPA: the extended-force-propagator algorithm, over joints and clusters; O(n + m d + m²).
 
 P. Wensing, R. Featherstone, D. E. Orin, "A Reduced-Order Recursive Algorithm for the
 Computation of the Operational-Space Inertia Matrix", ICRA 2012; here in the notation of
 Algorithm 2 of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024.
+
+With cluster joints it is C-EFPA of M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive
+Rigid-Body Dynamics Algorithms for Systems with Kinematic Loops". That paper stacks the bodies of
+a cluster in 6N×6N matrices; the same step is taken here at the link that carries the cluster, by
+:class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`.
 """
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
-from delassus_ros.algorithms.propagation import (
-    FreeBody,
-    add_products,
-    articulated_joints,
-    fill,
-)
 from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, matmul, transpose, zeros
-from delassus_ros.algorithms.spatial import contact_rows
-from delassus_ros.algorithms.tree import Tree, rows_of
 from delassus_ros.model.robot import WORLD
-from delassus_ros.problem import Problem
+from delassus_ros.rbda.propagation import FreeBody, add_products, articulated_joints, fill
+from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.scalars.functions import Matrix, matmul, transpose, zeros
+from delassus_ros.scalars.ports import Inputs
 
 
-@register("efpa")
-class Efpa(OpenChainAlgorithm):
-    """EFPA, Algorithm 2 of Sathya, Decré and Swevers (2024)."""
-
-    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
-        return {"G": efpa(Tree.of(problem), contact_rows(problem, x), x)}
-
-
+@register("efpa", clusters=True, aliases=("c_efpa",))
 def efpa(tree: Tree, K_own: dict[int, Matrix], x: Inputs) -> Matrix:
-    """Return G; K_own are the contacts' rows at their own links."""
+    """EFPA, Algorithm 2 of Sathya, Decré and Swevers (2024); C-EFPA of Chignoli et al."""
     contacts = [contact for link in tree.links for contact in link.contacts]
     # K[i][j]: the rows of contact j at link i, on the path from j to its root (line 2).
     K: list[dict[int, Matrix]] = [{} for _ in tree.links]

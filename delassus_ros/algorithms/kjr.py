@@ -16,34 +16,23 @@ V.A of P. Wensing, R. Featherstone, D. E. Orin (ICRA 2012), where the algorithm 
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
-from delassus_ros.algorithms.propagation import (
+from delassus_ros.algorithms.registry import register
+from delassus_ros.model.robot import WORLD
+from delassus_ros.rbda.propagation import (
     FreeBody,
     Propagator,
     add_products,
     articulated_bodies,
     fill,
 )
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, identity, matmul, transpose, zeros
-from delassus_ros.algorithms.spatial import contact_rows
-from delassus_ros.algorithms.tree import Tree, rows_of
-from delassus_ros.model.robot import WORLD
-from delassus_ros.problem import Problem
+from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.scalars.functions import Matrix, identity, matmul, transpose, zeros
+from delassus_ros.scalars.ports import Inputs
 
 
 @register("kjr")
-class Kjr(OpenChainAlgorithm):
-    """Kreutz-Delgado, Jain and Rodriguez (1992) with the reuse of Chang and Khatib (2001)."""
-
-    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
-        return {"G": kjr(Tree.of(problem), contact_rows(problem, x), x)}
-
-
 def kjr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
-    """Return G; K are the contacts' rows."""
+    """Kreutz-Delgado, Jain and Rodriguez (1992) with the reuse of Chang and Khatib (2001)."""
     joints = {joint.i: joint for joint in articulated_bodies(tree, x)}
     Omega = inverse_inertias(tree, joints)
     contacts = [contact for link in tree.links for contact in link.contacts]

@@ -6,20 +6,48 @@ Factorization of the Joint-Space Inertia Matrix for Branched Kinematic Trees", I
 in its form without square roots: M = Lᵀ D L, Y = J L⁻¹, G = Y D⁻¹ Yᵀ; equations (4) to (6) of
 A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024. M is computed by the
 composite-rigid-body algorithm, R. Featherstone, Rigid Body Dynamics Algorithms, 2008, table 6.2.
+
+With couplings and loops, q̇ = E ẏ, it is the projection J E (Eᵀ M E)⁻¹ Eᵀ Jᵀ: M and J of the
+spanning tree, projected cluster by cluster on the independent rates, then factorised with the
+sparsity that the tree of clusters induces; the method that M. Chignoli, N. Adrian, S. Kim,
+P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with Kinematic Loops", compare
+with.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
 from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, Scalar, is_zero, positive, zeros
-from delassus_ros.algorithms.spatial import JointTransform, RigidInertia, contact_rows
-from delassus_ros.algorithms.tree import Tree
 from delassus_ros.model.robot import WORLD
-from delassus_ros.problem import Problem
+from delassus_ros.rbda.spatial import JointTransform, RigidInertia
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.scalars.functions import (
+    Matrix,
+    Scalar,
+    dot,
+    identity,
+    is_zero,
+    matmul,
+    positive,
+    transpose,
+    zeros,
+)
+from delassus_ros.scalars.ports import Inputs
+
+
+@register("ltl", clusters=True, aliases=("projection",))
+def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+    """Featherstone's sparse factorisation of M (2005, 2010); with loops, of Eᵀ M E."""
+    freedoms = Freedoms.of(tree)
+    transforms = [JointTransform(link, x) for link in tree.links]
+    M = composite_rigid_bodies(tree, freedoms, transforms)
+    J = jacobian(tree, freedoms, transforms, K)
+    if tree.clusters:
+        independent = _Independent(tree, freedoms, x)
+        M, J, freedoms = independent.inertia(M), independent.rows(J), independent.freedoms
+    L, D_inverse = factorise(M, freedoms)
+    return products([solve_rows(L, row, freedoms) for row in J], D_inverse)
 
 
 @dataclass(frozen=True)
@@ -61,25 +89,6 @@ class Freedoms:
             k = self.above[k]
             path.append(k)
         return path
-
-
-@register("ltl")
-class Ltl(OpenChainAlgorithm):
-    """Featherstone's sparse factorisation of M (2005, 2010)."""
-
-    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
-        return {"G": ltl(Tree.of(problem), contact_rows(problem, x), x)}
-
-
-def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
-    """Return G; K are the contacts' rows."""
-    freedoms = Freedoms.of(tree)
-    transforms = [JointTransform(link, x) for link in tree.links]
-    M = composite_rigid_bodies(tree, freedoms, transforms)
-    J = jacobian(tree, freedoms, transforms, K)
-    L, D_inverse = factorise(M, freedoms)
-    return products([solve_rows(L, row, freedoms) for row in J], D_inverse)
 
 
 def composite_rigid_bodies(
@@ -178,3 +187,76 @@ def products(Y: Matrix, D_inverse: list[Scalar]) -> Matrix:
                 total = total + z[k] * Y[s][k]
             G[r][s] = G[s][r] = total
     return G
+
+
+class _Independent:
+    """The independent rates ẏ of a tree, joint by joint.
+
+    Attributes
+    ----------
+    freedoms : their numbering; all those of a cluster follow one on the other.
+    """
+
+    def __init__(self, tree: Tree, spanning: Freedoms, x: Inputs) -> None:
+        self.freedoms = Freedoms([], [], [])
+        # Per joint: the velocities of its links, its first ẏ, E, and what is added to M.
+        self._columns: list[list[int]] = []
+        self._first: list[int] = []
+        self._E: list[Matrix] = []
+        self._armature: list[Matrix] = []
+        self._above: list[int] = []  # the joint that carries it
+        joint_of: dict[int, int] = {WORLD: WORLD}
+        last: dict[int, int] = {WORLD: WORLD}  # per joint, the last ẏ on the way to it
+        for number, joint in enumerate(tree.joints):
+            if joint.cluster is None:
+                size = 6 if tree.links[joint.i].motion == "free" else 1
+                first = spanning.first[joint.i]
+                self._columns.append(list(range(first, first + size)))
+                self._E.append(identity(size))
+                self._armature.append(zeros(size, size))
+            else:
+                size = joint.cluster.freedoms
+                self._columns.append([spanning.first[i] for i in joint.links])
+                self._E.append(joint.cluster.jacobian_at(x))
+                self._armature.append(joint.cluster.armature)
+            joint_of.update(dict.fromkeys(joint.links, number))
+            first, above = len(self.freedoms.above), last[joint_of[joint.parent]]
+            self._first.append(first)
+            self._above.append(joint_of[joint.parent])
+            chain = [above, *range(first, first + size)]
+            self.freedoms.above.extend(chain[:size])
+            self.freedoms.names.extend([tree.links[joint.links[-1]].name] * size)
+            last[number] = chain[-1]
+
+    def rows(self, J: Matrix) -> Matrix:
+        """Return J E."""
+        found = zeros(len(J), len(self.freedoms.above))
+        for columns, first, E in zip(self._columns, self._first, self._E, strict=True):
+            for k, rates in enumerate(transpose(E)):
+                for source, row in zip(J, found, strict=True):
+                    row[first + k] = dot([source[c] for c in columns], rates)
+        return found
+
+    def inertia(self, M: Matrix) -> Matrix:
+        """Return the lower triangle of Eᵀ M E from that of M."""
+        n = len(self.freedoms.above)
+        found = zeros(n, n)
+        for a, own in enumerate(self._columns):
+            E_t = transpose(self._E[a])
+            if not E_t:
+                continue
+            b = a
+            while b != WORLD:
+                block = [[M[max(r, c)][min(r, c)] for c in self._columns[b]] for r in own]
+                if a == b:
+                    block = [
+                        [m + d for m, d in zip(row, added, strict=True)]
+                        for row, added in zip(block, self._armature[a], strict=True)
+                    ]
+                projected = matmul(E_t, matmul(block, self._E[b])) if self._E[b][0] else []
+                for k, row in enumerate(projected):
+                    for h, value in enumerate(row):
+                        if self._first[b] + h <= self._first[a] + k:
+                            found[self._first[a] + k][self._first[b] + h] = value
+                b = self._above[b]
+        return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
-from delassus_ros.algorithms.registry import register
+from delassus_ros.algorithms.registry import NumericAlgorithm, register
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Arrays, Status
 
 
 @register("pinocchio")
@@ -24,6 +24,6 @@ class Pinocchio(NumericAlgorithm):
     def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
         """Return the computation; see the base class."""
         # Not before it is used: Pinocchio's libraries take 50 MB and 50 ms.
-        from delassus_ros.algorithms.pinocchio_model import computation
+        from delassus_ros.pinocchio_model import computation
 
         return computation(problem)

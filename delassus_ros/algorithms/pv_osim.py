@@ -7,34 +7,23 @@ Algorithm based on an Equivalent LQR Formulation using Gauss' Principle of Least
 
 from __future__ import annotations
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
-from delassus_ros.algorithms.propagation import (
+from delassus_ros.algorithms.registry import register
+from delassus_ros.model.robot import WORLD
+from delassus_ros.rbda.propagation import (
     FreeBody,
     add_products,
     articulated_bodies,
     block_diagonal,
     fill,
 )
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, zeros
-from delassus_ros.algorithms.spatial import contact_rows
-from delassus_ros.algorithms.tree import Tree, rows_of
-from delassus_ros.model.robot import WORLD
-from delassus_ros.problem import Problem
+from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.scalars.functions import Matrix, zeros
+from delassus_ros.scalars.ports import Inputs
 
 
 @register("pv_osim")
-class PvOsim(OpenChainAlgorithm):
-    """PV-OSIM, Algorithm 1 of Sathya, Decré and Swevers (2024)."""
-
-    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
-        return {"G": pv_osim(Tree.of(problem), contact_rows(problem, x), x)}
-
-
 def pv_osim(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
-    """Return G; K are the contacts' rows."""
+    """PV-OSIM, Algorithm 1 of Sathya, Decré and Swevers (2024)."""
     G = zeros(tree.rows, tree.rows)
     # Line 2. What links pass on is appended to their parents' lists: K_A stacks the rows
     # of every contact supported, L_A their inverse inertia so far.

@@ -1,172 +1,312 @@
-"""PV-OSIMr: the Delassus matrix in O(n + m²) operations.
+"""PV-OSIMr: the Delassus matrix in O(n + m²) operations, over joints and clusters.
 
-A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest Order Complexity Algorithm for
-Computing the Delassus Matrix", IEEE Robotics and Automation Letters, 2024: Algorithm 3, with the
-line numbers of the preprint. Everything is in local link frames: what moves to the parent is also
+A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing
+the Delassus Matrix", IEEE Robotics and Automation Letters, 2024: Algorithm 3, with the line
+numbers of the preprint. Everything is in local link frames: what moves to the parent is also
 transformed to it.
 
 As section III-A has it, the rows of contacts that meet at a link pass on as they are while they
-are at most six: 𝒩 has only the links where more than six meet, and the free bodies, which are
-roots with ⁰Ω = H⁻¹.
+are at most six: 𝒩 has only the links where more than six meet (:func:`wide_nodes`), and the
+roots: free bodies with ⁰Ω = H⁻¹, and the ground with ⁰Ω = 0. With no other links in 𝒩 it is
+Algorithm 1, PV-OSIM. The matrix is the same for every choice of :class:`Nodes`.
+
+For robots with local loops (C-PV-OSIMr, which neither paper has) the joints may be clusters, of
+M. Chignoli, N. Adrian, S. Kim, P. Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems
+with Kinematic Loops". The step over one is
+:class:`~delassus_ros.rbda.cluster_propagation.ClusterPropagator`; rows leave it together by
+several links, and links inside it may be in 𝒩 like others. The derivation is in
+``docs/clusters.md``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.open_chain import OpenChainAlgorithm
-from delassus_ros.algorithms.propagation import (
+from delassus_ros.algorithms.registry import register
+from delassus_ros.model.robot import WORLD
+from delassus_ros.rbda.propagation import (
     FreeBody,
     add_products,
-    articulated_bodies,
+    articulated_joints,
     block_diagonal,
     fill,
 )
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.scalars import Matrix, identity, matmul, transpose, zeros
-from delassus_ros.algorithms.spatial import contact_rows
-from delassus_ros.algorithms.tree import Tree, rows_of
-from delassus_ros.model.robot import WORLD
-from delassus_ros.problem import Problem
+from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.scalars.functions import Matrix, identity, matmul, transpose, zeros
+from delassus_ros.scalars.ports import Inputs
 
 
-@register("pv_osimr")
-class PvOsimr(OpenChainAlgorithm):
-    """PV-OSIMr, Algorithm 3 of Sathya, Decré and Swevers (2024)."""
-
-    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
-        """Compute G; see the base class."""
-        return {"G": pv_osimr(Tree.of(problem), contact_rows(problem, x), x)}
+@register("pv_osimr", clusters=True, aliases=("c_pv_osimr",))
+def pv_osimr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+    """PV-OSIMr, Algorithm 3 of Sathya, Decré and Swevers (2024); over clusters, too."""
+    return delassus(tree, K, x, Nodes(wide_nodes(tree)))
 
 
-@dataclass
-class Branch:
-    """What travels from d, a link of 𝒩 or contacts, to the next link i of 𝒩.
+@dataclass(frozen=True)
+class Nodes:
+    """𝒩, and the order of the products at its links.
 
     Attributes
     ----------
-    P : (r, 6) the rows of ⁱP_dᵀ: six of a link, or as many as the contacts have.
-    Omega : (r, r) ⁱΩ_d.
-    rows : the rows of G of the contacts at d and beyond.
-    d : the link; None for contacts.
-    Z, Y : Z_j Y_kᵀ = ⁱP_jᵀ ⁰Ω_i ⁱP_k between branches j and k of link i.
+    links : the links where the six rows of an extended propagator leave for all that arrive.
+    couples : links of which these six rows, not the contacts' rows, meet what else arrives at
+        the next node; the contacts' rows follow after. None: those with more contacts' rows
+        than the rest of what arrives there.
+    spreads : links through which the result goes down branch by branch instead of by the
+        contacts' rows K of the whole node.
     """
 
-    P: Matrix
-    Omega: Matrix
-    rows: list[int]
-    d: Node | None = None
-    Z: Matrix = field(default_factory=list)
-    Y: Matrix = field(default_factory=list)
+    links: frozenset[int] = frozenset()
+    couples: frozenset[int] | None = None
+    spreads: frozenset[int] = frozenset()
 
-    def lift(self, rows: Matrix) -> Matrix:
-        """Return `rows`, one per row of P, for the contacts: ᵈK · rows."""
-        return rows if self.d is None else matmul(self.d.K, rows)
 
-    def settle(self, G: Matrix) -> None:
-        """Take ⁰Ω_d: for a link it is wanted later, of contacts it is their block of G."""
-        if self.d is None:
-            fill(G, self.rows, self.rows, self.Omega)
+def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> Matrix:
+    """Return G; K are the contacts' rows."""
+    N = backward_sweep(tree, K, x, nodes)
+    limited_backward_sweep(N)
+    return forward_sweep(tree.rows, N)
+
+
+def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> list[Node]:
+    """Lines 1–11: propagate inertias, P and Ω to the roots; return 𝒩, roots first."""
+    arriving = [
+        [own_contact(K[contact.index], rows_of(contact)) for contact in link.contacts]
+        for link in tree.links
+    ]  # lines 3 and 4
+    ground = Node([], nodes)
+    N: list[Node] = []
+    for joint in articulated_joints(tree, x):  # lines 5, 8 and 9
+        leaving: list[Propagated] = []
+        moved: list[tuple[Matrix, Matrix, Matrix]] = []
+        for i in joint.links:
+            branches = arriving[i]
+            if not branches:
+                continue
+            if isinstance(joint, FreeBody):
+                N.append(Node(branches, nodes, i, root=joint))
+                continue
+            if i in nodes.links:  # lines 6 and 7
+                N.append(Node(branches, nodes, i))
+                leaving.append(past(N[-1]))
+            else:
+                leaving.append(joined(branches))
+            moved.append(joint.to_parent(leaving[-1].P, i))  # line 9
+        if isinstance(joint, FreeBody) or not leaving:
+            continue
+        # A cluster couples what leaves it by several links.
+        carried = joined(leaving)
+        P, PS, PSD = ([row for rows in part for row in rows] for part in zip(*moved, strict=True))
+        add_products(carried.Omega, PSD, PS)  # line 10
+        if joint.parent == WORLD:
+            ground.branches.append(carried)
         else:
-            self.d.Omega = self.Omega
+            carried.P = P
+            arriving[joint.parent].append(carried)  # line 11
+    if ground.branches:
+        N.append(ground)
+    return N[::-1]
+
+
+def limited_backward_sweep(N: Sequence[Node]) -> None:
+    """Lines 14–16 for the nodes that need it, from the leaves, so that no recursion is deep."""
+    for node in reversed(N):
+        if not node.is_root and node.link not in node.nodes.spreads:
+            node.K = [row for branch in node.branches for row in branch.lift(branch.P)]
+
+
+def forward_sweep(m: int, N: Sequence[Node]) -> Matrix:
+    """Lines 12, 13 and 17–20: ⁰Ω of every node and the blocks of G; `N` roots first.
+
+    The halves of P are lifted rather than P, which gives the halves of K at once.
+    """
+    G = zeros(m, m)
+    for node in N:
+        done: list[tuple[Propagated, Matrix, bool]] = []
+        # Widest first: of two contacts the smaller one gets the side with Ω.
+        for branch in sorted(node.branches, key=lambda branch: -len(branch.index)):
+            Z, Y = node.halves(branch.P)
+            # Line 13, ⁰Ω_j = ⁱΩ_j + ⁱP_jᵀ ⁰Ω_i ⁱP_j; for contacts the same is their block.
+            add_products(branch.Omega, Z, Y)
+            settle(G, branch)
+            if len(node.branches) == 1:
+                continue
+            late = node.couples(branch)
+            if not late:
+                Z, Y = branch.lift(Z), branch.lift(Y)
+            for other, Y_other, other_late in done:
+                # Line 18 for contacts whose closest common ancestor is this node.
+                block = matmul(Z, transpose(Y_other))
+                if other_late:
+                    block = transpose(other.lift(transpose(block)))
+                fill(G, branch.index, other.index, branch.lift(block) if late else block)
+            done.append((branch, Y, late))
+    return G
+
+
+def settle(G: Matrix, branch: Propagated) -> None:
+    """Take a branch's final Ω apart: ⁰Ω of its nodes, and blocks of G within the branch."""
+    for a, part in enumerate(branch.parts):
+        rows = part.of(branch.Omega)
+        for other in branch.parts[a:]:
+            block = transpose(other.of(transpose(rows)))
+            if part is not other:
+                block = part.lift(transpose(other.lift(transpose(block))))
+            elif part.node is not None:
+                part.node.Omega = block
+                continue
+            fill(G, part.index, other.index, block)
+
+
+def wide_nodes(tree: Tree) -> frozenset[int]:
+    """Return the links, but no roots, where more than six rows meet: section III-A.
+
+    These are the links of the paper's 𝒩, where the ways of several contacts join, at which more
+    rows arrive than the six of an extended propagator that leave in their place; at the other
+    links of 𝒩 the contacts' rows travel on as they are. Beyond the paper, each contact counts,
+    also of several on one link, and rows may arrive together from a cluster that they left by
+    several links.
+    """
+    found = set()
+    arriving: list[list[int]] = [
+        [len(contact.selection) for contact in link.contacts] for link in tree.links
+    ]
+    for joint in reversed(tree.joints):
+        leaving = 0
+        for i in joint.links:
+            if not arriving[i] or tree.links[i].motion == "free":
+                continue
+            rows = sum(arriving[i])
+            together = len(arriving[i]) > 1 or not tree.links[i].contacts
+            if together and rows > 6:
+                found.add(i)
+                rows = 6
+            leaving += rows
+        if leaving and joint.parent != WORLD:
+            arriving[joint.parent].append(leaving)
+    return frozenset(found)
 
 
 @dataclass
 class Node:
-    """Link i of 𝒩.
+    """A link of 𝒩, or a root.
 
     Attributes
     ----------
     branches : what arrives from its children and its own contacts.
-    root : the free body, if it is one.
-    Omega : (6, 6) ⁰Ω_i, line 13; unused at a root.
-    K : (rows, 6) ⁱK_e of all contacts e at i and beyond, line 16; unused at a root.
+    nodes : what is decided for it and the others.
+    link : index of its link; WORLD for the ground.
+    root : for a free body, that body, in place of ⁰Ω_i = H⁻¹.
+    Omega : (6, 6) ⁰Ω_i of line 13, known once the nodes above are done; zero for the ground.
+    K : (rows, 6) the rows ⁱK_e of all contacts e at i and beyond, line 16; unused at a root.
     """
 
-    branches: list[Branch]
+    branches: list[Propagated]
+    nodes: Nodes
+    link: int = WORLD
     root: FreeBody | None = None
-    Omega: Matrix = field(default_factory=list)
+    Omega: Matrix = field(default_factory=lambda: zeros(6, 6))
     K: Matrix = field(default_factory=list)
 
+    @property
+    def is_root(self) -> bool:
+        """Whether nothing is above it."""
+        return self.root is not None or self.link == WORLD
+
     def halves(self, P: Matrix) -> tuple[Matrix, Matrix]:
-        """Return Z, Y with Z_j Y_kᵀ = P_j ⁰Ω_i P_kᵀ."""
-        return (matmul(P, self.Omega), P) if self.root is None else self.root.halves(P)
+        """Return Z, Y with Z_i Y_jᵀ = P_i ⁰Ω P_jᵀ, equation (17)."""
+        if self.root is not None:
+            return self.root.halves(P)
+        return matmul(P, self.Omega), P
+
+    def couples(self, branch: Propagated) -> bool:
+        """Return whether P of a branch meets the other ones here, before its contacts' rows."""
+        below = [part.node.link for part in branch.parts if part.node is not None]
+        if self.nodes.couples is not None:
+            return not self.nodes.couples.isdisjoint(below)
+        others = sum(len(other.P) for other in self.branches if other is not branch)
+        return bool(below) and len(branch.index) > others
+
+    def lift(self, rows: Matrix) -> Matrix:
+        """Return K · rows, for `rows` (6, …) at this node."""
+        if self.link in self.nodes.spreads:
+            return [row for branch in self.branches for row in branch.lift(matmul(branch.P, rows))]
+        return matmul(self.K, rows)
 
 
-def pv_osimr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
-    """Return G; K are the contacts' rows."""
-    G = zeros(tree.rows, tree.rows)
-    N: list[Node] = []  # leaves first: 𝒩ᵣ of the paper
-    arriving: list[list[Branch]] = [
-        [Branch(K[c.index], zeros(len(c.K), len(c.K)), rows_of(c)) for c in link.contacts]
-        for link in tree.links
-    ]  # lines 3 and 4
-    for joint in articulated_bodies(tree, x):  # lines 5, 8 and 9
-        branches = arriving[joint.i]
-        if not branches:
-            continue
-        if isinstance(joint, FreeBody):
-            N.append(Node(branches, joint))
-            continue
-        if len(branches) > 1 and sum(len(branch.P) for branch in branches) > 6:  # lines 6 and 7
-            N.append(Node(branches))
-            branch = Branch(identity(6), zeros(6, 6), rows_of_all(branches), N[-1])
-        else:
-            branch = stacked(branches)
-        P, PS, PSD = joint.to_parent(branch.P, joint.i)  # line 9
-        add_products(branch.Omega, PSD, PS)  # line 10
-        if joint.parent == WORLD:
-            branch.settle(G)
-        else:
-            branch.P = P
-            arriving[joint.parent].append(branch)  # line 11
-    for i in reversed(N):  # lines 12 and 13
-        for branch in i.branches:
-            branch.Z, branch.Y = i.halves(branch.P)
-            add_products(branch.Omega, branch.Z, branch.Y)
-            branch.settle(G)
-    for i in N:  # lines 14 to 16
-        if i.root is None:
-            i.K = [row for branch in i.branches for row in branch.lift(branch.P)]
-    for i in reversed(N):  # lines 17 to 20
-        assemble(G, i.branches)
-    return G
+@dataclass
+class Part:
+    """Rows of P that come from one place: from contacts as they are, or from a node.
+
+    Attributes
+    ----------
+    index : the rows of G that belong to it; those of the whole node past a node.
+    first, size : its rows in P: as many as in `index`, or six past a node.
+    node : the node that the rows come from, if any.
+    """
+
+    index: list[int]
+    first: int
+    size: int
+    node: Node | None = None
+
+    def lift(self, rows: Matrix) -> Matrix:
+        """Return `rows`, one per row of this part, for the contacts' rows; line 16."""
+        return rows if self.node is None else self.node.lift(rows)
+
+    def of(self, rows: Matrix) -> Matrix:
+        """Return the rows of this part."""
+        return rows[self.first : self.first + self.size]
 
 
-def stacked(branches: list[Branch]) -> Branch:
-    """Return the rows of contacts that travel on together, as in Algorithm 1."""
+@dataclass
+class Propagated:
+    """What travels from a link d towards the root: P and Ω of the paper.
+
+    Attributes
+    ----------
+    P : (r, 6) the rows of ⁱP_dᵀ: the rows K of contacts, propagated, or, past a node, the
+        node's extended motion propagator.
+    Omega : (r, r) ⁱΩ_d, the apparent inverse inertia due to the joints passed so far.
+    parts : where the rows come from.
+    """
+
+    P: Matrix
+    Omega: Matrix
+    parts: list[Part]
+
+    @property
+    def index(self) -> list[int]:
+        """The rows of G of all contacts below."""
+        return [row for part in self.parts for row in part.index]
+
+    def lift(self, rows: Matrix) -> Matrix:
+        """Return `rows`, one per row of P, for the contacts' rows."""
+        return [row for part in self.parts for row in part.lift(part.of(rows))]
+
+
+def own_contact(K: Matrix, index: list[int]) -> Propagated:
+    """Line 4: P = K and Ω = 0 at the contact's own link."""
+    k = len(K)
+    return Propagated(K, zeros(k, k), [Part(index, 0, k)])
+
+
+def past(node: Node) -> Propagated:
+    """Line 7: P = 1 and Ω = 0 at a node."""
+    index = [row for branch in node.branches for row in branch.index]
+    return Propagated(identity(6), zeros(6, 6), [Part(index, 0, 6, node)])
+
+
+def joined(branches: list[Propagated]) -> Propagated:
+    """Return all rows together, as lines 6 and 7 of Algorithm 1 do."""
     if len(branches) == 1:
         return branches[0]
-    return Branch(
-        [row for branch in branches for row in branch.P],
-        block_diagonal([branch.Omega for branch in branches]),
-        rows_of_all(branches),
-    )
-
-
-def rows_of_all(branches: list[Branch]) -> list[int]:
-    """Return the rows of G of all contacts beyond."""
-    return [row for branch in branches for row in branch.rows]
-
-
-def assemble(G: Matrix, branches: list[Branch]) -> None:
-    """Line 18 for contacts whose closest common ancestor is the link where `branches` meet.
-
-    ⁱK_e = ᵈK_e ⁱP_dᵀ of line 16 is the left factor or the last one, whichever is the smaller
-    product: of many contacts beyond d its six rows meet the other branches first.
-    """
-    done: list[tuple[Branch, Matrix, bool]] = []
-    # Widest first: of two contacts the smaller one gets the side with Ω.
-    for branch in sorted(branches, key=lambda branch: -len(branch.rows)):
-        others = sum(len(other.P) for other in branches if other is not branch)
-        late = branch.d is not None and len(branch.rows) > others
-        Z, Y = branch.Z, branch.Y
-        if not late:
-            Z, Y = branch.lift(Z), branch.lift(Y)
-        for other, Y_other, other_late in done:
-            L = matmul(Z, transpose(Y_other))
-            if other_late:
-                L = transpose(other.lift(transpose(L)))
-            fill(G, branch.rows, other.rows, branch.lift(L) if late else L)
-        done.append((branch, Y, late))
+    P: Matrix = []
+    parts = []
+    for branch in branches:
+        parts += [
+            Part(part.index, part.first + len(P), part.size, part.node) for part in branch.parts
+        ]
+        P = P + branch.P
+    return Propagated(P, block_diagonal([branch.Omega for branch in branches]), parts)

@@ -15,27 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.algorithms.base import Inputs, Outputs
-from delassus_ros.algorithms.c_pv_osimr import CPvOsimr
-from delassus_ros.algorithms.cluster_tree import closed_tree
-from delassus_ros.algorithms.generic import structure
-from delassus_ros.algorithms.mixed_propagation import Decision, delassus, wide_nodes
-from delassus_ros.algorithms.open_chain import ClusterAlgorithm
-from delassus_ros.algorithms.outputs import response
-from delassus_ros.algorithms.reflected import reflect
-from delassus_ros.algorithms.registry import register
-from delassus_ros.algorithms.rotors import lock
-from delassus_ros.algorithms.scalars import Matrix
-from delassus_ros.algorithms.spatial import contact_rows
-from delassus_ros.algorithms.tree import Tree
+from delassus_ros.algorithms.pv_osimr import pv_osimr
+from delassus_ros.algorithms.registry import TracedAlgorithm, register
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import InputError, ProblemError, RobotError
 from delassus_ros.inputs import InputCheck
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.generic import structure
+from delassus_ros.rbda.outputs import response
+from delassus_ros.rbda.rotors import lock, reflect
+from delassus_ros.rbda.spatial import contact_rows
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.scalars.functions import Matrix
+from delassus_ros.scalars.ports import Inputs, Outputs
 
 
 @register("reflected_inertia")
-class ReflectedInertia(ClusterAlgorithm):
+class ReflectedInertia(TracedAlgorithm):
     """An approximation: rotors left out, their reflected inertias at the joints instead."""
 
     def supports(self, problem: Problem) -> str | None:
@@ -54,14 +51,15 @@ class ReflectedInertia(ClusterAlgorithm):
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G, and MinvJT of the same tree if it is asked for; see the base class."""
-        tree = Tree.of(problem)
+        return self.evaluate_on(problem, tree_of(problem), x)
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute the same; see the base class."""
         if problem.robot.is_closed:
             tree = structure(closed_tree(problem, reflect))
-        with tree.in_place():
-            rows = contact_rows(problem, x)
-            results = {"G": delassus(tree, rows, x, Decision(wide_nodes(tree)))}
-            if "MinvJT" in (port.name for port in problem.outputs):
-                results["MinvJT"] = response(problem, x)
+        results = {"G": pv_osimr(tree, contact_rows(problem, tree, x), x)}
+        if "MinvJT" in (port.name for port in problem.outputs):
+            results["MinvJT"] = response(problem, tree, x)
         return results
 
 
@@ -109,13 +107,12 @@ def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
     """
     x = _values(problem, inputs)
     tree = closed_tree(problem, lock)
-    with tree.in_place():
-        G = delassus(tree, contact_rows(problem, x), x, Decision(wide_nodes(tree)))
-    return _difference(problem, x, G)
+    return _difference(problem, x, pv_osimr(tree, contact_rows(problem, tree, x), x))
 
 
 def _difference(problem: Problem, x: Inputs, approximate: Matrix) -> float:
-    G = np.array(CPvOsimr().evaluate(problem, x)["G"], dtype=float)
+    tree = tree_of(problem)
+    G = np.array(pv_osimr(tree, contact_rows(problem, tree, x), x), dtype=float)
     return float(np.linalg.norm(np.array(approximate, dtype=float) - G) / np.linalg.norm(G))
 
 

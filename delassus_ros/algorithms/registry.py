@@ -1,4 +1,4 @@
-"""The registry of algorithms: built-in ones by decorator, third parties by entry point."""
+"""What an algorithm is, and the registry of all: by decorator, third parties by entry point."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import importlib
 import importlib.util
 import logging
 import threading
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from delassus_ros.algorithms.base import Algorithm
-from delassus_ros.arguments import instance
-from delassus_ros.errors import AlgorithmError, unknown
+from delassus_ros.arguments import instance, shown
+from delassus_ros.errors import AlgorithmError, CompilerError, unknown
+from delassus_ros.problem import Problem
+from delassus_ros.rbda.outputs import BESIDE_G
+from delassus_ros.rbda.spatial import contact_rows
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.scalars.functions import Matrix
+from delassus_ros.scalars.ports import Arrays, Inputs, Outputs, Status
 
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
 _BUILT_IN = (
-    "auto", "c_efpa", "c_pv_osimr", "dense", "efpa", "kjr", "ltl", "projection", "pv_osim",
-    "pv_osimr", "reflected_inertia",
+    "auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr", "reflected_inertia",
 )  # fmt: skip
 _BACK_ENDS = {
     # On PyPI Pinocchio is called pin; what is called pinocchio there is another package.
@@ -27,40 +33,200 @@ _BACK_ENDS = {
 
 _log = logging.getLogger(__name__)
 _registry: dict[str, Algorithm] = {}
+_aliases: dict[str, str] = {}
 _broken: dict[str, str] = {}
 _discovered = False
 _lock = threading.RLock()
 
-A = TypeVar("A", bound=type[Algorithm])
+
+class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)
+    """A way to compute the outputs of a problem.
+
+    Attributes
+    ----------
+    name : the name it is registered under; set by the registry.
+    version : raise it when results change, so that cached kernels are not reused.
+    clusters : whether it takes robots with couplings and loops.
+    """
+
+    name: str = ""
+    version: int = 1
+    clusters: bool = False
+
+    def supports(self, problem: Problem) -> str | None:
+        """Return None if the problem can be computed, else the reason for refusal."""
+        if self.clusters or not problem.robot.is_closed:
+            return None
+        return (
+            f"it is for open chains, and {problem.robot.name!r} has couplings or loops; use "
+            f"{_with_clusters()}"
+        )
+
+    def approximates(self, problem: Problem) -> bool:
+        """Return whether G is off by more than rounding here; a node then says DEGRADED."""
+        return False
+
+    @property
+    def definition(self) -> Any:
+        """The class or function that it was written as."""
+        return type(self)
 
 
-def register(name: str) -> Callable[[A], A]:
-    """Register an algorithm class under `name` (a class decorator).
+class NumericAlgorithm(Algorithm):
+    """An algorithm that computes on arrays: a back end that cannot be traced."""
+
+    @abstractmethod
+    def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
+        """Return a function that reads input arrays and writes output arrays in place.
+
+        G has to be symmetric to the last bit.
+
+        What is raised here reaches the caller as an AlgorithmError; what that function raises
+        becomes the status FAILED.
+        """
+
+
+class TracedAlgorithm(Algorithm):
+    """An algorithm written over scalars; see :mod:`delassus_ros.scalars.functions`."""
+
+    @abstractmethod
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute at least G of `problem` at `x`, whatever kind of scalars x holds.
+
+        G has to be symmetric to the last bit: compute one triangle and mirror it. Other outputs
+        are computed as in :mod:`delassus_ros.rbda.outputs` unless they are returned here.
+        Loops and branches may depend on the problem only, never on a scalar's value.
+        """
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute the same with the constants of `tree`, if the algorithm goes by a tree."""
+        return self.evaluate(problem, x)
+
+
+DelassusFunction: TypeAlias = Callable[[Tree, "dict[int, Matrix]", Inputs], Matrix]
+"""(tree, K, x) → G: the tree of the problem, per contact its rows at its link, the inputs."""
+
+
+class TreeAlgorithm(TracedAlgorithm):
+    """An algorithm that was registered as a function; see :func:`register`."""
+
+    def __init__(self, function: DelassusFunction, clusters: bool, version: int) -> None:
+        self.function, self.clusters, self.version = function, clusters, version
+        self.__doc__ = function.__doc__
+
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse clusters if the function is for ordinary trees; see the base class.
+
+        A robot whose loops are gears with round rotors has an ordinary tree: exactly, once the
+        rotors' inertia is redistributed (:mod:`delassus_ros.rbda.rotors`).
+        """
+        if self.clusters or not problem.robot.is_closed:
+            return None
+        tree = tree_of(problem)
+        if tree.is_ordinary:
+            return None
+        names = ", ".join(repr(tree.links[i].name) for i in tree.clusters[0].links)
+        return (
+            f"it is for open chains, and joints {names} of {problem.robot.name!r} are coupled; "
+            f"use {_with_clusters()}, or, as an approximation, reflected_inertia"
+        )
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return self.evaluate_on(problem, tree_of(problem), x)
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return {"G": self.function(tree, contact_rows(problem, tree, x), x)}
+
+    @property
+    def definition(self) -> Any:
+        """The function."""
+        return self.function
+
+
+def evaluate(
+    problem: Problem, algorithm: TracedAlgorithm, x: Inputs, tree: Tree | None = None
+) -> Outputs:
+    """Return all outputs of a problem: G by the algorithm, the others by the problem's tree.
+
+    Parameters
+    ----------
+    tree : stands in for the problem's own: the same with other constants.
+
+    Raises
+    ------
+    CompilerError
+        If the algorithm returns something else than outputs by name; names it.
+    """
+    if tree is None:
+        own = algorithm.evaluate(problem, x)
+    else:
+        own = algorithm.evaluate_on(problem, tree, x)
+    if not isinstance(own, Mapping):
+        raise CompilerError(
+            f"algorithm {algorithm.name!r} returned {shown(own)}; expected outputs by name: write "
+            "{'G': rows}"
+        )
+    results = dict(own)
+    for port in problem.outputs:
+        if port.name not in results and port.name in BESIDE_G:
+            results[port.name] = BESIDE_G[port.name](problem, tree or tree_of(problem), x)
+    return results
+
+
+D = TypeVar("D", bound=Callable[..., Any])
+
+
+def register(
+    name: str, *, clusters: bool = False, aliases: tuple[str, ...] = (), version: int = 1
+) -> Callable[[D], D]:
+    """Register an algorithm under `name`: a decorator of functions and of classes.
+
+    A function is a :data:`DelassusFunction`, (tree, K, x) → G over scalars; see the algorithms
+    beside this file. A class derives from :class:`TracedAlgorithm` or :class:`NumericAlgorithm`.
+
+    Parameters
+    ----------
+    clusters : whether a function takes trees with clusters; a class says so by its attribute.
+    aliases : other names that mean the same.
+    version : of a function; raise it when results change. A class has an attribute.
 
     Raises
     ------
     AlgorithmError
-        If the name is taken by another class.
+        If a name is taken by another algorithm.
     """
 
-    def add(cls: A) -> A:
-        taken = _registry.get(name)
-        if taken is not None and _identity(type(taken)) != _identity(cls):
-            raise AlgorithmError(
-                f"algorithm name {name!r} is taken by {type(taken).__module__}; "
-                f"{cls.__module__} must choose another"
-            )
-        algorithm = cls()
+    def add(definition: D) -> D:
+        if isinstance(definition, type):
+            algorithm = definition()
+        else:
+            algorithm = TreeAlgorithm(definition, clusters, version)
+        for wanted in (name, *aliases):
+            taken = _registry.get(_aliases.get(wanted, wanted))
+            if taken is not None and _identity(taken.definition) != _identity(definition):
+                raise AlgorithmError(
+                    f"algorithm name {wanted!r} is taken by {taken.definition.__module__}; "
+                    f"{definition.__module__} must choose another"
+                )
         algorithm.name = name
         _registry[name] = algorithm
-        return cls
+        _aliases.update(dict.fromkeys(aliases, name))
+        return definition
 
     return add
 
 
-def _identity(cls: type) -> tuple[str, str]:
+def _identity(definition: Any) -> tuple[str, str]:
     """Return what stays the same when a module is loaded again."""
-    return cls.__module__, cls.__qualname__
+    return definition.__module__, definition.__qualname__
+
+
+def _with_clusters() -> str:
+    """Return the names of the exact algorithms that take couplings and loops, for messages."""
+    *some, last = sorted(name for name, found in _registry.items() if found.clusters)
+    return f"{', '.join(some)} or {last}"
 
 
 def _discover() -> None:
@@ -102,7 +268,7 @@ def _import_all() -> None:
 
 def _registers(module: str) -> bool:
     """Return True if a module that was imported before has registered something."""
-    origins = [type(algorithm).__module__ for algorithm in _registry.values()]
+    origins = [algorithm.definition.__module__ for algorithm in _registry.values()]
     return any(origin == module or origin.startswith(f"{module}.") for origin in origins)
 
 
@@ -112,6 +278,18 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_registry))
 
 
+def aliases() -> dict[str, str]:
+    """Return other names by which algorithms are known, each with the one it stands for."""
+    _discover()
+    return dict(_aliases)
+
+
+def registered(name: str) -> str:
+    """Return the name under which an algorithm is registered: of an alias, what it stands for."""
+    _discover()
+    return _aliases.get(name, name)
+
+
 def unavailable() -> dict[str, str]:
     """Return algorithms that could not be loaded, each with the reason."""
     _discover()
@@ -119,7 +297,7 @@ def unavailable() -> dict[str, str]:
 
 
 def get(name: str) -> Algorithm:
-    """Return the algorithm registered under `name`.
+    """Return the algorithm registered under `name`, which may be an alias.
 
     Raises
     ------
@@ -128,7 +306,7 @@ def get(name: str) -> Algorithm:
         text.
     """
     instance("algorithm", name, str, "'pv_osimr'", AlgorithmError)
-    _discover()
+    name = registered(name)
     if name in _registry:
         return _registry[name]
     if name in _broken:

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.algorithms.rotors import redistribute
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.cli import text
 from delassus_ros.cli.closed import closed_configuration, closed_rows, closure_of, refuse_reference
 from delassus_ros.cli.options import configuration_of, orientation_of, problem_of, robot_of
@@ -27,14 +26,12 @@ from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.random_inputs import random_inputs
+from delassus_ros.rbda.rotors import redistribute
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.structural_rank import row_scales
 from delassus_ros.testing.closed import definition
 
 _REFERENCE = "dense"
-_DEFAULT = "pv_osimr"
-_DEFAULT_CLOSED = "c_pv_osimr"
-"""Algorithms that compute where none is named: of open chains, and of robots with loops."""
 _COMPARED = 10
 """Configurations at which algorithms are compared with the reference."""
 _POOL = 64
@@ -51,8 +48,10 @@ def list_algorithms(_: argparse.Namespace) -> str:
     for name in algorithms.names():
         algorithm = algorithms.get(name)
         kind = "compiled" if isinstance(algorithm, TracedAlgorithm) else "back end"
-        line = (inspect.getdoc(type(algorithm)) or "").partition("\n")[0]
-        rows.append((name, kind, line.replace("``", "")))
+        line = (inspect.getdoc(algorithm.definition) or "").partition("\n")[0]
+        others = [alias for alias, known in algorithms.aliases().items() if known == name]
+        also = f" Also called {', '.join(others)}." if others else ""
+        rows.append((name, kind, line.replace("``", "") + also))
     parts = [text.table(rows)]
     absent = sorted(algorithms.unavailable().items())
     if absent:
@@ -106,8 +105,7 @@ def compute(options: argparse.Namespace) -> str:
     if orientation is not None and not oriented:
         raise InputError("--orientation is of use with --axes world and a floating base alone")
     # Last, as it takes long.
-    default = _DEFAULT_CLOSED if closed else _DEFAULT
-    solver = DelassusSolver(problem, options.algorithm or default)
+    solver = DelassusSolver(problem, options.algorithm)
     solution = solver.solve(q, base_orientation=orientation)
     labels = _row_labels(problem)
     length = ConditionSettings().characteristic_length

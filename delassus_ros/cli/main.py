@@ -115,8 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     add_configuration(compute)
     compute.add_argument(
         "--algorithm",
+        default="pv_osimr",
         metavar="NAME",
-        help="one of `delassus list` (default: pv_osimr; c_pv_osimr if joints are coupled)",
+        help="one of `delassus list` (default: pv_osimr)",
     )
     compare = verb(
         "compare",

@@ -206,9 +206,7 @@ def given_joints(option: str, text: str) -> dict[str, float]:
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise InputError(
-                f"{option}: {part!r} has no joint; write joint=value for every entry"
-            )
+            raise InputError(f"{option}: {part!r} has no joint; write joint=value for every entry")
         if name in values:
             raise InputError(f"{option}: joint {name!r} is given twice")
         values[name] = float(_numbers(f"{option}: joint {name!r}", value)[0])

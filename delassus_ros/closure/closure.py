@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros import arguments
-from delassus_ros.algorithms import constraints
 from delassus_ros.closure.bound import BoundClosure, Plan
 from delassus_ros.closure.reference import (
     determining_joints,
@@ -31,6 +30,7 @@ from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.placements import check_unit
 from delassus_ros.problem import Problem
+from delassus_ros.rbda import constraints
 
 _MOST_COMPILED = 64
 """Different sets of measured joints whose code is kept; a robot has a few publishers."""

@@ -12,10 +12,10 @@ from math import ceil, tau
 
 import numpy as np
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.closure.status import ClosureStatus
 from delassus_ros.compiler.newton import BoundNewton
 from delassus_ros.model.spatial import Array
+from delassus_ros.scalars.ports import Status
 
 _SHORTEST = 1e-6
 """Share of the reach below which a part of the way is not divided further."""

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from delassus_ros.algorithms import constraints
 from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.independents import KEPT, openings
@@ -14,6 +13,7 @@ from delassus_ros.model.levenberg_marquardt import closing_step
 from delassus_ros.model.loop_closure import LoopClosure
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.rbda import constraints
 
 _CLOSED = 1e-12
 """Gaps that are not made smaller."""

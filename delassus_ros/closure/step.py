@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from delassus_ros.algorithms import constraints
-from delassus_ros.algorithms.scalars import Scalar, Vector, absolute, select
 from delassus_ros.compiler.newton import NewtonStep
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.rbda import constraints
+from delassus_ros.scalars.functions import Scalar, Vector, absolute, select
 
 _REACH = 0.1
 """How far joints of loops move in one Newton iteration [rad, or the loop's size]."""

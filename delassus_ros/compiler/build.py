@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.algorithms.base import Algorithm, NumericAlgorithm, Status, TracedAlgorithm
-from delassus_ros.algorithms.outputs import evaluate
+from delassus_ros.algorithms.registry import Algorithm, NumericAlgorithm, TracedAlgorithm, evaluate
 from delassus_ros.compiler import batch, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.cached_code import CachedCode
@@ -28,6 +27,7 @@ from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
 from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.errors import AlgorithmError, CompilerError
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """From a program to a module of LLVM IR: the kernel of one problem.
 
 C ABI: ``int32_t kernel(const double *in, double *out, double *work)``, re-entrant, without
-static storage. The return value is a :class:`~delassus_ros.algorithms.base.Status`; `work` holds
+static storage. The return value is a :class:`~delassus_ros.scalars.ports.Status`; `work` holds
 as many doubles as :data:`WORK_SIZE` says, and is best left alone between calls, see
 :mod:`delassus_ros.compiler.fetch`. Long programs are several functions, see
 :mod:`delassus_ros.compiler.parts`, those of large systems tables of calls, see
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler import python_call
 from delassus_ros.compiler.code_generator import host_features, llvm
 from delassus_ros.compiler.demand import on_demand
@@ -37,6 +36,7 @@ from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.table_writer import table_functions
 from delassus_ros.compiler.targets import has_few_registers
 from delassus_ros.compiler.writer import declarations
+from delassus_ros.scalars.ports import Status
 
 KERNEL = "delassus_kernel"
 SLICE = "delassus_slice"
@@ -48,6 +48,7 @@ Elsewhere = Callable[[str], None]
 
 WORK_SIZE = "delassus_work_size"
 """A function without arguments: the doubles of `work` that the kernel needs."""
+
 
 @dataclass(frozen=True)
 class Module:

@@ -212,9 +212,7 @@ def _estimate(
         distance = w.let(f"fsub double {w.read(diagonal, i)}, {bound}")
         inverse = w.let(f"fdiv double {literal(1.0)}, {distance}")
         counts = both(regular, other)
-        w.write(
-            w.let(f"select i1 {counts}, double {inverse}, double {literal(0.0)}"), weights, i
-        )
+        w.write(w.let(f"select i1 {counts}, double {inverse}, double {literal(0.0)}"), weights, i)
         w.write(
             w.let(f"select i1 {regular}, double {literal(0.0)}, double {literal(1.0)}"), null, i
         )
@@ -268,9 +266,7 @@ def _estimate(
         w.let(f"fcmp ole double {correction}, {little}"),
         w.let(f"fcmp ole double {shift}, {enough}"),
     )
-    w.write(
-        w.let(f"select i1 {good}, double {literal(0.0)}, double {literal(1.0)}"), results, "2"
-    )
+    w.write(w.let(f"select i1 {good}, double {literal(0.0)}, double {literal(1.0)}"), results, "2")
     check, yes = w.new_block(), w.new_block()
     w.do(f"br i1 {with_zeros}, label %{check}, label %{yes}")
     w.label(check)

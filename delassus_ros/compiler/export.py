@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
+from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.code_generator import host_features
@@ -23,6 +23,7 @@ from delassus_ros.compiler.targets import oldest_features
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
+from delassus_ros.scalars.ports import Status
 from delassus_ros.version import __version__
 
 _STATUSES = (

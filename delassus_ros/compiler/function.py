@@ -11,10 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.algorithms.base import Inputs, Status
-from delassus_ros.algorithms.expressions.graph import Graph
-from delassus_ros.algorithms.expressions.operations import OperationCount
-from delassus_ros.algorithms.scalars import Vector
 from delassus_ros.arguments import numbers
 from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.emit import KERNEL, functions
@@ -26,6 +22,10 @@ from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import declarations
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
+from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.graph import Graph
+from delassus_ros.scalars.ports import Inputs, Status
 
 _TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -164,9 +164,7 @@ class CompiledFunction:
         for port, value in zip(self.inputs, values, strict=True):
             array = numbers(port.name, value)
             if array.shape not in (port.shape, (port.size,)):
-                raise InputError(
-                    f"{port.name!r} has shape {array.shape}, expected {port.shape}"
-                )
+                raise InputError(f"{port.name!r} has shape {array.shape}, expected {port.shape}")
             block_in[position : position + port.size] = array.ravel()
             position += port.size
         status = Status(self._code.run())

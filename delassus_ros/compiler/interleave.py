@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 
-from delassus_ros.algorithms.expressions.graph import CONSTANT, COS, DIV, INPUT, NEG, SIN, SQRT
 from delassus_ros.compiler.parts import Part
 from delassus_ros.compiler.program import (
     ANGLES,
@@ -27,6 +26,7 @@ from delassus_ros.compiler.program import (
     Instruction,
     needs,
 )
+from delassus_ros.scalars.graph import CONSTANT, COS, DIV, INPUT, NEG, SIN, SQRT
 
 _WINDOW = 96
 """Instructions that one may overtake."""

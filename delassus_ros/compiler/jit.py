@@ -133,9 +133,7 @@ class LoadedCode:
         with _lock:
             try:
                 # The engine wants a module of its own, which stays empty.
-                self._engine = llvm.create_mcjit_compiler(
-                    llvm.parse_assembly(""), host_machine()
-                )
+                self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
                 for each in _objects(code):
                     file = llvm.ObjectFileRef.from_data(each)
                     if not file._ptr:

@@ -12,13 +12,14 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from delassus_ros.algorithms.base import Arrays, NumericAlgorithm, Status
-from delassus_ros.algorithms.expressions.operations import OperationCount
+from delassus_ros.algorithms.registry import NumericAlgorithm
 from delassus_ros.compiler.emit import WORK_SIZE
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.problem import Port, Problem
+from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.ports import Arrays, Status
 
 Array = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class BoundKernel(ABC):
     ----------
     inputs : writable arrays by port name; fill them, then call :attr:`run`.
     outputs : arrays by port name, valid after :attr:`run` returned 0.
-    run : computes; returns the :class:`~delassus_ros.algorithms.base.Status` as an int.
+    run : computes; returns the :class:`~delassus_ros.scalars.ports.Status` as an int.
     run_at : writes a contiguous array of doubles to the input ``q``, then computes; returns
         :data:`~delassus_ros.compiler.python_call.NOT_TAKEN` for any other argument.
     """

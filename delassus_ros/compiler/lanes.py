@@ -12,20 +12,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delassus_ros.algorithms.expressions.graph import (
-    ADD,
-    CONSTANT,
-    COS,
-    DIV,
-    INPUT,
-    MUL,
-    NEG,
-    SIN,
-    SUB,
-)
 from delassus_ros.compiler.limbs import LimbGroup
 from delassus_ros.compiler.program import FLIP, GATHER, SHUFFLE, SPLAT
 from delassus_ros.compiler.trace import Trace
+from delassus_ros.scalars.graph import ADD, CONSTANT, COS, DIV, INPUT, MUL, NEG, SIN, SUB
 
 WIDEST = 8
 
@@ -182,9 +172,7 @@ def _shapes(trace: Trace) -> list[int]:
     return shape
 
 
-def find_lanes(
-    trace: Trace, groups: list[LimbGroup], outputs: list[list[int]]
-) -> Lanes:
+def find_lanes(trace: Trace, groups: list[LimbGroup], outputs: list[list[int]]) -> Lanes:
     """Return the packs for the limbs of `groups` and for the alike entries `outputs`."""
     lanes = Lanes(trace)
     support = _support(trace)

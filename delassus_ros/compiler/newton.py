@@ -16,9 +16,6 @@ from functools import partial
 
 import numpy as np
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.expressions.graph import Graph
-from delassus_ros.algorithms.scalars import Scalar, Vector
 from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.emit import KERNEL
 from delassus_ros.compiler.ir import pointer
@@ -29,6 +26,9 @@ from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import KernelWriter, declarations
 from delassus_ros.errors import CompilerError
+from delassus_ros.scalars.functions import Scalar, Vector
+from delassus_ros.scalars.graph import Graph
+from delassus_ros.scalars.ports import Status
 
 TRACK = "delassus_track"
 _TRACK_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

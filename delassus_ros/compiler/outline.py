@@ -12,15 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.expressions.graph import (
-    CALL,
-    CONSTANT,
-    COS,
-    INPUT,
-    RESULT,
-    SIN,
-)
 from delassus_ros.compiler.parts import Part
 from delassus_ros.compiler.program import (
     ANGLES,
@@ -33,6 +24,8 @@ from delassus_ros.compiler.program import (
     padded,
 )
 from delassus_ros.compiler.trace import Trace
+from delassus_ros.scalars.graph import CALL, CONSTANT, COS, INPUT, RESULT, SIN
+from delassus_ros.scalars.ports import Status
 
 _LENGTH = 1000
 """Nodes per part."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from delassus_ros.algorithms.expressions.graph import CONSTANT, INPUT
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -21,6 +20,7 @@ from delassus_ros.compiler.program import (
     Instruction,
     Program,
 )
+from delassus_ros.scalars.graph import CONSTANT, INPUT
 
 
 class Lengths(NamedTuple):
@@ -86,11 +86,7 @@ def split(program: Program, lengths: Lengths) -> list[Part]:
 def work_size(parts: list[Part]) -> int:
     """Return how many doubles the parts store for each other."""
     return max(
-        (
-            place + part.program.instructions[k].width
-            for part in parts
-            for k, place in part.stores
-        ),
+        (place + part.program.instructions[k].width for part in parts for k, place in part.stores),
         default=0,
     )
 

@@ -110,9 +110,7 @@ def python_solve(
     """
     if _CLOCK is None:
         return None
-    words = array(
-        "q", [argument, target, size * 8, id(np.ndarray), record.buffer_info()[0]]
-    )
+    words = array("q", [argument, target, size * 8, id(np.ndarray), record.buffer_info()[0]])
     state = (_capsule(words), solution, otherwise, words, code, owner, record)
     # Python takes the signature from the lines up to the dashes.
     doc = f"solve(q=None, /)\n--\n\n{otherwise.__doc__}".encode()

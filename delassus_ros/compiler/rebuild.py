@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from delassus_ros.algorithms.expressions.graph import CONSTANT
 from delassus_ros.compiler.program import (
     EXTRACT,
     GATHER,
@@ -17,6 +16,7 @@ from delassus_ros.compiler.program import (
     Program,
     padded,
 )
+from delassus_ros.scalars.graph import CONSTANT
 
 Lane = tuple[int, int] | None
 """A lane of an instruction's result; None where any value will do."""

@@ -54,7 +54,7 @@ class Sample:
     Attributes
     ----------
     inputs, outputs : arrays by port name; outputs hold anything where the status is not OK.
-    status : a :class:`~delassus_ros.algorithms.base.Status` as an int.
+    status : a :class:`~delassus_ros.scalars.ports.Status` as an int.
     """
 
     inputs: dict[str, Array]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.expressions.graph import CONSTANT, COS, INPUT, NEG, SIN
 from delassus_ros.compiler.lanes import Lanes, find_lanes
 from delassus_ros.compiler.limbs import (
     LimbGroup,
@@ -30,6 +28,8 @@ from delassus_ros.compiler.program import (
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.widen import widened
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.graph import CONSTANT, COS, INPUT, NEG, SIN
+from delassus_ros.scalars.ports import Status
 
 BLOCK = 8
 """Most angles whose sines and cosines are computed in one vector."""

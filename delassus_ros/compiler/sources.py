@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from delassus_ros.algorithms.base import Algorithm
+from delassus_ros.algorithms.registry import Algorithm
 
 _OURS = Path(__file__).absolute().parents[1]
 _BEGAN = time.time_ns()
@@ -45,7 +45,7 @@ class Source(NamedTuple):
 def package_source() -> Source:
     """Return everything in this package that shapes a kernel."""
     files = [_OURS / "contacts.py", _OURS / "problem.py"]
-    for part in ("model", "algorithms", "compiler", "closure"):
+    for part in ("model", "scalars", "rbda", "algorithms", "compiler", "closure"):
         files += sorted((_OURS / part).rglob("*.py"))
     return _hash(_OURS, files)
 
@@ -61,10 +61,10 @@ def algorithm_source(algorithm: Algorithm) -> Source:
     OSError, TypeError
         If the source cannot be read, or there is none.
     """
-    cls = type(algorithm)
-    file = Path(inspect.getfile(cls))
+    definition = algorithm.definition
+    file = Path(inspect.getfile(definition))
     digest, changed = hashlib.sha256(file.read_bytes()), file.stat().st_ctime_ns
-    package = _package_of(cls)
+    package = _package_of(definition)
     if package != _OURS:
         around = _beside(file.parent) if package is None else _below(package)
         digest.update(around.digest)
@@ -72,9 +72,9 @@ def algorithm_source(algorithm: Algorithm) -> Source:
     return Source(digest.digest(), changed)
 
 
-def _package_of(cls: type) -> Path | None:
-    """Return the folder of the package that holds a class, from the top; None: of no package."""
-    spec = sys.modules[cls.__module__].__spec__
+def _package_of(definition: Any) -> Path | None:
+    """Return the folder of a definition's package, from the top; None: of no package."""
+    spec = sys.modules[definition.__module__].__spec__
     names = spec.parent.split(".") if spec is not None and spec.parent else []
     for depth in range(1, len(names) + 1):
         file = getattr(sys.modules.get(".".join(names[:depth])), "__file__", None)

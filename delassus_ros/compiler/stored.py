@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.algorithms.expressions.operations import OperationCount
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.cached_code import CachedCode
 from delassus_ros.compiler.kernel import CompiledKernel
 from delassus_ros.compiler.samples import samples
 from delassus_ros.problem import Problem
+from delassus_ros.scalars.counts import OperationCount
 
 
 def stored_kernel(problem: Problem, algorithm: str) -> CachedCode[CompiledKernel]:

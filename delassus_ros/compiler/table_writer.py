@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.compiler.finite import not_finite
 from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.outline import Function, Table
 from delassus_ros.compiler.program import Instruction
 from delassus_ros.compiler.writer import KernelWriter, head
+from delassus_ros.scalars.ports import Status
 
 
 def table_functions(table: Table, name: str, configurations: int = 1) -> list[str]:
@@ -89,8 +89,9 @@ def _start(name: str, element: str, count: int) -> str:
 def _loop(table: Table, name: str, configurations: int) -> str:
     """Return the kernel: the calls in turn, then the results and the status."""
     width, p, p32 = configurations, pointer(), pointer("i32")
-    scalars, constants = _start(f"{name}_scalars", "i32", len(table.scalars)), _start(
-        f"{name}_constants", "double", len(table.constants)
+    scalars, constants = (
+        _start(f"{name}_scalars", "i32", len(table.scalars)),
+        _start(f"{name}_constants", "double", len(table.constants)),
     )
     calls = _start(f"{name}_calls", "i32", len(table.calls))
     numbers = range(len(table.functions))
@@ -207,9 +208,7 @@ def _status(table: Table, name: str, width: int) -> list[str]:
     if table.checked:
         body = [f"  %checked_next = fadd {v} %checked_so_far, %checked_value"]
         lines += ["  br label %before_checked", "before_checked:"]
-        lines += _walk(
-            "checked", name, len(table.checked), width, body, carried("checked", zero)
-        )
+        lines += _walk("checked", name, len(table.checked), width, body, carried("checked", zero))
         lines += [
             # x − x is 0 for finite x and NaN otherwise.
             f"  %rest = fsub {v} %checked_next, %checked_next",

@@ -186,9 +186,7 @@ class Calls:
         )
         kernel = pointer(f"void ({', '.join(['i64'] * 9)})")
         source = _SHARE.format(p64=p64, entries=entries, next=len(JOB) - 1, type=kernel)
-        source += _LETTERS.format(
-            p64=p64, posted=POSTED, taken=TAKEN, done=DONE, letter=LETTER
-        )
+        source += _LETTERS.format(p64=p64, posted=POSTED, taken=TAKEN, done=DONE, letter=LETTER)
         self._code = LoadedCode(compile_ir(source))
         address, number = ctypes.c_void_p, ctypes.c_int64
         looking = ctypes.CFUNCTYPE(number, address, number)

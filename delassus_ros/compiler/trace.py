@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from delassus_ros.algorithms.base import TracedAlgorithm
-from delassus_ros.algorithms.counting import is_large
-from delassus_ros.algorithms.expressions.graph import COS, SIN, Graph, Guard
-from delassus_ros.algorithms.expressions.operations import OperationCount, operations
-from delassus_ros.algorithms.expressions.routines import Routines
-from delassus_ros.algorithms.generic import generic as generic_tree
-from delassus_ros.algorithms.generic import generic_constants
-from delassus_ros.algorithms.outputs import evaluate
-from delassus_ros.algorithms.steps import recorded
-from delassus_ros.algorithms.tree import Tree
+from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.generic import generic as generic_tree
+from delassus_ros.rbda.generic import generic_constants
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.scalars.counts import OperationCount, operations
+from delassus_ros.scalars.graph import COS, SIN, Graph, Guard
+from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.steps import recorded
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,19 @@ class Trace:
         return operations(self.graph, self.live)
 
 
-def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -> Trace:
+def trace(
+    problem: Problem,
+    algorithm: TracedAlgorithm,
+    generic: bool = False,
+    tree: Tree | None = None,
+) -> Trace:
     """Run `algorithm` on symbols.
 
     Parameters
     ----------
     generic : keep the robot's constants as unknown numbers of their structure: 0 and ±1 stay,
         every other one is a parameter. For counting, not for compilation.
+    tree : stands in for the problem's own.
 
     Raises
     ------
@@ -79,12 +84,12 @@ def trace(problem: Problem, algorithm: TracedAlgorithm, generic: bool = False) -
     inputs = graph.input_block(problem.inputs)
     try:
         if generic:
-            tree = generic_tree(Tree.of(problem), graph.parameter)
-            with tree.in_place(), generic_constants(graph.parameter):
-                results = evaluate(problem, algorithm, inputs)
+            tree = generic_tree(tree or tree_of(problem), graph.parameter)
+            with generic_constants(graph.parameter):
+                results = evaluate(problem, algorithm, inputs, tree)
         else:
             with recorded(Routines(graph) if is_large(problem) else None):
-                results = evaluate(problem, algorithm, inputs)
+                results = evaluate(problem, algorithm, inputs, tree)
     except ZeroDivisionError as error:
         raise CompilerError(
             f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"

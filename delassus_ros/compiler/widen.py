@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from delassus_ros.algorithms.expressions.graph import ADD, CONSTANT, INPUT, MUL, SUB
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -26,6 +25,7 @@ from delassus_ros.compiler.program import (
     padded,
 )
 from delassus_ros.compiler.rebuild import COLLECT, Members, Rebuilder, Wide, at
+from delassus_ros.scalars.graph import ADD, CONSTANT, INPUT, MUL, SUB
 
 WIDEST = 8
 _COMBINED = {ADD, SUB, MUL, FLIP}

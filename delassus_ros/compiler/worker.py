@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import IO
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import serialized_kernel
 from delassus_ros.errors import CompilerError, DelassusError

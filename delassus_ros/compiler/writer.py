@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from delassus_ros.algorithms.base import Status
-from delassus_ros.algorithms.expressions.graph import (
-    ADD,
-    CONSTANT,
-    COS,
-    DIV,
-    INPUT,
-    MUL,
-    NEG,
-    SELECT,
-    SIN,
-    SQRT,
-    SUB,
-)
 from delassus_ros.compiler import sincos
 from delassus_ros.compiler.finite import not_finite
 from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
@@ -38,6 +24,20 @@ from delassus_ros.compiler.program import (
     padded,
 )
 from delassus_ros.compiler.results import Run, Zip, pieces
+from delassus_ros.scalars.graph import (
+    ADD,
+    CONSTANT,
+    COS,
+    DIV,
+    INPUT,
+    MUL,
+    NEG,
+    SELECT,
+    SIN,
+    SQRT,
+    SUB,
+)
+from delassus_ros.scalars.ports import Status
 
 # Contraction to fused multiply-add is allowed, reassociation never.
 _BINARY = {ADD: "fadd contract", SUB: "fsub contract", MUL: "fmul contract", DIV: "fdiv"}

@@ -169,7 +169,7 @@ class FunctionConstraint:
     """A constraint between joints that is given as a function over scalars.
 
     The function takes a list of scalars and returns a list; it may use ``+ - * /`` and the
-    functions of :mod:`delassus_ros.algorithms.scalars`, and must not branch on a value. It is
+    functions of :mod:`delassus_ros.scalars.functions`, and must not branch on a value. It is
     differentiated and compiled like an algorithm. What an implicit one returns should change by
     something like 1 per rad or m: below 1e-6 the dependent joints count as undetermined.
 

@@ -113,9 +113,7 @@ def _refuse_misspelt_parts(element: ElementTree.Element, prefix: str, where: str
             continue
         intended = meant(own, _PARTS[tag], _ALIKE_INSIDE)
         if intended is not None:
-            raise RobotError(
-                f"{where}: <{_local(child)}> is not read; did you mean <{intended}>?"
-            )
+            raise RobotError(f"{where}: <{_local(child)}> is not read; did you mean <{intended}>?")
         if own in _PARTS or own in _ATTRIBUTES:
             _refuse_misspelt_parts(child, prefix, where)
 

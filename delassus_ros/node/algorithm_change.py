@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from delassus_ros.algorithms import registered
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.exchange import make_solver
 from delassus_ros.node.handover import Handover
@@ -81,7 +82,7 @@ class AlgorithmChange:
 
     def follow(self) -> None:
         """Look at the parameter and begin what it takes to follow it."""
-        wanted = self._node.get_parameter("algorithm").value
+        wanted = registered(self._node.get_parameter("algorithm").value)
         if self.building and self._wanted == wanted:
             return
         self._handover.give_up()

@@ -12,6 +12,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from delassus_ros.algorithms import registered
 from delassus_ros.errors import DelassusError, RobotError, unknown
 from delassus_ros.model.xml import check_document
 from delassus_ros.node import parameters
@@ -290,7 +291,7 @@ class DelassusNode(EventlessNode):
         self._accepted[_ALGORITHM] = wanted
         # One that was given up for a robot, or was to come with one, is wanted all the same if
         # that does not come.
-        missing = wanted != configuration.algorithm.configured
+        missing = registered(wanted) != configuration.algorithm.configured
         if configuration.stream.active and (was_set or missing):
             configuration.algorithm.follow()
 

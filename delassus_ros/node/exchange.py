@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.base import TracedAlgorithm
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.kernel import CompiledKernel
 from delassus_ros.compiler.stored import stored_kernel

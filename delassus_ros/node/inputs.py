@@ -165,9 +165,7 @@ class Inputs:
         if self._source is not None:
             self._source.write(stamp, target)
 
-    def read_joints(
-        self, joint_state: bytes, now: int, delay: int, q: Array
-    ) -> tuple[bool, bool]:
+    def read_joints(self, joint_state: bytes, now: int, delay: int, q: Array) -> tuple[bool, bool]:
         """Take a serialized joint state.
 
         Parameters

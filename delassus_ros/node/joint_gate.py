@@ -206,9 +206,7 @@ class JointGate:
             return verdict
         return self._pass(stamp, now, delay, q, *_jump(before, stamp))
 
-    def pass_over(
-        self, stamp: int, now: int, delay: int, reason: Reason, text: str
-    ) -> Verdict:
+    def pass_over(self, stamp: int, now: int, delay: int, reason: Reason, text: str) -> Verdict:
         """Pass over a joint state for lack of positions; refuse it if no others bring them."""
         if self._has_others(now):
             text += "; it is passed over, as others have them"
@@ -308,8 +306,10 @@ class JointGate:
         self._arrivals[targets] = Arrival(now, delay)
         self._seen[targets] = self._fresh[targets] = True
         seen = self._seen.all()
-        reason, text = (Reason.NONE, "") if seen else part.missing(
-            [joints[i] for i in np.flatnonzero(self._seen)]
+        reason, text = (
+            (Reason.NONE, "")
+            if seen
+            else part.missing([joints[i] for i in np.flatnonzero(self._seen)])
         )
         if self._has_whole(now):
             text += "; it is passed over, as others have all joints" if text else ""

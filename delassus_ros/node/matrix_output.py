@@ -20,9 +20,7 @@ from delassus_ros.problem import Problem
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 
 
-def make_layout(
-    problem: Problem, stamp: Time, world_frame: str = "", more: str = ""
-) -> Layout:
+def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str = "") -> Layout:
     """Return the message that says what the rows of the matrices mean.
 
     Parameters
@@ -81,8 +79,14 @@ _CHANGING = {
     "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
     "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
     "judgement": {
-        "validity": "B", "reasons": "Q", "conditioning": "B", "rank": "i", "structural_rank": "i",
-        "condition": "d", "damping_mode": "B", "damping": "d",
+        "validity": "B",
+        "reasons": "Q",
+        "conditioning": "B",
+        "rank": "i",
+        "structural_rank": "i",
+        "condition": "d",
+        "damping_mode": "B",
+        "damping": "d",
     },
     "times": {"compute_time": "d", "input_age": "d"},
 }

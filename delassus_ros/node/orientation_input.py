@@ -250,8 +250,7 @@ class OrientationInput:
                 f"base's; frames fixed on it: {', '.join(self._mountings)}"
             )
         return (
-            self._strangers.words(frame)
-            + " (orientation.frame names it, if the messages do not)"
+            self._strangers.words(frame) + " (orientation.frame names it, if the messages do not)"
         )
 
 

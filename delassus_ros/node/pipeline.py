@@ -10,7 +10,6 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, Layout
 
-from delassus_ros.algorithms.base import Status
 from delassus_ros.bound_solver import Solution
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.conditioning import Conditioning, ConditionMonitor
@@ -25,6 +24,7 @@ from delassus_ros.node.matrix_output import MatrixOutput
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.records import LastAnswer, Limits
+from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.structural_rank import closed_configurations, generic_matrices
 

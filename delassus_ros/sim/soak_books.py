@@ -13,6 +13,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+
 class Arrivals:
     """The messages that a consumer got of one publisher, in the order of arrival.
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from delassus_ros.algorithms.constraints import constraint_jacobian
 from delassus_ros.algorithms.dense import mass_matrix_and_jacobian
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.constraints import constraint_jacobian
 
 _RANK = 1e-9
 """Relative size below which a singular value of the constraints is zero."""

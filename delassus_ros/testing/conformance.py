@@ -15,8 +15,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.base import Algorithm, Status, TracedAlgorithm
-from delassus_ros.algorithms.spatial import rotation_of_quaternion
+from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
 from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform
@@ -25,6 +24,8 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.placements import PLACEMENTS, UNIT_TOLERANCE
 from delassus_ros.problem import Axes, Problem
 from delassus_ros.random_inputs import random_inputs
+from delassus_ros.rbda.spatial import rotation_of_quaternion
+from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import DelassusSolver
 from delassus_ros.testing.random_trees import (
     ALL,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from delassus_ros.algorithms.scalars import sincos
 from delassus_ros.model.constraints import FunctionConstraint
+from delassus_ros.scalars.functions import sincos
 
 
 def differential(name: str, joints: tuple[str, ...]) -> FunctionConstraint:

@@ -1,0 +1,1 @@
+"""Rigid-body dynamics over scalars, what algorithms share: trees, propagation, loops, outputs."""

@@ -1,0 +1,342 @@
+"""The constraints of a cluster over scalars: residual, its Jacobian K, the loop Jacobian E.
+
+Paper: M. Chignoli et al., "Recursive Rigid-Body Dynamics Algorithms for Systems with Kinematic
+Loops", sec. IV. There φ(q) = 0 is the implicit constraint, K = ∂φ/∂q, and G = ∂q/∂y the
+explicit constraint's Jacobian, here :func:`loop_jacobian`: K E = 0, and the rows of the
+independent joints are those of the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.clusters import Cluster
+from delassus_ros.model.constraints import Coupling, FunctionConstraint
+from delassus_ros.model.loop_ways import size_of
+from delassus_ros.model.robot import Robot
+from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
+from delassus_ros.rbda.generic import constants, specific_constants
+from delassus_ros.rbda.loop_rows import is_turned, joints_of, loop_rows
+from delassus_ros.scalars.duals import VARYING, differentiated
+from delassus_ros.scalars.functions import (
+    Matrix,
+    Scalar,
+    Vector,
+    dot,
+    identity,
+    is_zero,
+    matmul,
+    transpose,
+)
+
+__all__ = [
+    "Continuation",
+    "Step",
+    "constraint_jacobian",
+    "continuation",
+    "described",
+    "is_turned",
+    "joints_of",
+    "loop_jacobian",
+    "newton_step",
+    "residual",
+    "row_names",
+    "rows_that_count",
+    "size",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A Newton step towards closed loops.
+
+    Attributes
+    ----------
+    step : change of each unknown [rad, m].
+    residual : the rows before it, see :func:`residual`.
+    determinant : changes its sign only where the unknowns cease to follow from the other
+        joints, if there are as many rows as unknowns; up to a constant factor.
+    """
+
+    step: Vector
+    residual: Vector
+    determinant: Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation:
+    """How the rows of unknown joints are related to those of a configuration before.
+
+    Where rows are redundant, which of them a Newton step uses changes, and with them their
+    determinant. That of Kᵀ(before) K is the sum over all choices of rows of the products of
+    their determinants: it vanishes at the latest where K is singular.
+
+    Attributes
+    ----------
+    determinant : of Kᵀ(before) K.
+    own : of Kᵀ K.
+    rows : the entries of K, row by row; lengths in units of their loop's size.
+    """
+
+    determinant: Scalar
+    own: Scalar
+    rows: Vector
+
+
+def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
+    """Return the constraint rows of a cluster: all 0 where it is closed.
+
+    Parameters
+    ----------
+    q : (nq,) configuration of the spanning tree [rad, m].
+
+    Returns
+    -------
+    One number per row: couplings in their order [units of their joints], then loops, linear
+    rows first [m], then angular ones [sines of angles], then functions [units of their own].
+    """
+    return _rows(robot, cluster, q, metres=True)[0]
+
+
+def constraint_jacobian(
+    robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = True
+) -> Matrix:
+    """Return K: the derivative of :func:`residual` by the positions of the cluster's joints.
+
+    Parameters
+    ----------
+    q : (nq,) configuration of the spanning tree [rad, m].
+    metres : off, gaps of each loop are in units of its size instead.
+
+    Returns
+    -------
+    (rows, joints), columns in the order of ``cluster.joints``; exact also where the cluster
+    is not closed. What is zero in every configuration is the float 0.0.
+    """
+    return _rows(robot, cluster, q, metres)[1]
+
+
+def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:
+    """Return E = ∂q/∂y: how the joints of a cluster follow its independent ones.
+
+    For couplings alone E is constant, exact and rounded once. Otherwise the dependent part is
+    −K_d⁻¹ K_i with rows of K chosen at run time by the size of their pivots, so redundant
+    rows (a planar four-bar closed by six) do no harm.
+
+    Parameters
+    ----------
+    q : (nq,) configuration of the spanning tree [rad, m]; only the cluster's joints matter.
+
+    Returns
+    -------
+    (joints, independent joints), rows in the order of ``cluster.joints``; structural zeros and
+    ones are floats.
+
+    Raises
+    ------
+    NumericalError
+        On numbers, if the cluster is singular at q; names its constraints. In a trace this is
+        a check whose failure is the status SINGULAR_LOOP.
+    """
+    if cluster.is_ordinary:
+        return identity(len(cluster.joints))
+    columns = {joint: k for k, joint in enumerate(cluster.joints)}
+    dependent = [columns[joint] for joint in cluster.joints if joint not in cluster.independent]
+    independent = [columns[joint] for joint in cluster.independent]
+    if cluster.is_constant:
+        x = constants((robot, cluster))(_constant_dependence(robot, cluster))
+    else:
+        K, pattern = _rows(robot, cluster, q)[1], _pattern(robot, cluster)
+        x = _solved(K, pattern, dependent, independent, described(cluster)).x
+    E = [[0.0] * len(independent) for _ in columns]
+    for row, k in enumerate(independent):
+        E[k] = identity(len(independent))[row]
+    for k, row_of_x in zip(dependent, x, strict=True):
+        E[k] = list(row_of_x)
+    return E
+
+
+def newton_step(
+    robot: Robot, cluster: Cluster, unknown: Sequence[int], q: Sequence[Scalar]
+) -> Step:
+    """Return the Newton step that closes a cluster by moving the joints `unknown`.
+
+    Raises
+    ------
+    NumericalError
+        On numbers, if the unknown joints do not follow from the others at q.
+    """
+    values, K = _rows(robot, cluster, q)
+    columns = [cluster.joints.index(joint) for joint in unknown]
+    a, b = [[row[c] for c in columns] for row in K], [[-value] for value in values]
+    pattern = [[row[c] for c in columns] for row in _pattern(robot, cluster)]
+    # The residual is constant only if it is always 0; rows of zeros are not looked at.
+    solved = solve(a, b, pattern, [[VARYING]] * len(b), described(cluster))
+    step = [row[0] for row in solved.x]
+    return Step(step, residual(robot, cluster, q), solved.determinant)
+
+
+def continuation(
+    robot: Robot,
+    cluster: Cluster,
+    unknown: Sequence[int],
+    before: Sequence[Scalar],
+    q: Sequence[Scalar],
+) -> Continuation:
+    """Return what tells whether unknown joints with redundant rows go on as they were.
+
+    Parameters
+    ----------
+    before : :attr:`Continuation.rows` of the configuration before.
+    """
+    rows = rows_that_count(robot, cluster, unknown)
+    columns = [cluster.joints.index(joint) for joint in unknown]
+    K = _rows(robot, cluster, q)[1]
+    now = [[K[r][c] for c in columns] for r in rows]
+    u = len(columns)
+    then = [list(before[u * r : u * (r + 1)]) for r in range(len(rows))]
+    # Of one pattern: the order of pivots, and with it the sign of a determinant, follows from it.
+    pattern: Matrix = [[VARYING] * u for _ in columns]
+    none: Matrix = [[] for _ in columns]
+
+    def determinant(a: Matrix, b: Matrix) -> Scalar:
+        product, what = matmul(transpose(a), b), described(cluster)
+        return solve(product, none, pattern, none, what, guarded=False).determinant
+
+    return Continuation(
+        determinant(then, now), determinant(now, now), [value for row in now for value in row]
+    )
+
+
+def rows_that_count(robot: Robot, cluster: Cluster, unknown: Sequence[int]) -> list[int]:
+    """Return the rows that depend on the joints `unknown` in some configuration."""
+    columns = [cluster.joints.index(joint) for joint in unknown]
+    pattern = _pattern(robot, cluster)
+    return [r for r, row in enumerate(pattern) if not all(is_zero(row[c]) for c in columns)]
+
+
+def size(robot: Robot, cluster: Cluster, joint: int) -> float:
+    """Return a typical length [m] of the smallest loop of a cluster that a joint is in.
+
+    That of the largest one for joints in none of them, and 1 where there is no loop.
+    """
+    sizes = {loop: size_of(robot, loop) for loop in cluster.loops}
+    through = [size for loop, size in sizes.items() if joint in joints_of(robot, loop)]
+    return min(through, default=max(sizes.values(), default=1.0))
+
+
+def row_names(cluster: Cluster) -> list[str]:
+    """Return for each constraint row what it belongs to, for messages: "loop 'knee'"."""
+    return [
+        *(f"coupling {coupling.name!r}" for coupling in cluster.couplings),
+        *(f"loop {loop.name!r}" for loop in cluster.loops for _ in range(loop.kind.rows)),
+        *(f"constraint {each.name!r}" for each in cluster.functions for _ in range(each.rows)),
+    ]
+
+
+def described(cluster: Cluster) -> str:
+    """Return the constraints of a cluster by name, for messages."""
+    parts = []
+    for word, group in (
+        ("coupling", cluster.couplings),
+        ("loop", cluster.loops),
+        ("constraint", cluster.functions),
+    ):
+        if group:
+            names = ", ".join(repr(each.name) for each in group)
+            parts.append(f"{word}{'s' if len(group) > 1 else ''} {names}")
+    return " and ".join(parts)
+
+
+def _rows(
+    robot: Robot, cluster: Cluster, q: Sequence[Scalar], metres: bool = False
+) -> tuple[Vector, Matrix]:
+    """Return residual and K; lengths of each loop in units of its size, or in metres."""
+    values: Vector = []
+    K: Matrix = []
+    for coupling in cluster.couplings:
+        ratios, offset = _coupling_row(robot, cluster, coupling)
+        positions = [q[robot.q_offsets[joint]] for joint in cluster.joints]
+        values.append(offset + dot(ratios, positions))
+        K.append(ratios)
+    for loop in cluster.loops:
+        unit = 1.0 if metres else size_of(robot, loop)
+        gaps, slopes = loop_rows(robot, loop, q, unit)
+        values += gaps
+        K += [[row.get(joint, 0.0) for joint in cluster.joints] for row in slopes]
+    for function in cluster.functions:
+        results, jacobian = _function_rows(robot, cluster, function, q)
+        values += results
+        K += jacobian
+    return values, K
+
+
+def _coupling_row(robot: Robot, cluster: Cluster, coupling: Coupling) -> tuple[Vector, Scalar]:
+    """Return the factors of the cluster's joints and the constant part."""
+    factors = dict(coupling.ratios)
+    ratios = [factors.get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
+    (given,) = constants((robot, coupling))([[*ratios, coupling.offset]])
+    return given[:-1], given[-1]
+
+
+def _function_rows(
+    robot: Robot, cluster: Cluster, constraint: FunctionConstraint, q: Sequence[Scalar]
+) -> tuple[Vector, Matrix]:
+    """Return the rows of a function; an explicit one's are q of its joints minus its values."""
+    column = {robot.joints[joint].name: k for k, joint in enumerate(cluster.joints)}
+    place = {robot.joints[joint].name: robot.q_offsets[joint] for joint in cluster.joints}
+    values, slopes = differentiated(
+        constraint.function, [q[place[name]] for name in constraint.joints]
+    )
+    if len(values) != constraint.rows:
+        raise RobotError(
+            f"constraint {constraint.name!r}: its function returned {len(values)} numbers, "
+            f"expected {constraint.rows}"
+        )
+    K = [[0.0] * len(column) for _ in values]
+    for row, own in zip(K, slopes, strict=True):
+        for name, slope in zip(constraint.joints, own, strict=True):
+            row[column[name]] = -slope if constraint.dependent else slope
+    for k, name in enumerate(constraint.dependent):
+        values[k] = q[place[name]] - values[k]
+        K[k][column[name]] = 1.0
+    return list(values), K
+
+
+@lru_cache(maxsize=256)
+def _pattern(robot: Robot, cluster: Cluster) -> Matrix:
+    """Return K with its constants, and the varying scalar for what depends on q."""
+    with specific_constants():
+        return _rows(robot, cluster, [VARYING] * robot.nq)[1]
+
+
+@lru_cache(maxsize=256)
+def _constant_dependence(robot: Robot, cluster: Cluster) -> Matrix:
+    """Return the dependent rows of E of a cluster of couplings."""
+    ratios = [
+        [dict(each.ratios).get(robot.joints[joint].name, 0.0) for joint in cluster.joints]
+        for each in cluster.couplings
+    ]
+    split = [cluster.joints.index(joint) for joint in cluster.dependent]
+    rest = [cluster.joints.index(joint) for joint in cluster.independent]
+    a = [[row[k] for k in split] for row in ratios]
+    b = [[-row[k] for k in rest] for row in ratios]
+    return solve_exactly(a, b, described(cluster))
+
+
+def _solved(
+    K: Matrix, pattern: Matrix, dependent: list[int], independent: list[int], what: str
+) -> Solved:
+    def columns(matrix: Matrix, chosen: list[int], sign: float) -> Matrix:
+        return [[row[k] * sign for k in chosen] for row in matrix]
+
+    return solve(
+        columns(K, dependent, 1.0),
+        columns(K, independent, -1.0),
+        columns(pattern, dependent, 1.0),
+        columns(pattern, independent, -1.0),
+        what,
+    )

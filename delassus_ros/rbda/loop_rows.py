@@ -1,0 +1,324 @@
+"""Rows of one loop over scalars: how far its two frames are from closing, and the derivative.
+
+Both branches of a loop, from the body that carries them to its two frames, are described in
+frames whose z axis is the joint's axis. In a planar linkage all of their constant rotations are
+then about z, so that rows that are always satisfied become structural zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from delassus_ros.model.constraints import Loop, LoopKind
+from delassus_ros.model.loop_ways import Way, ways_of
+from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.spatial import Array, Transform, rotation_between
+from delassus_ros.rbda.generic import constants
+from delassus_ros.scalars.functions import (
+    Matrix,
+    Scalar,
+    Vector,
+    dot,
+    identity,
+    matmul,
+    sincos,
+    transpose,
+)
+
+_CLEAN = 1e-12
+"""Entries of constant rotations this near to 0 or ±1, and lengths that are smaller than this
+share of the loop's longest or than the rounding of where it is mounted, are rounding errors of
+whoever wrote the robot's description."""
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A joint on a branch, after the constant pose that leads to it.
+
+    Attributes
+    ----------
+    joint : its index.
+    q_index : index of its entry in q.
+    revolute : True if it turns about z, False if it slides along it.
+    rotation, translation : pose of its frame in the frame before; z is the joint's axis.
+    """
+
+    joint: int
+    q_index: int
+    revolute: bool
+    rotation: Matrix
+    translation: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """The joints from the common body to one end of a loop, and the loop's frame behind them.
+
+    Attributes
+    ----------
+    segments : the joints, the common body's child first.
+    rotation, translation : pose of the loop's frame in the last segment's; z is its axis.
+    """
+
+    segments: tuple[Segment, ...]
+    rotation: Matrix
+    translation: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """One end of a loop at a configuration, in the axes that both ends share.
+
+    Attributes
+    ----------
+    axes : x, y and z of the loop's frame.
+    origin : its position.
+    joints : per joint of the branch its index, whether it is revolute, its axis and its origin.
+    """
+
+    axes: Matrix
+    origin: Vector
+    joints: list[tuple[int, bool, Vector, Vector]]
+
+
+def joints_of(robot: Robot, loop: Loop) -> set[int]:
+    """Return the joints that a loop goes through."""
+    return {joint for way in ways_of(robot, loop) for joint in way.joints}
+
+
+def loop_rows(
+    robot: Robot, loop: Loop, q: Sequence[Scalar], unit: float = 1.0
+) -> tuple[Vector, list[dict[int, Scalar]]]:
+    """Return the rows of a loop.
+
+    Parameters
+    ----------
+    q : (nq,) configuration of the spanning tree; [rad, m].
+    unit : the length that counts as 1 in rows that are lengths [m].
+
+    Returns
+    -------
+    residual : linear rows first, then angular ones; all 0 where the loop is closed.
+    derivative : per row, its derivative by the position of each joint of the loop, by index
+        [1/rad, 1/m]; joints that the row never depends on have the float 0.0.
+    """
+    given = constants((robot, loop, unit))
+    ends = [_end(branch, q, unit, given) for branch in _branches(robot, loop, unit)]
+    predecessor, successor = ends
+    gap = [s - p for p, s in zip(predecessor.origin, successor.origin, strict=True)]
+    residual: Vector = []
+    derivative: list[dict[int, Scalar]] = []
+    for name in _ROWS[loop.kind]:
+        row = _FORMS[name](predecessor, successor, gap)
+        residual.append(row.value)
+        derivative.append(_slopes(predecessor, successor, row, unit))
+    return residual, derivative
+
+
+def is_turned(robot: Robot, loop: Loop, q: Sequence[float]) -> bool:
+    """Return True if the loop's frames are half a turn apart where they should agree.
+
+    Its rows vanish there as well.
+    """
+    first, second = (
+        _end(branch, q, 1.0, constants((robot, loop, 1.0)))
+        for branch in _branches(robot, loop, 1.0)
+    )
+    agreeing = {LoopKind.POINT: (), LoopKind.HINGE: (2,), LoopKind.PLANAR: (2,)}
+    axes = agreeing.get(loop.kind, (0, 1, 2))
+    return any(dot(first.axes[k], second.axes[k]) <= 0.0 for k in axes)
+
+
+class _Row(NamedTuple):
+    """A row r with ṙ = predecessor · ω_p + successor · ω_s + direction · d/dt gap.
+
+    ω are the angular velocities of the two frames.
+    """
+
+    value: Scalar
+    predecessor: Vector
+    successor: Vector
+    direction: Vector
+
+
+_Form = Callable[[End, End, Vector], _Row]
+_NONE = [0.0, 0.0, 0.0]
+
+
+def _along(k: int) -> _Form:
+    """Return the row: the gap along axis k of the shared axes."""
+
+    def form(predecessor: End, successor: End, gap: Vector) -> _Row:
+        return _Row(gap[k], _NONE, _NONE, identity(3)[k])
+
+    return form
+
+
+def _across(k: int) -> _Form:
+    """Return the row: the gap along axis k of the predecessor's frame."""
+
+    def form(predecessor: End, successor: End, gap: Vector) -> _Row:
+        axis = predecessor.axes[k]
+        return _Row(dot(axis, gap), cross(axis, gap), _NONE, axis)
+
+    return form
+
+
+def _turned(i: int, j: int) -> _Form:
+    """Return the row: axis i of the predecessor's frame · axis j of the successor's."""
+
+    def form(predecessor: End, successor: End, gap: Vector) -> _Row:
+        p, s = predecessor.axes[i], successor.axes[j]
+        return _Row(dot(p, s), cross(p, s), cross(s, p), _NONE)
+
+    return form
+
+
+_FORMS: dict[str, _Form] = {
+    "x": _along(0),
+    "y": _along(1),
+    "z": _along(2),
+    "across x": _across(0),
+    "across y": _across(1),
+    "across z": _across(2),
+    "about x": _turned(2, 1),
+    "about y": _turned(0, 2),
+    "about z": _turned(1, 0),
+    "tilt x": _turned(1, 2),
+}
+_ROWS: dict[LoopKind, tuple[str, ...]] = {
+    LoopKind.POINT: ("x", "y", "z"),
+    LoopKind.HINGE: ("x", "y", "z", "tilt x", "about y"),
+    LoopKind.SLIDER: ("across x", "across y", "about x", "about y", "about z"),
+    LoopKind.PLANAR: ("across z", "tilt x", "about y"),
+    LoopKind.WELD: ("x", "y", "z", "about x", "about y", "about z"),
+}
+
+
+def _slopes(predecessor: End, successor: End, row: _Row, unit: float) -> dict[int, Scalar]:
+    """Return a row's derivative by each joint."""
+    slopes: dict[int, Scalar] = {}
+    back = [-value for value in row.direction]
+    for end, moment, direction in (
+        (predecessor, row.predecessor, back),
+        (successor, row.successor, row.direction),
+    ):
+        for joint, revolute, axis, origin in end.joints:
+            if revolute:
+                arm = [t - o for t, o in zip(end.origin, origin, strict=True)]
+                # w · m + (w × arm) · u = w · (m + arm × u)
+                lever = cross(arm, direction)
+                slopes[joint] = dot(axis, [m + v for m, v in zip(moment, lever, strict=True)])
+            else:
+                slopes[joint] = dot(axis, direction) * (1.0 / unit)
+    return slopes
+
+
+def _end(
+    branch: Branch,
+    q: Sequence[Scalar],
+    unit: float,
+    given: Callable[[Matrix], Matrix],
+) -> End:
+    """Return where a branch ends; `given` turns its constants into scalars."""
+    turn: Matrix = identity(3)
+    origin: Vector = [0.0, 0.0, 0.0]
+    joints = []
+    for segment in branch.segments:
+        turn, origin = _placed(turn, origin, segment, given)
+        axis = [row[2] for row in turn]
+        value = q[segment.q_index]
+        joints.append((segment.joint, segment.revolute, axis, list(origin)))
+        if segment.revolute:
+            s, c = sincos(value)
+            turn = [[c * x + s * y, c * y - s * x, z] for x, y, z in turn]
+        else:
+            origin = [o + a * (value * (1.0 / unit)) for o, a in zip(origin, axis, strict=True)]
+    turn, origin = _placed(turn, origin, branch, given)
+    return End(transpose(turn), origin, joints)
+
+
+def _placed(
+    turn: Matrix,
+    origin: Vector,
+    at: Segment | Branch,
+    given: Callable[[Matrix], Matrix],
+) -> tuple[Matrix, Vector]:
+    """Return rotation and origin behind a constant pose."""
+    translation = given([at.translation])[0]
+    moved = [o + dot(row, translation) for o, row in zip(origin, turn, strict=True)]
+    return matmul(turn, given(at.rotation)), moved
+
+
+def cross(a: Vector, b: Vector) -> Vector:
+    """Return a × b."""
+    return [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+
+
+@lru_cache(maxsize=256)
+def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[Branch, Branch]:
+    """Return the predecessor's and the successor's branch, lengths in units of `unit`."""
+    ways = ways_of(robot, loop)
+    first = next(joint for way in ways for joint in way.joints)
+    # The axes that both branches share: z along the first joint.
+    shared = Transform(robot.joints[first].placement.rotation @ _to_axis(robot, first))
+    to_axis = Transform(rotation_between(_UP, loop.axis))
+    chains = [_chain(robot, way, shared, to_axis) for way in ways]
+    longest = max(float(np.abs(pose.translation).max()) for chain in chains for pose in chain)
+    scale = longest / unit or 1.0
+    rounding = max(_CLEAN * scale, *(way.rounding / unit for way in ways))
+
+    def branch(way: Way, chain: list[Transform]) -> Branch:
+        segments = tuple(
+            Segment(
+                joint,
+                robot.q_offsets[joint],
+                robot.joints[joint].kind is JointKind.REVOLUTE,
+                _clean(pose.rotation, 1.0, _CLEAN),
+                _clean(pose.translation[None] / unit, scale, rounding)[0],
+            )
+            for joint, pose in zip(way.joints, chain, strict=False)
+        )
+        last = chain[-1]
+        translation = _clean(last.translation[None] / unit, scale, rounding)[0]
+        return Branch(segments, _clean(last.rotation, 1.0, _CLEAN), translation)
+
+    first_branch, second_branch = (
+        branch(way, chain) for way, chain in zip(ways, chains, strict=True)
+    )
+    return first_branch, second_branch
+
+
+def _to_axis(robot: Robot, joint: int) -> Array:
+    """Return the rotation from a frame whose z is the joint's axis to the joint's frame."""
+    return rotation_between(_UP, robot.joints[joint].axis)
+
+
+def _chain(robot: Robot, way: Way, shared: Transform, to_axis: Transform) -> list[Transform]:
+    """Return the constant poses along a branch: of each joint's frame, then of its end."""
+    poses, before = [], shared.inverse()
+    for joint, placement in zip(way.joints, way.placements, strict=False):
+        aligned = Transform(_to_axis(robot, joint))
+        poses.append(before @ placement @ aligned)
+        before = aligned.inverse()
+    return [*poses, before @ way.placements[-1] @ to_axis]
+
+
+def _clean(values: Array, scale: float, rounding: float) -> Matrix:
+    """Return rows without rounding errors at multiples of `scale`: at 0, of rotations at ±1."""
+
+    def cleaned(value: float) -> float:
+        nearest = round(value / scale) * scale
+        return nearest + 0.0 if abs(value - nearest) < rounding else value
+
+    return [[cleaned(float(value)) for value in row] for row in values]

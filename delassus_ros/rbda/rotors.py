@@ -1,0 +1,394 @@
+"""Rotor redistribution: a geared robot as the ordinary tree that moves exactly like it.
+
+A rotor is a body on a joint of its own that carries nothing, has its centre of mass on the joint's
+axis and that axis as a principal one. Let J be its inertia about the axis a, p the body that
+carries it and q̇_r the rate of its joint. Of its kinetic energy only ½ J (a·ω_p + q̇_r)² knows of
+q̇_r. So its mass and inertia are the carrier's, but for what is not the same about all directions
+across the axis, and its spin is an armature J with the moment J·a on the carrier.
+
+Where the rates of links with axes parallel to a, one carried by the other, give q̇_r = Σ g_j q̇_j,
+the spin disappears as well: a·ω of these links is a·ω_p plus sums of q̇_j, and with g_{n+1} = 0
+
+    (a·ω_p + Σ g_j q̇_j)² = (1 − g_1)(a·ω_p)² + Σ_j (g_j − g_{j+1})(a·ω_j)² + q̇ᵀ A q̇,
+    A_ij = g_i g_j − g_max(i,j).
+
+For one gear of ratio g: the inertia gJ about the axis moves from the carrier to the link, and the
+armature is g(g−1)J, not g²J. The inertias that this leaves need not be those of bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
+from delassus_ros.model.spatial import Array, Inertia
+from delassus_ros.rbda.constraints import loop_jacobian
+
+_NOISE = 1e-12
+"""Relative size below which an axis is parallel, a rotor balanced and round, a ratio zero."""
+
+_DISTINCT = 1e-3
+"""Sine of the angle between rates below which they are no good as independent ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """Joints of a rewritten robot that stay coupled, or one whose motion is not felt.
+
+    Attributes
+    ----------
+    joints : their indices in the rewritten robot, increasing.
+    cluster : the cluster of the robot as it was.
+    jacobian : (joints, freedoms), the rates of the joints per independent rate; None where it
+        depends on the configuration, its rows then being those of the cluster's joints.
+    armature : (joints, joints) inertia between joints besides their own armatures.
+    couples : (joints, 3) moments on the body that carries each joint, in that body's axes, per
+        acceleration of the joint.
+    """
+
+    joints: tuple[int, ...]
+    cluster: Cluster
+    jacobian: Array | None
+    armature: Array
+    couples: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Redistribution:
+    """A robot without the rotors that can be counted with other bodies.
+
+    Attributes
+    ----------
+    robot : the rewritten spanning tree, without constraints of its own.
+    kept : per joint of it, the index of the joint in the robot as it was.
+    coupled : what stays coupled; every other joint is ordinary.
+    """
+
+    robot: Robot
+    kept: tuple[int, ...]
+    coupled: tuple[Coupled, ...]
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether an open tree is left, so that it says everything."""
+        return not self.coupled
+
+
+def spanning(robot: Robot) -> Redistribution:
+    """Return the robot's spanning tree as it is, nothing redistributed."""
+    return _Rewriting(robot, frozenset(range(len(robot.joints)))).result()
+
+
+def redistribute(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
+    """Return the robot with the inertia of its rotors redistributed, exactly.
+
+    Parameters
+    ----------
+    held : bodies that must stay although they carry nothing: those with contacts.
+    """
+    return _Rewriting(robot, held).result()
+
+
+def lock(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
+    """Return the usual approximation: rotors locked to their carriers, g²J as armatures."""
+    return _Locking(robot, held).result()
+
+
+def pruned(
+    robot: Robot, gone: Container[int], inertias: Sequence[Inertia], armatures: Sequence[float]
+) -> tuple[Robot, tuple[int, ...]]:
+    """Return a robot's spanning tree without some leaves, and the joints that are kept.
+
+    Parameters
+    ----------
+    gone : joints to leave out; the frames on their bodies go with them.
+    inertias, armatures : the new ones, of all joints.
+    """
+    kept = [i for i in range(len(robot.joints)) if i not in gone]
+    new = {WORLD: WORLD, **{i: k for k, i in enumerate(kept)}}
+    joints = [
+        replace(robot.joints[i], parent=new[robot.joints[i].parent], armature=armatures[i])
+        for i in kept
+    ]
+    frames = [
+        Frame(frame.name, new[frame.body], frame.placement)
+        for frame in robot.frames.values()
+        if frame.body in new
+    ]
+    bodies = [Body(robot.bodies[i].name, inertias[i]) for i in kept]
+    return Robot(robot.name, joints, bodies, frames), tuple(kept)
+
+
+class _Rewriting:
+    """Inertias and armatures on their way to the rewritten robot."""
+
+    def __init__(self, robot: Robot, held: Container[int]) -> None:
+        self._robot = robot
+        carriers = {joint.parent for joint in robot.joints}
+        self._leaves = [i not in carriers and i not in held for i in range(len(robot.joints))]
+        self._inertias = [body.inertia for body in robot.bodies]
+        self._armatures = [joint.armature for joint in robot.joints]
+        self._couples: dict[int, Array] = {}
+        self._gone: set[int] = set()
+        # Joint-side inertia between the joints of the cluster that is being rewritten.
+        self._between: dict[tuple[int, int], float] = {}
+        self._coupled: list[Coupled] = []
+        for cluster in clusters_of(robot):
+            if not cluster.is_ordinary:
+                self._rewrite(cluster)
+
+    def result(self) -> Redistribution:
+        """Return the rewritten robot."""
+        robot, kept = pruned(self._robot, self._gone, self._inertias, self._armatures)
+        coupled = tuple(
+            replace(each, joints=tuple(kept.index(i) for i in each.joints))
+            for each in self._coupled
+        )
+        return Redistribution(robot, kept, coupled)
+
+    def _rewrite(self, cluster: Cluster) -> None:
+        rotors = [i for i in cluster.joints if self._leaves[i] and self._is_balanced(i)]
+        if not cluster.is_constant:
+            for i in rotors:
+                self._split_off_spin(i)
+            self._keep(cluster, cluster.joints, None)
+            return
+        E = loop_jacobian(self._robot, cluster, self._robot.neutral().tolist())
+        ratios = {i: np.array(row) for i, row in zip(cluster.joints, E, strict=True)}
+        links = [i for i in cluster.joints if i not in rotors]
+        independent = independent_links(ratios, links)
+        if not independent:
+            # A wheel that touches nothing looks like a rotor.
+            links = [i for i in cluster.joints if i in links or i in cluster.independent]
+            rotors = [i for i in rotors if i not in links]
+            independent = independent_links(ratios, links)
+        for i in rotors:
+            self._split_off_spin(i)
+        to_links = np.linalg.inv(np.array([ratios[i] for i in independent]))
+        ratios = {i: clean(row @ to_links) for i, row in ratios.items()}
+        for i in independent:
+            ratios[i] = np.eye(len(independent))[independent.index(i)]
+        self._between = {}
+        by_link = {r: dict(zip(independent, ratios[r].tolist(), strict=True)) for r in rotors}
+        spun = [r for r in rotors if self._absorb(r, cluster, by_link[r])]
+        left = [i for i in cluster.joints if i not in spun]
+        for i in links:
+            self._armatures[i] += self._between.pop((i, i), 0.0)
+        if left != independent or any(self._between.values()):
+            self._keep(cluster, left, ratios)
+        for i in spun:
+            if self._robot.joints[i].parent == WORLD or self._is_round(i):
+                self._gone.add(i)
+            else:
+                self._keep(cluster, [i], {i: np.zeros(0)})
+
+    def _keep(
+        self, cluster: Cluster, joints: Iterable[int], ratios: dict[int, Array] | None
+    ) -> None:
+        """Leave joints coupled."""
+        joints = tuple(joints)
+        armature = [[self._between.get((i, j), 0.0) for j in joints] for i in joints]
+        self._coupled.append(
+            Coupled(
+                joints,
+                cluster,
+                None if ratios is None else np.array([ratios[i] for i in joints]),
+                np.array(armature),
+                np.array([self._couples.get(i, np.zeros(3)) for i in joints]),
+            )
+        )
+        self._between = {}
+
+    def _is_balanced(self, i: int) -> bool:
+        """Return whether a body turns about a principal axis through its centre of mass."""
+        joint, inertia = self._robot.joints[i], self._inertias[i]
+        if joint.kind is not JointKind.REVOLUTE:
+            return False
+        a, size = joint.axis, float(np.abs(inertia.rotational).max())
+        principal = np.abs(inertia.rotational @ a - _spin(joint, inertia) * a).max()
+        across = np.abs(inertia.moment - (inertia.moment @ a) * a).max()
+        moment = max(float(np.abs(inertia.moment).max()), float(np.sqrt(abs(inertia.mass) * size)))
+        return bool(principal <= _NOISE * size and across <= _NOISE * moment)
+
+    def _is_round(self, i: int) -> bool:
+        """Return whether nothing of a rotor is left on its own joint."""
+        inertia = self._inertias[i]
+        return inertia.mass == 0.0 and not inertia.rotational.any()
+
+    def _split_off_spin(self, i: int) -> None:
+        """Give a rotor's inertia to its carrier, but for the spin and what is not round."""
+        joint, inertia = self._robot.joints[i], self._inertias[i]
+        J, a = _spin(joint, inertia), joint.axis
+        axial, across = np.outer(a, a), np.eye(3) - np.outer(a, a)
+        mean = float(np.trace(inertia.rotational) - J) / 2
+        rest = inertia.rotational - J * axial - mean * across
+        if np.abs(rest).max() <= _NOISE * np.abs(inertia.rotational).max():
+            rest = np.zeros((3, 3))
+        whole = Inertia(inertia.mass, inertia.moment, J * axial + mean * across)
+        self._inertias[i] = Inertia(0.0, np.zeros(3), rest)
+        self._armatures[i] += J
+        if joint.parent != WORLD:
+            self._add(joint.parent, whole.in_parent(joint.placement))
+            self._couples[i] = J * (joint.placement.rotation @ a)
+
+    def _absorb(self, rotor: int, cluster: Cluster, ratios: dict[int, float]) -> bool:
+        """Give a rotor's spin to the links that turn it; return False where that is not exact."""
+        ratios = {i: g for i, g in ratios.items() if g != 0.0}
+        carrier, armature = self._robot.joints[rotor].parent, self._armatures[rotor]
+        J = 0.0
+        if carrier != WORLD:
+            chain = self._parallel(rotor, cluster, ratios)
+            if chain is None:
+                return False
+            J = _spin(self._robot.joints[rotor], self._robot.bodies[rotor].inertia)
+            along = _unit(self._couples.pop(rotor))
+            g = [sign * ratios.get(i, 0.0) for i, sign in chain] + [0.0]
+            self._add_axial(carrier, along, -J * g[0])
+            for k, (i, sign) in enumerate(chain):
+                self._add_axial(i, self._robot.joints[i].axis, J * (g[k] - g[k + 1]))
+                for h, (j, other) in enumerate(chain):
+                    self._add_between(i, j, -sign * other * J * g[max(k, h)])
+        for i, gi in ratios.items():
+            for j, gj in ratios.items():
+                self._add_between(i, j, armature * gi * gj)
+        self._armatures[rotor] = 0.0
+        return True
+
+    def _parallel(
+        self, rotor: int, cluster: Cluster, ratios: Iterable[int]
+    ) -> list[tuple[int, float]] | None:
+        """Return the links from a rotor's carrier to the last of `ratios`, if all are parallel.
+
+        Each comes with the sign of its axis along the rotor's.
+        """
+        joints = self._robot.joints
+        chain: list[int] = []
+        i = max(ratios, default=joints[rotor].parent)
+        while i != joints[rotor].parent:
+            if i not in cluster.joints or joints[i].kind is not JointKind.REVOLUTE:
+                return None
+            chain.append(i)
+            i = joints[i].parent
+        if not set(ratios) <= set(chain):
+            return None
+        axis = joints[rotor].placement.rotation @ joints[rotor].axis
+        turn, found = np.eye(3), []
+        for i in reversed(chain):
+            turn = turn @ joints[i].placement.rotation
+            own = turn @ joints[i].axis
+            if np.abs(np.cross(own, axis)).max() > _NOISE:
+                return None
+            found.append((i, 1.0 if own @ axis > 0 else -1.0))
+        return found
+
+    def _add(self, i: int, inertia: Inertia) -> None:
+        self._inertias[i] = self._inertias[i] + inertia
+
+    def _add_axial(self, i: int, axis: Array, amount: float) -> None:
+        self._add(i, Inertia(0.0, np.zeros(3), amount * np.outer(axis, axis)))
+
+    def _add_between(self, i: int, j: int, amount: float) -> None:
+        self._between[i, j] = self._between.get((i, j), 0.0) + amount
+
+
+class _Locking(_Rewriting):
+    """The same with the rotors' spin counted with the links as if the carriers stood still."""
+
+    def _absorb(self, rotor: int, cluster: Cluster, ratios: dict[int, float]) -> bool:
+        for i, g in ratios.items():
+            self._add_between(i, i, g * g * self._armatures[rotor])
+        return True
+
+
+def _spin(joint: Joint, inertia: Inertia) -> float:
+    """Return the inertia of a body about its joint's axis."""
+    return float(joint.axis @ inertia.rotational @ joint.axis)
+
+
+def _unit(v: Array) -> Array:
+    length = float(np.linalg.norm(v))
+    return v / length if length else v
+
+
+def clean(row: Array) -> Array:
+    """Return `row` without rounding noise around zero."""
+    return np.where(np.abs(row) <= _NOISE * np.abs(row).max(initial=0.0), 0.0, row)
+
+
+def independent_links(ratios: dict[int, Array], links: list[int]) -> list[int]:
+    """Return as many links as there are freedoms that determine all joints, or none at all.
+
+    Taken one after the other, the one that is most independent of those before, so that a ratio
+    of 1:100 is no reason to take the slow side.
+    """
+    freedoms = len(next(iter(ratios.values())))
+    rest = {i: ratios[i] / max(float(np.linalg.norm(ratios[i])), 1e-300) for i in links}
+    chosen: list[int] = []
+    while len(chosen) < freedoms and rest:
+        best = max(rest, key=lambda i: float(np.linalg.norm(rest[i])))
+        direction = rest.pop(best)
+        length = float(np.linalg.norm(direction))
+        if length <= _DISTINCT:
+            return []
+        chosen.append(best)
+        unit = direction / length
+        rest = {i: row - (row @ unit) * unit for i, row in rest.items()}
+    return sorted(chosen) if len(chosen) == freedoms else []
+
+
+def reflect(robot: Robot, held: Container[int] = frozenset()) -> Redistribution:
+    """Return the tree of a robot's independent joints, with g²J of the others as armatures.
+
+    Parameters
+    ----------
+    held : bodies with contacts.
+
+    Raises
+    ------
+    RobotError
+        If what is left out is more than rotors: it carries other bodies or contacts, or its
+        rate depends on the configuration. Names the joint.
+    """
+    armatures = [joint.armature for joint in robot.joints]
+    left_out: set[int] = set()
+    for cluster in clusters_of(robot):
+        if cluster.is_ordinary:
+            continue
+        _check(robot, cluster, held)
+        E = loop_jacobian(robot, cluster, robot.neutral().tolist())
+        for i in cluster.dependent:
+            joint, inertia = robot.joints[i], robot.bodies[i].inertia
+            spin = inertia.mass
+            if joint.kind is JointKind.REVOLUTE:
+                spin = float(joint.axis @ inertia.rotational @ joint.axis)
+            ratios = E[cluster.joints.index(i)]
+            for k, ratio in zip(cluster.independent, ratios, strict=True):
+                armatures[k] += float(ratio) ** 2 * (spin + armatures[i])
+            left_out.add(i)
+    inertias = [body.inertia for body in robot.bodies]
+    tree, kept = pruned(robot, left_out, inertias, armatures)
+    return Redistribution(tree, kept, ())
+
+
+def _check(robot: Robot, cluster: Cluster, held: Container[int]) -> None:
+    """Refuse clusters whose dependent joints are not rotors."""
+    carriers = {joint.parent for joint in robot.joints}
+    for i in cluster.dependent:
+        name = robot.joints[i].name
+        if not cluster.is_constant:
+            reason = "its rate depends on the configuration"
+        elif i in carriers:
+            reason = "it carries other bodies"
+        elif i in held:
+            reason = "it has a contact"
+        else:
+            continue
+        raise RobotError(
+            f"joint {name!r} cannot be approximated by a reflected inertia: it depends on other "
+            f"joints by {', '.join(map(repr, cluster.constraint_names))}, and {reason}"
+        )

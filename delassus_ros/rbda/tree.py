@@ -1,0 +1,274 @@
+"""The tree as the recursive algorithms see it: axis-aligned one-freedom joints and free bodies.
+
+The body frames of a URDF are wherever its author put them. The cost of a recursion depends on
+them, its result does not, so each link gets a frame chosen for few operations, and inertia that
+a joint cannot feel is counted with its parent; see :mod:`delassus_ros.rbda.frames` and
+:mod:`delassus_ros.rbda.frames`. A planar joint becomes two prismatic joints and a
+revolute one with massless links between; a floating joint makes its body *free*. What gears,
+belts and loops couple is a :class:`LinkCluster`: one joint of several links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from delassus_ros.model.robot import WORLD
+from delassus_ros.scalars.functions import Matrix, Scalar, Vector
+from delassus_ros.scalars.ports import Inputs
+
+Motion = Literal["revolute", "prismatic", "free"]
+
+NO_ENTRY = -1
+"""`q_index` of the free-flyer of a floating base, whose pose is not in q."""
+
+
+class Turn(NamedTuple):
+    """A constant rotation about coordinate axis 0, 1 or 2."""
+
+    axis: int
+    sin: Scalar
+    cos: Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class MovingPlacement:
+    """What takes the inputs of a moving contact to its link.
+
+    Attributes
+    ----------
+    position : index of the contact's x in the input ``contact_positions``, taken flat.
+    orientation : index of its quaternion in ``contact_orientations``; None where its axes are
+        fixed in its frame.
+    rotation : (3, 3) rotation from the axes of the contact's frame to the link's.
+    origin : (3,) origin of the frame in the link [m].
+    """
+
+    position: int
+    orientation: int | None
+    rotation: Matrix
+    origin: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class ContactRows:
+    """One contact's rows on its link, for zero world rotation; of a moving one at its own place.
+
+    Attributes
+    ----------
+    index : position in the contact set.
+    first_row : its first row in G.
+    K : (k, 6) link twist, angular first → the contact's rows in its own axes.
+    motion : (6, 6) link twist (angular first) → twist of the contact frame in its own axes,
+        linear first.
+    selection : (k, 6), linear first.
+    to_link : (3, 3) rotation from the contact's axes to the link's.
+    moving : where the placement of a moving contact comes from.
+    """
+
+    index: int
+    first_row: int
+    K: Matrix
+    motion: Matrix
+    selection: Matrix
+    to_link: Matrix
+    moving: MovingPlacement | None = None
+
+
+def rows_of(contact: ContactRows) -> list[int]:
+    """Return the rows of G that a contact owns."""
+    return list(range(contact.first_row, contact.first_row + len(contact.K)))
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Link i of the tree, moved by joint i.
+
+    A vector of the link reaches its parent by Rot(axis, sign·q + angle), then the shift by
+    `offset`, then the `turns` in their order.
+
+    Attributes
+    ----------
+    name : of the joint, as in the URDF.
+    parent : index of the parent link, or WORLD.
+    motion : how the joint moves; a free link feels no force from its parent.
+    axis : coordinate axis 0, 1 or 2 of the joint; of a free link, the one about which most of
+        what arrives has no moment.
+    sign : +1 or -1, direction of positive q along the axis.
+    angle : constant part of the joint's angle [rad].
+    offset : (3,) the link's origin, from the parent's, in the axes between joint and turns [m].
+    turns : constant rotations.
+    mass, moment, rotational : rigid-body inertia about the link's origin, without what the
+        joint cannot feel: that part is in the parent's.
+    armature : joint-side inertia [kg·m² or kg].
+    q_index : index in q of the joint's first entry, or NO_ENTRY.
+    contacts : contacts on this link.
+    placement, axes : of a free link, the rotations from its joint frame to the parent link and
+        from its own axes to its body frame.
+    origin : of a free link, its origin in its body frame [m].
+    couple : (3,) moment on the parent link per unit of the joint's acceleration that `moment`
+        and `rotational` do not give: that of a rotor of which only the spin is left [kg·m²].
+    """
+
+    name: str
+    parent: int
+    motion: Motion
+    axis: int
+    sign: float
+    angle: Scalar
+    offset: Vector
+    turns: tuple[Turn, ...]
+    mass: Scalar
+    moment: Vector
+    rotational: Matrix
+    armature: Scalar
+    q_index: int
+    contacts: tuple[ContactRows, ...]
+    placement: Matrix | None = None
+    axes: Matrix | None = None
+    origin: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
+    couple: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
+
+    @property
+    def freedom(self) -> int:
+        """Index of the joint's direction in a spatial vector, angular first."""
+        return self.axis if self.motion == "revolute" else 3 + self.axis
+
+
+@dataclass(frozen=True, eq=False)
+class LinkCluster:
+    """Links whose joints are coupled: a cluster joint.
+
+    M. Chignoli, N. Adrian, S. Kim, P. Wensing, "A propagation perspective on recursive forward
+    dynamics for systems with kinematic loops", and "Recursive rigid-body dynamics algorithms for
+    systems with kinematic loops", 2023 to 2025.
+
+    Attributes
+    ----------
+    links : parents first; none is free.
+    parent : the link that carries all of them, or WORLD.
+    freedoms : number of independent rates ẏ.
+    jacobian : E = ∂q̇/∂ẏ (links, freedoms), its rows the rates of the links' joints along their
+        coordinate axes; constant, or a function of the inputs.
+    armature : (links, links) joint-side inertia between the joints, besides their own.
+    """
+
+    links: tuple[int, ...]
+    parent: int
+    freedoms: int
+    jacobian: Matrix | Callable[[Inputs], Matrix]
+    armature: Matrix
+
+    def jacobian_at(self, x: Inputs) -> Matrix:
+        """Return E at the inputs."""
+        return self.jacobian(x) if callable(self.jacobian) else self.jacobian
+
+
+class TreeJoint(NamedTuple):
+    """A joint of the tree: that of one link, or a cluster joint.
+
+    Attributes
+    ----------
+    links : what it moves, parents first.
+    parent : the link that carries it, or WORLD; WORLD of a free body, which feels no force from
+        its parent.
+    cluster : what couples the links; None for a joint of one link.
+    """
+
+    links: tuple[int, ...]
+    parent: int
+    cluster: LinkCluster | None = None
+
+    @property
+    def i(self) -> int:
+        """The first of its links."""
+        return self.links[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Links, parents first; `rows` is m, the number of rows of G.
+
+    `clusters` are the joints of several links, or of none that is felt; every other link is on a
+    joint of its own. `numbers` is the same tree with its numbers, where this one has unknown
+    constants in their place.
+    """
+
+    links: tuple[Link, ...]
+    rows: int
+    clusters: tuple[LinkCluster, ...] = ()
+    numbers: Tree | None = None
+
+    def only(self, contacts: Container[int]) -> Tree:
+        """Return the tree with only these contacts, by index; the rows of G stay."""
+        kept = [
+            replace(link, contacts=tuple(c for c in link.contacts if c.index in contacts))
+            for link in self.links
+        ]
+        return replace(self, links=tuple(kept))
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether every link is on a joint of its own: what open-chain algorithms need."""
+        return not self.clusters
+
+    @cached_property
+    def joints(self) -> tuple[TreeJoint, ...]:
+        """Cluster joints, and those of the links on joints of their own; parents first."""
+        grouped = {i for cluster in self.clusters for i in cluster.links}
+        found = [TreeJoint(cluster.links, cluster.parent, cluster) for cluster in self.clusters]
+        for i, link in enumerate(self.links):
+            if i not in grouped:
+                found.append(TreeJoint((i,), WORLD if link.motion == "free" else link.parent))
+        # All links of a cluster descend from the one that carries it.
+        return tuple(sorted(found, key=lambda joint: joint.i))
+
+    @cached_property
+    def _joint_of(self) -> dict[int, TreeJoint]:
+        """Per link, its joint."""
+        return {i: joint for joint in self.joints for i in joint.links}
+
+    def _ways(self, i: int) -> dict[int, int]:
+        """Return per joint that moves link i its link on the way to the root, upwards.
+
+        Joints are named by their first links.
+        """
+        ways: dict[int, int] = {}
+        while i != WORLD:
+            joint = self._joint_of[i]
+            ways[joint.i] = i
+            i = joint.parent
+        return ways
+
+    def root_of(self, i: int) -> int:
+        """Return the root of link i: the first link of a joint on the world, or a free body."""
+        return list(self._ways(i))[-1]
+
+    @cached_property
+    def link_of(self) -> dict[int, int]:
+        """Link of each contact, by the contact's index."""
+        return {c.index: i for i, link in enumerate(self.links) for c in link.contacts}
+
+    @cached_property
+    def supporting(self) -> frozenset[int]:
+        """Links that move a contact: those on the paths from contacts to their roots."""
+        return frozenset(i for link in self.link_of.values() for i in self.path(link))
+
+    def path(self, i: int) -> list[int]:
+        """Return link i and its ancestors up to its root: a free body or a world's child."""
+        path = []
+        while i != WORLD:
+            path.append(i)
+            i = WORLD if self.links[i].motion == "free" else self.links[i].parent
+        return path
+
+    def closest_common_ancestor(self, first: int, second: int) -> int:
+        """Return cca of two contacts' links, or WORLD if their roots differ.
+
+        Where the contacts' ways meet in a cluster, the link on the way of the first.
+        """
+        ways = self._ways(self.link_of[first])
+        above = self._ways(self.link_of[second])
+        return next((ways[joint] for joint in above if joint in ways), WORLD)

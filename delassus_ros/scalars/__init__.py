@@ -1,0 +1,1 @@
+"""Scalars: what algorithms compute with, floats or symbols, and the graph that symbols make."""

@@ -1,0 +1,31 @@
+"""What goes into an algorithm and comes out of it, and the outcome of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Inputs: TypeAlias = Mapping[str, Sequence[Any]]
+"""Input ports by name; each a flat list of scalars."""
+Outputs: TypeAlias = dict[str, Any]
+"""Output ports by name; each a list of rows of scalars."""
+Arrays: TypeAlias = Mapping[str, NDArray[np.float64]]
+"""Inputs or outputs of one configuration as arrays, by port name, in the shape of the port."""
+
+
+class Status(IntEnum):
+    """Outcome of a kernel call; everything but OK means that the outputs are not valid."""
+
+    OK = 0
+    NOT_POSITIVE_DEFINITE = 1
+    """A joint-space inertia or a pivot of the base is not positive."""
+    NOT_FINITE = 2
+    """The result is not finite: an input is NaN or infinite, or the computation overflowed."""
+    FAILED = 3
+    """The back end raised an error; the log says which. Compiled kernels never give it."""
+    SINGULAR_LOOP = 4
+    """A closed loop is singular: its dependent joints do not follow from the independent ones."""

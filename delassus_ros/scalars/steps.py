@@ -1,0 +1,61 @@
+"""Steps: the pieces that long algorithms repeat.
+
+A function marked :func:`step` is called as it is on numbers, and in the trace of a small system.
+In that of a large one it is traced once per shape of its arguments, and every further call of that
+shape is one entry of a table; see :mod:`delassus_ros.scalars.routines`. What a step
+does must depend only on its arguments: lists, tuples and objects with slots, of scalars and of
+what is known when the kernel is made. Texts among them are for messages alone: calls that differ
+in them share a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Recorder = Callable[[Callable[..., Any], tuple[Any, ...]], Any]
+"""Takes a step and its arguments, and returns its result."""
+
+BLOCK = 6
+"""Rows and columns of the blocks that large matrices are computed by, in steps."""
+
+_recorder: ContextVar[Recorder | None] = ContextVar("recorder of steps", default=None)
+
+
+def step(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function of positional arguments as a step."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        if keywords:
+            raise TypeError(f"step {function.__name__!r} takes no keyword arguments")
+        recorder = _recorder.get()
+        if recorder is None:
+            return function(*arguments, **keywords)
+        result: R = recorder(function, arguments)
+        return result
+
+    return call
+
+
+@contextmanager
+def recorded(recorder: Recorder | None) -> Iterator[None]:
+    """Give all steps to `recorder`; None calls them as they are."""
+    token = _recorder.set(recorder)
+    try:
+        yield
+    finally:
+        _recorder.reset(token)
+
+
+def blocks(size: int) -> list[slice]:
+    """Return how to divide so many rows: in blocks where steps are recorded, else not at all."""
+    if _recorder.get() is None:
+        return [slice(0, size)]
+    return [slice(first, first + BLOCK) for first in range(0, size, BLOCK)]

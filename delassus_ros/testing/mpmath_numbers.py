@@ -1,0 +1,72 @@
+"""Any traced algorithm on mpmath numbers: a reference with as many digits as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from delassus_ros.algorithms import registry
+from delassus_ros.algorithms.registry import TracedAlgorithm
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.scalars import functions as scalars
+from delassus_ros.scalars.ports import Outputs
+
+
+@scalars.sincos.register
+def _(angle: mpmath.mpf) -> tuple[Any, Any]:
+    return mpmath.sin(angle), mpmath.cos(angle)
+
+
+@scalars.sqrt.register
+def _(x: mpmath.mpf) -> Any:
+    return mpmath.sqrt(x)
+
+
+@scalars.select.register
+def _(x: mpmath.mpf, positive: Any, otherwise: Any) -> Any:
+    return positive if x > 0 else otherwise
+
+
+@scalars.positive.register
+def _(x: mpmath.mpf, what: str) -> Any:
+    scalars.check_positive(x, what)
+    return x
+
+
+@scalars.regular.register
+def _(pivot: mpmath.mpf, least: float, what: str) -> Any:
+    scalars.check_regular(pivot, least, what)
+    return pivot
+
+
+def evaluate(
+    problem: Problem,
+    algorithm: TracedAlgorithm,
+    inputs: Mapping[str, Sequence[float] | Array],
+    digits: int = 50,
+    tree: Tree | None = None,
+) -> Outputs:
+    """Return the outputs as nested lists of mpmath numbers.
+
+    Parameters
+    ----------
+    inputs : doubles by port name; taken as exact.
+    digits : decimal digits of every operation.
+    tree : stands in for the problem's own.
+
+    Raises
+    ------
+    NumericalError
+        If M is not positive definite there.
+    """
+    with mpmath.workdps(digits):
+        exact = {
+            name: [mpmath.mpf(float(value)) for value in np.ravel(given)]
+            for name, given in inputs.items()
+        }
+        return registry.evaluate(problem, algorithm, exact, tree)
