@@ -19,7 +19,7 @@ COMMANDS = {
     "delassus_monitor": "delassus_ros.programs:monitor",
     "delassus_node": "delassus_ros.programs:node",
     "delassus_simulator": "delassus_ros.programs:simulator",
-    "delassus_soak": "delassus_ros.sim.soak:main",
+    "delassus_soak": "delassus_ros.soak.main:main",
 }
 
 

@@ -20,7 +20,7 @@ from delassus_ros import Contact, Problem, Robot, Transform
 from delassus_ros.errors import unknown
 from delassus_ros.model.robot import Base
 from delassus_ros.model.spatial import Array
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 
 POOL = 64
 """Random configurations that calls cycle through."""

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros import Closure, Contact, Problem, Robot
+from delassus_ros.algorithms.dense import definition
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda.rotors import lock
-from delassus_ros.testing.closed import definition
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LEG = DOCS / "geared_leg.urdf"

@@ -7,27 +7,43 @@
 """
 
 from delassus_ros.algorithms import Status
-from delassus_ros.batch import BatchSolution
-from delassus_ros.bound_solver import BoundSolver, Solution
 from delassus_ros.closure import Closure, ClosureStatus
 from delassus_ros.contacts import Contact, ContactSet
-from delassus_ros.errors import DelassusError
+from delassus_ros.errors import (
+    AlgorithmError,
+    CompilerError,
+    ContactError,
+    DelassusError,
+    GeometryError,
+    InputError,
+    NumericalError,
+    ProblemError,
+    RobotError,
+)
 from delassus_ros.model import Robot, Transform
 from delassus_ros.problem import Problem
-from delassus_ros.solver import DelassusSolver
+from delassus_ros.solver import BatchSolution, BoundSolver, DelassusSolver, Solution
 from delassus_ros.version import __version__
 
 __all__ = [
+    "AlgorithmError",
     "BatchSolution",
     "BoundSolver",
     "Closure",
     "ClosureStatus",
+    "CompilerError",
     "Contact",
+    "ContactError",
     "ContactSet",
     "DelassusError",
     "DelassusSolver",
+    "GeometryError",
+    "InputError",
+    "NumericalError",
     "Problem",
+    "ProblemError",
     "Robot",
+    "RobotError",
     "Solution",
     "Status",
     "Transform",

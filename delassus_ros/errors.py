@@ -7,7 +7,7 @@ expected and lists what exists, so that it can be acted on without reading the c
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 
 class DelassusError(Exception):
@@ -50,6 +50,25 @@ class CompilerError(DelassusError):
     """Code generation or loading of compiled code failed."""
 
 
+NAMED = 5
+"""Names of many that are said."""
+SAID = 100
+"""Characters of a name from a message that are said."""
+_LOOKED_FOR = 64
+"""Names that a similar one is looked for, ever: it takes a millisecond, and whoever publishes may
+send others with each message."""
+_ALL = 12
+"""Names that exist up to which all of them are said."""
+
+
+def listed(what: str, names: Sequence[str]) -> str:
+    """Return e.g. ``joints 'a', 'b' and 7 more``."""
+    plural = "s" if what and len(names) > 1 else ""
+    shown = ", ".join(repr(name[:SAID]) for name in names[:NAMED]) or "none"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{what}{plural} {shown}{more}".strip()
+
+
 def unknown(what: str, name: str, existing: Iterable[str], plural: str | None = None) -> str:
     """Return the message for an unknown name, with the closest existing one.
 
@@ -65,5 +84,29 @@ def unknown(what: str, name: str, existing: Iterable[str], plural: str | None = 
     near = [each for each in names if abs(len(each) - len(name)) < _LENGTH][:_COMPARED]
     close = difflib.get_close_matches(name, near, n=1) if len(name) < _LENGTH else []
     hint = f"; did you mean {close[0]!r}?" if close else ";"
-    shown = ", ".join(names[:40]) + (f", … ({len(names)} in all)" if len(names) > 40 else "")
-    return f"unknown {what} {name!r}{hint} {plural or what + 's'}: {shown or 'none'}"
+    some = names if len(names) <= _ALL else names[:NAMED]
+    shown = ", ".join(some) or "none"
+    more = f" and {len(names) - NAMED} more" if len(names) > _ALL else ""
+    return f"unknown {what} {name!r}{hint} {plural or what + 's'}: {shown}{more}"
+
+
+class UnknownNames:
+    """Says what does not exist; a similar name is looked for once for each of a few names.
+
+    Parameters
+    ----------
+    what : kind of thing, e.g. ``"contact"``.
+    known : the names that exist.
+    """
+
+    def __init__(self, what: str, known: Collection[str]) -> None:
+        self._what, self._known = what, known
+        self._words: dict[str, str] = {}
+
+    def words(self, name: str) -> str:
+        """Return what there is to say about a name, the same each time."""
+        name = name[:SAID]
+        text = self._words.get(name)
+        if text is None and len(self._words) < _LOOKED_FOR:
+            text = self._words[name] = unknown(self._what, name, self._known)
+        return f"unknown {self._what} {name!r}" if text is None else text

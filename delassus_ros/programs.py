@@ -6,7 +6,7 @@ import signal
 import sys
 from importlib import import_module
 
-from delassus_ros.sim.needs import without
+from delassus_ros.needs import without
 from delassus_ros.stopping import StopRequest
 
 ROS = ("rclpy", "delassus_msgs", "delassus_msgs_py")
@@ -24,12 +24,12 @@ def delassus() -> int:
 
 def compare() -> int:
     """Run ``delassus_compare``."""
-    return _node("delassus_compare", "delassus_ros.sim.compare_node")
+    return _node("delassus_compare", "delassus_ros.monitor.compare_node")
 
 
 def monitor() -> int:
     """Run ``delassus_monitor``."""
-    return _node("delassus_monitor", "delassus_ros.sim.monitor_node")
+    return _node("delassus_monitor", "delassus_ros.monitor.monitor_node")
 
 
 def node() -> int:

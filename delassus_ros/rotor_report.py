@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from delassus_ros.algorithms.pv_osimr import pv_osimr
-from delassus_ros.arguments import count, instance, names
+from delassus_ros.algorithms.reflected_inertia import ReflectedInertia
+from delassus_ros.arguments import count, instance, names, shown
 from delassus_ros.contacts import Contact, ContactSet
-from delassus_ros.errors import RobotError, unknown
+from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.problem import Problem
-from delassus_ros.random_inputs import random_inputs
 from delassus_ros.rbda.rotors import lock, redistribute
 from delassus_ros.rbda.spatial import contact_rows
-from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.samples import random_inputs
+from delassus_ros.scalars.functions import Matrix
+from delassus_ros.scalars.ports import Inputs
+from delassus_ros.solver.inputs import InputCheck
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,3 +147,66 @@ def _matrix(problem: Problem, inputs: Mapping[str, Array]) -> Array:
 
 def _listed(values: Iterable[float]) -> str:
     return "[" + ", ".join(f"{value:.9g}" for value in values) + "]"
+
+
+def approximation_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
+    """Return ‖G_approximate − G‖ / ‖G‖ (Frobenius) at the inputs.
+
+    G_approximate is that of the algorithm ``reflected_inertia``: without the rotors' mass, too.
+
+    Parameters
+    ----------
+    inputs : by port name what :meth:`DelassusSolver.solve` takes, such as ``{"q": q}``; q has to
+        close the loops.
+
+    Raises
+    ------
+    ProblemError
+        If `problem` is no Problem.
+    InputError
+        If the inputs are no mapping, one is missing or superfluous, or one is not as
+        :meth:`DelassusSolver.solve` takes it.
+    RobotError
+        If the approximation is not defined for the robot.
+    NumericalError
+        If M is not positive definite there.
+    """
+    x = _values(problem, inputs)
+    return _difference(problem, x, ReflectedInertia().evaluate(problem, x)["G"])
+
+
+def usual_error(problem: Problem, inputs: Mapping[str, Any]) -> float:
+    """Return ‖G_usual − G‖ / ‖G‖ (Frobenius) at the inputs, with g²J and rotors locked.
+
+    G_usual is that of the robot whose motors are lumps of mass on the bodies that carry them,
+    while each joint has the armature Σ g²J of the rotors that it turns, by gear or by belt. What
+    else is coupled or closed stays so.
+
+    Parameters
+    ----------
+    inputs : as for :func:`approximation_error`.
+
+    Raises
+    ------
+    ProblemError, InputError, NumericalError
+        As :func:`approximation_error`.
+    """
+    x = _values(problem, inputs)
+    tree = closed_tree(problem, lock)
+    return _difference(problem, x, pv_osimr(tree, contact_rows(problem, tree, x), x))
+
+
+def _difference(problem: Problem, x: Inputs, approximate: Matrix) -> float:
+    tree = tree_of(problem)
+    G = np.array(pv_osimr(tree, contact_rows(problem, tree, x), x), dtype=float)
+    return float(np.linalg.norm(np.array(approximate, dtype=float) - G) / np.linalg.norm(G))
+
+
+def _values(problem: Problem, inputs: Mapping[str, Any]) -> Inputs:
+    """Return the inputs as flat lists, checked."""
+    instance("problem", problem, Problem, "Problem(robot, contacts)", ProblemError)
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"inputs are {shown(inputs)}; expected values by name: write {{'q': q}}")
+    given = dict.fromkeys((port.name for port in problem.inputs), None) | dict(inputs)
+    checked = InputCheck(problem).single(given)
+    return {name: array.ravel().tolist() for name, array in checked.items()}

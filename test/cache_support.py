@@ -10,9 +10,9 @@ from small import Counting, tiny
 from delassus_ros import Problem
 from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.compiler import build, kernel_for
+from delassus_ros.compiler.cached_code import stored_kernel
 from delassus_ros.compiler.kernel import Kernel
-from delassus_ros.compiler.stored import stored_kernel
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 
 
 def key_of(problem: Problem, algorithm: TracedAlgorithm) -> str | None:

@@ -24,8 +24,10 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros import DelassusSolver, Problem  # noqa: E402
 from delassus_ros.node.matrix_output import make_layout  # noqa: E402
 from delassus_ros.node.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.node.records import Limits  # noqa: E402
+from delassus_ros.node.reasons import (
+    Limits,  # noqa: E402
+    Reason,  # noqa: E402
+)
 
 MS = 1_000_000
 START = 1_700_000_000 * 1000 * MS

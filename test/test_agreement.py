@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.sim.agreement import Agreement, Sample, relative_error
+from delassus_ros.monitor.agreement import Agreement, Sample, relative_error
 
 FEET = ("LF", "RF", "LH", "RH")
 

@@ -12,9 +12,9 @@ from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factor
 from delassus_ros.algorithms.pv_osimr import Nodes, wide_nodes
 from delassus_ros.compiler.trace import trace
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
-from delassus_ros.random_inputs import random_inputs
 from delassus_ros.rbda.spatial import JointTransform, contact_rows
 from delassus_ros.rbda.trees import tree_of
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 from delassus_ros.testing.random_trees import random_inertia

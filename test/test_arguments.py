@@ -12,6 +12,12 @@ import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.closure import Closure
+from delassus_ros.conditioning.structural_rank import (
+    StructuralRank,
+    closed_configurations,
+    generic_matrices,
+    row_scales,
+)
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import (
     AlgorithmError,
@@ -36,12 +42,6 @@ from delassus_ros.model import (
     LoopKind,
 )
 from delassus_ros.rotor_report import rotor_report
-from delassus_ros.structural_rank import (
-    StructuralRank,
-    closed_configurations,
-    generic_matrices,
-    row_scales,
-)
 
 LEG = Path(__file__).resolve().parents[1] / "docs" / "geared_leg.urdf"
 FOOT = Contact("LF", "LF_FOOT")

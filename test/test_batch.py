@@ -19,7 +19,7 @@ from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.ir import Writer
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model import JointKind
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.ports import Status
 from delassus_ros.testing import ALL, random_problem
 

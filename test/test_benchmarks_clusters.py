@@ -29,9 +29,9 @@ from benchmarks.cases import AbsentError  # noqa: E402
 from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published  # noqa: E402
 from benchmarks.machine_speed import THERE, MachineSpeed  # noqa: E402
 from benchmarks.timing import Timing  # noqa: E402
+from delassus_ros.algorithms.dense import definition  # noqa: E402
 from delassus_ros.compiler.trace import trace  # noqa: E402
 from delassus_ros.model.clusters import clusters_of  # noqa: E402
-from delassus_ros.testing.closed import definition  # noqa: E402
 
 BY_NAME = {case.name: case for case in CLUSTER_CASES}
 SAME = MachineSpeed(THERE)
@@ -168,9 +168,7 @@ def test_claims_hold_at_their_limits_and_not_beyond():
     at = outcome(result_of())
     assert len(at) == 6 and all(at.values())
     more = outcome(result_of(counts={"pv_osimr": 91}))
-    assert [what for what, holds in more.items() if not holds] == [
-        "operations, pv_osimr / efpa"
-    ]
+    assert [what for what, holds in more.items() if not holds] == ["operations, pv_osimr / efpa"]
     assert not outcome(result_of(counts={"auto": 91}))["operations, auto / best other"]
     equal = outcome(result_of(counts={"ltl": 90}))
     assert not equal["operations, pv_osimr / ltl"]

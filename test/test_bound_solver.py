@@ -17,10 +17,10 @@ import pytest
 from small import massless_problem, problem
 
 from delassus_ros import BoundSolver, DelassusSolver
-from delassus_ros import bound_solver as solver_module
 from delassus_ros.algorithms import Status
 from delassus_ros.compiler import kernel as kernel_module
 from delassus_ros.errors import InputError
+from delassus_ros.solver import bound as solver_module
 
 Q = np.array([0.3, -1.1, 0.7])
 

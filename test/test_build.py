@@ -14,10 +14,10 @@ from delassus_ros.algorithms.dense import Dense
 from delassus_ros.compiler import cache, kernel_for
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
-from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
+from delassus_ros.compiler.cached_code import stored_batch_kernel, stored_kernel
 from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import positive
 from delassus_ros.testing import ALL, random_problem
 

@@ -16,8 +16,8 @@ from small import Counting, contacts, problem, tiny, walker
 
 from delassus_ros import Problem
 from delassus_ros.compiler import cache, cached_code, kernel_for
-from delassus_ros.compiler.sources import Source
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.compiler.cache import Source
+from delassus_ros.samples import random_inputs
 
 
 @pytest.fixture

@@ -17,10 +17,11 @@ from urdf_text import joint, link, robot_xml
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
-from delassus_ros.cli import commands, text
+from delassus_ros.cli import commands
+from delassus_ros.cli import options as text
 from delassus_ros.cli.main import main
-from delassus_ros.conditioning import ConditionMonitor
-from delassus_ros.structural_rank import generic_matrices
+from delassus_ros.conditioning.monitor import ConditionMonitor
+from delassus_ros.conditioning.structural_rank import generic_matrices
 
 LEGS = ("--contact", "LF_FOOT", "--contact", "RH_FOOT:surface")
 

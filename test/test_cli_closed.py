@@ -11,10 +11,10 @@ from cli_support import output, refusal
 from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.algorithms.dense import definition
 from delassus_ros.cli.main import main
 from delassus_ros.errors import InputError
 from delassus_ros.rotor_report import rotor_report
-from delassus_ros.testing.closed import definition
 
 ROOT = Path(__file__).resolve().parents[1]
 JOINTS = ("hip_roll", "hip_pitch", "knee", "ankle")

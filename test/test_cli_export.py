@@ -17,7 +17,7 @@ from cli_support import QUADRUPED, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
-from delassus_ros.node.parameter_table import SETTINGS
+from delassus_ros.node.settings import SETTINGS
 
 CONFIG = Path(__file__).parents[1] / "config" / "quadruped.yaml"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cpp" / "controller.cpp"

@@ -10,8 +10,10 @@ from linkages import COUPLER, CRANK, GROUND, REFERENCE, ROCKER, closed_four_bar
 from urdf_text import link
 
 from delassus_ros import Closure, Robot
-from delassus_ros.model import LoopKind, constraint_elements, side_file
-from delassus_ros.model.side_file import read_side_file
+from delassus_ros.model import LoopKind
+from delassus_ros.model.reading import description as constraint_elements
+from delassus_ros.model.reading import yaml as side_file
+from delassus_ros.model.reading.yaml import read_side_file
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "closed_loop_positions.md").read_text(encoding="utf-8")

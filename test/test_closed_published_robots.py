@@ -16,7 +16,7 @@ import robots
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot, clusters_of
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.loop_closure import LoopClosure
+from delassus_ros.model.loops import LoopClosure
 from delassus_ros.model.robot import Base
 
 ORACLE = robots.SHARED.parent / "oracle"

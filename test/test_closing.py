@@ -20,8 +20,8 @@ from delassus_ros.model import (
     Robot,
     clusters_of,
 )
+from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.robot import Base
-from delassus_ros.model.urdf import read_urdf
 
 BELT = (
     *(link(name) for name in ("base", "thigh", "shank", "rotor")),

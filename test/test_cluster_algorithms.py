@@ -12,15 +12,15 @@ import pytest
 from cluster_robots import Builder, kkt, random_problem
 
 from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
-from delassus_ros.algorithms.reflected_inertia import approximation_error
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD
-from delassus_ros.random_inputs import random_inputs
 from delassus_ros.rbda import rotors
 from delassus_ros.rbda.tree import Tree, Turn
 from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.rotor_report import approximation_error
+from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.graph import PARAMETER
 from delassus_ros.testing import mpmath_numbers as reference
 from delassus_ros.testing import random_problem as random_open_problem

@@ -18,7 +18,7 @@ from delassus_ros.compiler.trace import trace
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.clusters import velocity_offsets
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing.random_trees import random_inertia
 
 EVERYTHING = ("G", "J", "MinvJT")

@@ -13,12 +13,12 @@ from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Inertia, Robot, Transform
 from delassus_ros.model.constraints import Coupling
-from delassus_ros.random_inputs import random_inputs
 from delassus_ros.rbda import rotors
 from delassus_ros.rbda.rotors import redistribute
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import closed_tree, tree_of
 from delassus_ros.rotor_report import rotor_report
+from delassus_ros.samples import random_inputs
 
 
 def independent_mass_matrix(robot: Robot, q: np.ndarray, links: list[int]) -> np.ndarray:

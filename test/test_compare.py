@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from delassus_ros.sim.agreement import Sample
-from delassus_ros.sim.pairs import Answer, Pairs
+from delassus_ros.monitor.agreement import Answer, Pairs, Sample
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 60.0  # s
@@ -179,7 +178,7 @@ def started(talkers: Talkers, *arguments: str) -> Iterator[subprocess.Popen[str]
     """Run the node beside the talkers."""
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     program = subprocess.Popen(
-        [sys.executable, "-m", "delassus_ros.sim.compare_node"]
+        [sys.executable, "-m", "delassus_ros.monitor.compare_node"]
         + ["--ros-args", "-r", "first:=a", "-r", "second:=b", *arguments],
         env=os.environ | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(talkers.domain)},
         stdin=subprocess.DEVNULL,
@@ -313,7 +312,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("diagnostic_msgs", reason="diagnostic_msgs is not installed")
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     return subprocess.run(
-        [sys.executable, "-m", "delassus_ros.sim.compare_node", *arguments],
+        [sys.executable, "-m", "delassus_ros.monitor.compare_node", *arguments],
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from delassus_ros.condition_settings import ConditionSettings
+from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.errors import InputError
 
 DAMPINGS = "expected a Damping: write Damping.NONE or Damping.UNIFORM or Damping.SELECTIVE"

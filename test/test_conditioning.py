@@ -14,14 +14,14 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.conditioning import (
+from delassus_ros.conditioning.monitor import (
     Conditioning,
     ConditionMonitor,
     ConditionSettings,
     Damping,
 )
+from delassus_ros.conditioning.structural_rank import generic_matrices, row_scales
 from delassus_ros.errors import InputError
-from delassus_ros.structural_rank import generic_matrices, row_scales
 
 FEET = ("LF", "RF", "LH", "RH")
 

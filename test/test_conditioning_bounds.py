@@ -14,9 +14,14 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
-from delassus_ros.conditioning import Conditioning, ConditionMonitor, ConditionSettings, Damping
+from delassus_ros.conditioning.monitor import (
+    Conditioning,
+    ConditionMonitor,
+    ConditionSettings,
+    Damping,
+)
+from delassus_ros.conditioning.structural_rank import generic_matrices, row_scales
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
-from delassus_ros.structural_rank import generic_matrices, row_scales
 
 STEPS = (1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.3, 3.0)
 WITHIN = 1.03 * (1 + 1e-6)

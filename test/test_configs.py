@@ -16,7 +16,7 @@ import robots
 from rigid_body import frame_poses
 
 from delassus_ros import algorithms
-from delassus_ros.cli.parameter_file import settings_of
+from delassus_ros.cli.options import settings_of
 from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
 from delassus_ros.sim import demo_urdf

@@ -10,15 +10,15 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import LoopKind
-from delassus_ros.model.constraint_elements import (
+from delassus_ros.model.reading.description import (
     Mimic,
     coupling_of,
+    describe,
     loop_of,
     mimic_of,
     transmissions_of,
 )
-from delassus_ros.model.description import describe
-from delassus_ros.model.xml import parse_xml
+from delassus_ros.model.reading.xml import parse_xml
 
 ENDS = '<predecessor link="a"/><successor link="b"/>'
 

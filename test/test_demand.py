@@ -11,8 +11,7 @@ from delassus_ros import algorithms
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.demand import on_demand
-from delassus_ros.compiler.interleave import interleaved
-from delassus_ros.compiler.parts import BATCH, Lengths, split, whole
+from delassus_ros.compiler.parts import BATCH, Lengths, interleaved, split, whole
 from delassus_ros.compiler.program import Instruction, Program
 from delassus_ros.compiler.schedule import batch_program, scalar_program
 from delassus_ros.compiler.trace import trace

@@ -116,7 +116,7 @@ def fake_demo(seconds: float, *fake: str, first_limit: float = LIMIT) -> list[st
     code = (
         "import sys\n"
         "from delassus_ros.sim import demo\n"
-        "from delassus_ros.sim.processes import Command\n"
+        "from delassus_ros.processes import Command\n"
         "from pathlib import Path\n"
         "simulator = demo.demo_commands(Path('unused'))[0]\n"
         # The whole demo, below, has the full rate.
@@ -440,7 +440,7 @@ def test_monitor_by_itself(start: Callable[..., Program]) -> None:
     start(simulator, ROS_DOMAIN_ID=DOMAIN)
     start([str(FAKE), "--fault", "wrong", "--after", "300"], ROS_DOMAIN_ID=DOMAIN)
     program = start(
-        ["-m", "delassus_ros.sim.monitor_node", "--ros-args", *remap], ROS_DOMAIN_ID=DOMAIN
+        ["-m", "delassus_ros.monitor.monitor_node", "--ros-args", *remap], ROS_DOMAIN_ID=DOMAIN
     )
     wait_for(lambda: "DISAGREE" in program.text, program)
     assert re.search(r"rate: [1-9]\d* Hz; latency: p50 \d+\.\d\d ms", program.text)
@@ -454,7 +454,7 @@ def test_monitor_by_itself(start: Callable[..., Program]) -> None:
 @pytest.mark.parametrize("simulated", [False, True])
 def test_monitor_knows_no_latency_in_simulated_time(simulated: bool) -> None:
     """Messages arrive in another time than that of their stamps."""
-    from delassus_ros.sim.monitor_node import MonitorNode
+    from delassus_ros.monitor.monitor_node import MonitorNode
 
     context = rclpy.Context()
     rclpy.init(args=[], context=context, domain_id=int(DOMAIN))
@@ -475,7 +475,7 @@ def test_monitor_knows_no_latency_in_simulated_time(simulated: bool) -> None:
 
 def test_monitor_reports_messages_that_contradict_themselves() -> None:
     """The first of them, in words, and it counts against the run."""
-    from delassus_ros.sim.monitor_node import MonitorNode
+    from delassus_ros.monitor.monitor_node import MonitorNode
 
     context = rclpy.Context()
     rclpy.init(args=[], context=context, domain_id=int(DOMAIN))

@@ -10,9 +10,9 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
-from delassus_ros.model.description import MAX_NAME, describe
-from delassus_ros.model.urdf import read_urdf
-from delassus_ros.model.xml import parse_xml
+from delassus_ros.model.reading.description import MAX_NAME, describe
+from delassus_ros.model.reading.urdf import read_urdf
+from delassus_ros.model.reading.xml import parse_xml
 
 
 def refuses(words: str, *parts: str) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from delassus_ros.compiler.estimate_code import estimate_ir
 from delassus_ros.compiler.jit import compile_for
-from delassus_ros.eigenvalue_estimate import WITHIN, EigenvalueEstimate
+from delassus_ros.conditioning.estimate import WITHIN, EigenvalueEstimate
+from delassus_ros.conditioning.structural_rank import RANK_TOLERANCE
 from delassus_ros.errors import InputError
-from delassus_ros.structural_rank import RANK_TOLERANCE
 
 TRUSTED = 0.03
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy import call, compiled, traced
 
-from delassus_ros.compiler import samples
+from delassus_ros.compiler import cached_code as samples
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars import functions as scalars
 from delassus_ros.scalars.functions import positive, select, sincos, sqrt

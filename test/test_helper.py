@@ -22,10 +22,9 @@ from delassus_ros import Contact, Problem, Robot
 from delassus_ros.algorithms import get
 from delassus_ros.compiler import child, code_generator, emit, helper, jit
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
+from delassus_ros.compiler.cached_code import samples, stored_kernel
 from delassus_ros.compiler.helper import Helper, helper_for
 from delassus_ros.compiler.parts import Lengths
-from delassus_ros.compiler.samples import samples
-from delassus_ros.compiler.stored import stored_kernel
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import CompilerError
 

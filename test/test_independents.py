@@ -21,8 +21,7 @@ from delassus_ros.model import (
     Transform,
     clusters_of,
 )
-from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.independents import independent_joints, null_motions
+from delassus_ros.model.clusters import groups_of, independent_joints, null_motions
 from delassus_ros.model.spatial import rotation_from_rpy
 
 

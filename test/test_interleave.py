@@ -10,9 +10,8 @@ import robots
 from test_widen import run
 
 from delassus_ros import Contact, Problem, Robot, algorithms
-from delassus_ros.compiler import interleave
-from delassus_ros.compiler.interleave import interleaved
-from delassus_ros.compiler.parts import Lengths, Part, split, whole
+from delassus_ros.compiler import parts as interleave
+from delassus_ros.compiler.parts import Lengths, Part, interleaved, split, whole
 from delassus_ros.compiler.program import Instruction, Program, needs
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace

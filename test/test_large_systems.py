@@ -17,14 +17,14 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, alg
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions, kernel_for
-from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.parts import Lengths, split, work_size
 from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.errors import CompilerError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.robot import Base
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.graph import CALL, Graph
 from delassus_ros.scalars.ports import Status
 from delassus_ros.scalars.routines import Routines, is_large

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from delassus_ros.model.levenberg_marquardt import closing_step
+from delassus_ros.model.loops import closing_step
 
 
 def test_a_step_is_exact_where_joints_are_linear_and_short_where_not() -> None:

@@ -10,7 +10,7 @@ from small_loops import actuator, closed_actuator, four_bar
 
 from delassus_ros.model import WORLD, Coupling, JointKind, Loop, LoopKind, Robot, Transform
 from delassus_ros.model.clusters import clusters_of, groups_of
-from delassus_ros.model.loop_closure import LoopClosure, closed_jacobians
+from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.spatial import rotation_from_rpy
 from delassus_ros.testing.random_trees import random_axis, random_robot, random_transform
 

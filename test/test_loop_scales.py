@@ -32,10 +32,9 @@ from delassus_ros.model import (
     Transform,
     clusters_of,
 )
-from delassus_ros.model import independents as ranking
+from delassus_ros.model import clusters as ranking
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.loop_closure import LoopClosure
-from delassus_ros.model.loop_ways import size_of
+from delassus_ros.model.loops import LoopClosure, size_of
 from delassus_ros.model.spatial import rotation_between, skew
 from delassus_ros.rbda import constraints
 

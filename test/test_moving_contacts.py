@@ -17,8 +17,8 @@ from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.limbs import limb_groups
 from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
-from delassus_ros.placements import PLACEMENTS
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
+from delassus_ros.solver.inputs import PLACEMENTS
 from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import fixed_there, placements_of, relative_error
 from delassus_ros.testing.random_trees import set_moving

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from delassus_ros import programs
-from delassus_ros.sim.needs import missing, without
+from delassus_ros.needs import missing, without
 
 
 def test_what_is_there_is_not_missing() -> None:
@@ -28,7 +28,10 @@ def test_what_is_not_there_is_named_with_the_command() -> None:
 
 @pytest.mark.parametrize(
     ("module", "package", "program"),
-    [("simulator_node", "mujoco", "simulator"), ("monitor_node", "rich", "monitor")],
+    [
+        ("sim.simulator_node", "mujoco", "simulator"),
+        ("monitor.monitor_node", "rich", "monitor"),
+    ],
 )
 def test_programs_say_what_they_lack(module, package, program) -> None:
     pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
@@ -36,9 +39,9 @@ def test_programs_say_what_they_lack(module, package, program) -> None:
     code = f"""
         import sys
         sys.modules[{package!r}] = None  # as if it were not installed
-        from delassus_ros.sim import {module}
+        from delassus_ros.{module} import main
         sys.stdout.isatty = lambda: True
-        sys.exit({module}.main([]))
+        sys.exit(main([]))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],

@@ -34,7 +34,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 from ros_support import NodeProcess, stamp_of  # noqa: E402
 
-from delassus_ros.node.clock_steps import SystemClock  # noqa: E402
+from delassus_ros.node.arrival import SystemClock  # noqa: E402
 from delassus_ros.node.queue import delay_of  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"

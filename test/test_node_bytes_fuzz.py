@@ -26,11 +26,13 @@ from delassus_msgs_py import (  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.conditioning import Conditioning, Damping, Examination  # noqa: E402
+from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination  # noqa: E402
 from delassus_ros.node.joint_state_bytes import JointStateReader, UnreadableError  # noqa: E402
-from delassus_ros.node.matrix_output import _CHANGING  # noqa: E402
+from delassus_ros.node.matrix_output import (
+    _CHANGING,  # noqa: E402
+    SummaryOutput,  # noqa: E402
+)
 from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.node.summary_output import SummaryOutput  # noqa: E402
 
 CASES = [2_000, pytest.param(60_000, marks=pytest.mark.slow)]
 SEEDS = itertools.count(1)

@@ -42,7 +42,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros.compiler.kernel import Kernel  # noqa: E402
 from delassus_ros.node.configuration import Configuration  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
-from delassus_ros.node.log_bridge import LogBridge  # noqa: E402
+from delassus_ros.node.logs import LogBridge  # noqa: E402
 from delassus_ros.node.pipeline import Pipeline  # noqa: E402
 
 CYCLES = 20

@@ -256,8 +256,8 @@ def test_a_description_by_parameter_is_read_once_beside_the_stream(
 def test_a_bad_description_and_its_algorithm_are_set_back(graph, start, urdf, monkeypatch) -> None:
     """The algorithm goes with neither: that is found with the description."""
     node = start()
-    efpa = type(algorithms.get("efpa"))
-    monkeypatch.setattr(efpa, "supports", lambda self, p: "it has a mood")
+    efpa = algorithms.get("efpa")
+    monkeypatch.setattr(efpa, "supports", lambda p: "it has a mood")
     together(node, heavier(urdf, 2.0), "efpa")
     line = graph.wait_for_log("cannot change the robot description, delassus_quadruped goes on")
     assert "algorithm 'efpa' cannot solve this problem: it has a mood" in line
@@ -309,9 +309,9 @@ def test_a_build_that_fails_reverts_the_algorithm_as_well(
     graph, start, urdf, robot, q, monkeypatch
 ) -> None:
     """One that only the other robot goes with."""
-    efpa = type(algorithms.get("efpa"))
+    efpa = algorithms.get("efpa")
     monkeypatch.setattr(
-        efpa, "supports", lambda self, p: "it is light" if "heavier" not in p.robot.name else None
+        efpa, "supports", lambda p: "it is light" if "heavier" not in p.robot.name else None
     )
     node = start(rows="all")
     first = graph.ask(robot.joint_names, q)

@@ -8,13 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from delassus_ros.conditioning import Conditioning, Damping, Examination
+from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
 from delassus_ros.node.diagnostics import (
     Entry,
-    InputHealth,
     Level,
-    Mismatch,
-    Validity,
     names_of,
     of_algorithm,
     of_input,
@@ -23,8 +20,8 @@ from delassus_ros.node.diagnostics import (
     qos_mismatch,
     to_message,
 )
-from delassus_ros.node.outcome import Outcome
-from delassus_ros.node.reasons import Reason
+from delassus_ros.node.realtime import Outcome
+from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
 from delassus_ros.node.timing import Timing
 
 HEALTHY = InputHealth(

@@ -34,8 +34,8 @@ from rclpy.qos import (  # noqa: E402
 from ros_support import ROOT, NodeProcess  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
-from delassus_ros.node.mismatches import Mismatches, incompatible_policies  # noqa: E402
-from delassus_ros.node.offered_deadline import OfferedDeadline  # noqa: E402
+from delassus_ros.node.outputs import OfferedDeadline  # noqa: E402
+from delassus_ros.node.qos import Mismatches, incompatible_policies  # noqa: E402
 
 CONFIG = ROOT / "config"
 ROUNDS = 15

@@ -25,7 +25,7 @@ from node_support import (  # noqa: E402, F401
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import Graph  # noqa: E402
 
-from delassus_ros.node.throttle import Throttle  # noqa: E402
+from delassus_ros.node.logs import Throttle  # noqa: E402
 
 TIMES = 8
 
@@ -80,7 +80,7 @@ def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) ->
         raise OSError("no more of it")
 
     node = start(rows="all")
-    monkeypatch.setattr("delassus_ros.node.algorithm_change.make_solver", fail)
+    monkeypatch.setattr("delassus_ros.node.swaps.make_solver", fail)
     change = node._configuration.algorithm
     for _ in range(TIMES):
         assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful

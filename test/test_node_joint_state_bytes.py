@@ -16,7 +16,7 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node import joint_state_bytes  # noqa: E402
-from delassus_ros.node.joint_gate import JointGate  # noqa: E402
+from delassus_ros.node.joint_gate import JointGate  # noqa: E402  # noqa: E402
 from delassus_ros.node.joint_state_bytes import (  # noqa: E402
     LARGEST,
     JointPositions,

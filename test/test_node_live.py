@@ -34,8 +34,8 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node import garbage as collection  # noqa: E402
-from delassus_ros.node.parameter_table import SETTINGS  # noqa: E402
+from delassus_ros.node import realtime as collection  # noqa: E402
+from delassus_ros.node.settings import SETTINGS  # noqa: E402
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
 ILL = DelassusMatrix.REASON_ILL_CONDITIONED

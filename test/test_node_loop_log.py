@@ -26,8 +26,8 @@ from rclpy.logging import LoggingSeverity  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from delassus_ros.node import loop_log  # noqa: E402
-from delassus_ros.node.loop_log import LoopLog  # noqa: E402
+from delassus_ros.node import logs as loop_log  # noqa: E402
+from delassus_ros.node.logs import LoopLog  # noqa: E402
 
 
 @pytest.fixture(name="speaker")

@@ -12,13 +12,16 @@ from small_loops import geared_chain
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.closure import Closure
-from delassus_ros.conditioning import Conditioning, ConditionSettings, Damping
+from delassus_ros.conditioning.monitor import Conditioning, ConditionSettings, Damping
+from delassus_ros.conditioning.structural_rank import (
+    closed_configurations,
+    generic_matrices,
+)
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame, Transform
-from delassus_ros.node.bound_closures import BeingMadeError, BoundClosures
-from delassus_ros.node.on_demand import OnDemand, list_algorithms
+from delassus_ros.node.closed_gate import BeingMadeError, BoundClosures
 from delassus_ros.node.reasons import Reason
-from delassus_ros.structural_rank import closed_configurations, generic_matrices
+from delassus_ros.node.services import OnDemand, list_algorithms
 
 Q = np.array([0.3, -0.8, 1.2])
 NAMES = ["hip2", "extra", "hip0", "hip1"]

@@ -9,11 +9,13 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
-from delassus_ros.conditioning import ConditionSettings, Damping  # noqa: E402
+from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.operation import Operation  # noqa: E402
-from delassus_ros.node.parameter_table import SETTINGS  # noqa: E402
 from delassus_ros.node.realtime import RealtimeSettings  # noqa: E402
+from delassus_ros.node.settings import (
+    SETTINGS,  # noqa: E402
+    Operation,  # noqa: E402
+)
 
 RANGES = [(name, s) for name, s in SETTINGS.items() if s.low is not None]
 

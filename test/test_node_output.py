@@ -21,8 +21,10 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.node.matrix_output import make_layout  # noqa: E402
 from delassus_ros.node.pipeline import Pipeline  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.node.records import Limits  # noqa: E402
+from delassus_ros.node.reasons import (
+    Limits,  # noqa: E402
+    Reason,  # noqa: E402
+)
 from delassus_ros.scalars.ports import Status  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")

@@ -26,12 +26,14 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # noqa: E402
 from delassus_ros.algorithms import NumericAlgorithm, registry  # noqa: E402
-from delassus_ros.conditioning import ConditionSettings, Damping  # noqa: E402
+from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import AlgorithmError, InputError  # noqa: E402
-from delassus_ros.node.diagnostics import Validity  # noqa: E402
 from delassus_ros.node.joint_state_bytes import UnreadableError  # noqa: E402
-from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.node.records import Limits  # noqa: E402
+from delassus_ros.node.reasons import (
+    Limits,  # noqa: E402
+    Reason,  # noqa: E402
+    Validity,  # noqa: E402
+)
 from delassus_ros.scalars.ports import Status  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")

@@ -13,9 +13,9 @@ import weakref
 
 import pytest
 
-from delassus_ros.node import garbage, memory_lock, scheduling
-from delassus_ros.node.garbage import GarbageKeeper
-from delassus_ros.node.realtime import RealtimeMode, RealtimeSettings
+from delassus_ros.node import realtime
+from delassus_ros.node import realtime as memory_lock
+from delassus_ros.node.realtime import GarbageKeeper, RealtimeMode, RealtimeSettings
 
 linux = pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="needs Linux")
 pytestmark = linux
@@ -23,7 +23,7 @@ pytestmark = linux
 
 def in_child(code: str) -> str:
     """Return what the code prints in a process of its own, whose priority is nobody else's."""
-    start = "import os, gc\nfrom delassus_ros.node import memory_lock, realtime, scheduling\n"
+    start = "import os, gc\nfrom delassus_ros.node import realtime\n"
     text = start + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
@@ -40,29 +40,29 @@ def refuse(number: int):
 
 
 def may_use_fifo() -> bool:
-    code = "print(scheduling.set_priority(5).done)"
+    code = "print(realtime.set_priority(5).done)"
     return in_child(code) == "True"
 
 
 def test_priority_is_refused_with_what_would_help(monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_setscheduler", refuse(errno.EPERM))
-    outcome = scheduling.set_priority(80)
+    outcome = realtime.set_priority(80)
     assert not outcome.done
     assert "no real-time priority 80 (SCHED_FIFO): not permitted" in outcome.text
     assert "rtprio" in outcome.text
 
 
 def test_priority_out_of_range() -> None:
-    outcome = scheduling.set_priority(100)
+    outcome = realtime.set_priority(100)
     assert not outcome.done
     assert "Invalid argument; expected 1 to 99, or 0" in outcome.text
 
 
 def test_system_without_fifo(monkeypatch) -> None:
     monkeypatch.delattr(os, "sched_setscheduler")
-    assert "this system has no SCHED_FIFO" in scheduling.set_priority(1).text
+    assert "this system has no SCHED_FIFO" in realtime.set_priority(1).text
     monkeypatch.delattr(os, "sched_setaffinity")
-    assert "cannot do that" in scheduling.set_processors([0]).text
+    assert "cannot do that" in realtime.set_processors([0]).text
 
 
 def test_priority_is_set_and_not_inherited() -> None:
@@ -71,7 +71,7 @@ def test_priority_is_set_and_not_inherited() -> None:
     output = in_child(
         """
         import subprocess, sys
-        outcome = scheduling.set_priority(7)
+        outcome = realtime.set_priority(7)
         print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO,
               os.sched_getparam(0).sched_priority, outcome.text, sep="|")
         ask = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
@@ -93,13 +93,13 @@ def test_all_threads_follow_and_later_ones_do_not() -> None:
         stop = threading.Event()
         first = threading.Thread(target=stop.wait)
         first.start()
-        scheduling.set_priority(7)
+        realtime.set_priority(7)
         second = threading.Thread(target=stop.wait)
         second.start()
         def of(thread):
             return os.sched_getscheduler(thread.native_id) & ~os.SCHED_RESET_ON_FORK
         print(of(first) == os.SCHED_FIFO, of(second) == os.SCHED_OTHER)
-        scheduling.set_priority(0)
+        realtime.set_priority(0)
         print(of(first) == os.SCHED_OTHER)
         stop.set()
         """
@@ -115,11 +115,11 @@ def test_a_thread_that_has_ended_is_no_failure(monkeypatch) -> None:
         if thread:
             raise ProcessLookupError
 
-    scheduling._each_thread(change)
+    realtime._each_thread(change)
     assert seen[0] == 0
-    monkeypatch.setattr(scheduling.Path, "iterdir", refuse(errno.EACCES))
+    monkeypatch.setattr(realtime.Path, "iterdir", refuse(errno.EACCES))
     seen.clear()
-    scheduling._each_thread(change)
+    realtime._each_thread(change)
     assert seen == [0]
 
 
@@ -166,7 +166,7 @@ def test_an_unprivileged_user_comes_back_to_normal_scheduling() -> None:
     print(policies() == {(os.SCHED_FIFO, 3)})
     drop()
     print([outcome.done for outcome in mode.leave()], policies() == {(os.SCHED_OTHER, 0)})
-    print(bool(os.sched_getscheduler(0) & RESET), scheduling.thread_priority())
+    print(bool(os.sched_getscheduler(0) & RESET), realtime.thread_priority())
     stop.set()
     """
     )
@@ -210,8 +210,8 @@ def test_the_flag_for_children_stays_where_it_cannot_be_cleared(monkeypatch) -> 
             raise PermissionError(errno.EPERM, "not permitted")
 
     monkeypatch.setattr(os, "sched_setscheduler", note)
-    monkeypatch.setattr(scheduling.Path, "iterdir", lambda _: [])
-    outcome = scheduling.set_priority(0)
+    monkeypatch.setattr(realtime.Path, "iterdir", lambda _: [])
+    outcome = realtime.set_priority(0)
     assert outcome.done and outcome.text.startswith("normal scheduling")
     assert asked == [(0, os.SCHED_OTHER), (0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK)]
 
@@ -221,9 +221,9 @@ def test_processors_are_kept_to_and_released() -> None:
     output = in_child(
         f"""
         before = os.sched_getaffinity(0)
-        outcome = scheduling.set_processors([{first}])
+        outcome = realtime.set_processors([{first}])
         print(outcome.done, os.sched_getaffinity(0) == {{{first}}}, outcome.text, sep="|")
-        print(scheduling.set_processors([]).done, os.sched_getaffinity(0) >= before, sep="|")
+        print(realtime.set_processors([]).done, os.sched_getaffinity(0) >= before, sep="|")
         """
     )
     assert output.splitlines() == [
@@ -251,7 +251,7 @@ def test_mode_returns_to_the_processors_it_came_from() -> None:
 
 def test_unknown_processor_is_named() -> None:
     before = os.sched_getaffinity(0)
-    outcome = scheduling.set_processors([0, 100_000])
+    outcome = realtime.set_processors([0, 100_000])
     assert not outcome.done
     assert "there is no processor 100000; processors: 0 to" in outcome.text
     assert os.sched_getaffinity(0) == before
@@ -269,7 +269,7 @@ def test_processors_that_are_switched_off_do_not_hide_those_behind(monkeypatch) 
             allowed.intersection_update(cpus)
 
     monkeypatch.setattr(os, "sched_setaffinity", change)
-    outcome = scheduling.set_processors([6])
+    outcome = realtime.set_processors([6])
     assert (outcome.done, outcome.text) == (True, "runs on processors 6")
 
 
@@ -285,13 +285,13 @@ def test_going_back_to_processors_is_not_refused_for_their_number(monkeypatch) -
     assert [outcome.done for outcome in mode.leave()] == [True]
     assert {0, 400_000} in given
     monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
-    outcome = scheduling.restore_processors([1])
+    outcome = realtime.restore_processors([1])
     assert (outcome.done, outcome.text) == (False, "not back on processors 1: Invalid argument")
 
 
 def test_processors_refused_by_the_system(monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_setaffinity", refuse(errno.EINVAL))
-    outcome = scheduling.set_processors([0])
+    outcome = realtime.set_processors([0])
     assert not outcome.done
     assert "not kept to processors 0: Invalid argument" in outcome.text
 
@@ -306,7 +306,7 @@ def test_processors_taken_away_by_a_cgroup(monkeypatch) -> None:
 
     monkeypatch.setattr(os, "sched_setaffinity", note)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2})
-    outcome = scheduling.set_processors([2, 3])
+    outcome = realtime.set_processors([2, 3])
     assert not outcome.done
     assert "of these only 0, 2 are allowed here" in outcome.text
     assert calls == [{2, 3}, {0, 2}]
@@ -317,13 +317,13 @@ def test_memory_is_locked_where_that_is_permitted() -> None:
         """
         import resource
         if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] != resource.RLIM_INFINITY \\
-                and not memory_lock._has_capability(14):
-            print("refused", memory_lock.lock_memory().text)
+                and not realtime._has_capability(14):
+            print("refused", realtime.lock_memory().text)
         else:
             locked = lambda: [l for l in open("/proc/self/status") if l.startswith("VmLck")][0]
-            first = memory_lock.lock_memory()
+            first = realtime.lock_memory()
             print("locked", first.done, int(locked().split()[1]) > 1000)
-            print(memory_lock.unlock_memory().done, int(locked().split()[1]))
+            print(realtime.unlock_memory().done, int(locked().split()[1]))
         """
     )
     assert output.startswith("refused memory not locked: this user may lock") or (
@@ -336,7 +336,7 @@ def test_memory_limit_is_refused_before_it_hurts(monkeypatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8192 * 1024, 8192 * 1024))
     called = []
     monkeypatch.setattr(memory_lock, "_call_libc", lambda *a: called.append(a))
-    outcome = memory_lock.lock_memory()
+    outcome = realtime.lock_memory()
     assert not outcome.done
     assert "may lock 8192 kB" in outcome.text and "memlock unlimited" in outcome.text
     assert not called
@@ -345,13 +345,13 @@ def test_memory_limit_is_refused_before_it_hurts(monkeypatch) -> None:
 def test_failure_of_the_c_library_in_words(monkeypatch) -> None:
     monkeypatch.setattr(memory_lock, "_has_capability", lambda _: True)
     monkeypatch.setattr(memory_lock, "_call_libc", lambda *_: "Cannot allocate memory")
-    assert memory_lock.lock_memory().text == "memory not locked: Cannot allocate memory"
-    assert memory_lock.unlock_memory().text == "memory not unlocked: Cannot allocate memory"
+    assert realtime.lock_memory().text == "memory not locked: Cannot allocate memory"
+    assert realtime.unlock_memory().text == "memory not unlocked: Cannot allocate memory"
 
 
 def test_calls_of_the_c_library() -> None:
-    assert memory_lock._call_libc("nosuchfunction") == "this system has no nosuchfunction()"
-    assert memory_lock._call_libc("close", -1) == "Bad file descriptor"
+    assert realtime._call_libc("nosuchfunction") == "this system has no nosuchfunction()"
+    assert realtime._call_libc("close", -1) == "Bad file descriptor"
 
 
 class Cycle:
@@ -386,8 +386,8 @@ def test_what_outlives_a_young_collection_is_found_later() -> None:
         survivor = Cycle()
         lost = weakref.ref(survivor)
         keep = []
-        for _ in range(garbage._MIDDLE + 2):
-            keep += [[] for _ in range(garbage._YOUNG + 10)]
+        for _ in range(realtime._MIDDLE + 2):
+            keep += [[] for _ in range(realtime._YOUNG + 10)]
             assert keeper.idle()
             survivor = None
         assert survivor is None and lost() is None
@@ -409,7 +409,7 @@ def test_what_outlives_many_collections_is_found_once_a_minute() -> None:
         gc.collect(1)
         survivors.clear()
         for _ in range(200):
-            keep = [[] for _ in range(garbage._YOUNG + 10)]
+            keep = [[] for _ in range(realtime._YOUNG + 10)]
             keeper.idle()
             del keep
         assert all(each() is not None for each in lost)
@@ -518,29 +518,29 @@ def test_a_thread_that_is_waited_for_follows_just_below() -> None:
     output = in_child(
         """
         import subprocess, sys, threading
-        scheduling.set_priority(7)
-        present = scheduling.thread_priority()
+        realtime.set_priority(7)
+        present = realtime.thread_priority()
         seen = []
         def run():
-            seen.append(scheduling.thread_priority())
-            with scheduling.following(present):
-                seen.append(scheduling.thread_priority())
+            seen.append(realtime.thread_priority())
+            with realtime.following(present):
+                seen.append(realtime.thread_priority())
                 code = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
                 seen.append(subprocess.run([sys.executable, "-c", code], stdout=-1).stdout.strip())
                 ready.set()
                 raised.wait(20)
-                seen.append(scheduling.thread_priority())
+                seen.append(realtime.thread_priority())
         thread = threading.Thread(target=run)
         ready, raised = threading.Event(), threading.Event()
         thread.start()
         ready.wait(20)
-        scheduling.set_priority(9)
+        realtime.set_priority(9)
         raised.set()
         thread.join()
-        print(present, seen, scheduling._followers)
+        print(present, seen, realtime._followers)
         """
     )
     assert output == "7 [0, 6, b'True', 8] set()"
-    before = scheduling.thread_priority()
-    with scheduling.following(0):
-        assert scheduling.thread_priority() == before
+    before = realtime.thread_priority()
+    with realtime.following(0):
+        assert realtime.thread_priority() == before

@@ -29,10 +29,12 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node import blas  # noqa: E402
+from delassus_ros.node import realtime as blas  # noqa: E402
 from delassus_ros.node.diagnostics import OVERRIDABLE  # noqa: E402
-from delassus_ros.node.outcome import Outcome  # noqa: E402
-from delassus_ros.node.realtime import RealtimeMode  # noqa: E402
+from delassus_ros.node.realtime import (
+    Outcome,  # noqa: E402
+    RealtimeMode,  # noqa: E402
+)
 from delassus_ros.scalars.ports import Status  # noqa: E402
 
 GOOD, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN

@@ -19,10 +19,10 @@ from rclpy.serialization import serialize_message  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 from ros_support import LIMIT  # noqa: E402
 
+from delassus_ros.monitor.monitor_node import MonitorNode  # noqa: E402
+from delassus_ros.processes import Programs  # noqa: E402
 from delassus_ros.sim import demo  # noqa: E402
-from delassus_ros.sim.monitor_node import MonitorNode  # noqa: E402
-from delassus_ros.sim.processes import Programs  # noqa: E402
-from delassus_ros.sim.soak_node import SoakNode  # noqa: E402
+from delassus_ros.soak.consumer import SoakNode  # noqa: E402
 
 _SECONDS = 60.0
 _WARM = 20.0  # s until caches and queues have their final size

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.conditioning import Conditioning, Damping, Examination
+from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
 
 messages = pytest.importorskip("delassus_msgs.msg", reason="needs the built package delassus_msgs")
 if not hasattr(messages, "Summary"):
@@ -18,9 +18,9 @@ if not hasattr(messages, "Summary"):
 from delassus_msgs_py import MessageError  # noqa: E402
 from rclpy.serialization import deserialize_message  # noqa: E402
 
-from delassus_ros.node import summary_output  # noqa: E402
+from delassus_ros.node import matrix_output as summary_output  # noqa: E402
+from delassus_ros.node.matrix_output import SummaryOutput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
-from delassus_ros.node.summary_output import SummaryOutput  # noqa: E402
 
 
 def layout(frame: str = ""):

@@ -7,8 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from delassus_ros.node.joint_names import listed  # noqa: E402
-from delassus_ros.node.unknown_names import UnknownNames  # noqa: E402
+from delassus_ros.errors import UnknownNames, listed  # noqa: E402
 
 
 @pytest.fixture(name="searches")

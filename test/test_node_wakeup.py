@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from delassus_ros.node import wakeup
+from delassus_ros.node import realtime as wakeup
 from delassus_ros.node.realtime import RealtimeMode, RealtimeSettings
 
 

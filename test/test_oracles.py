@@ -10,7 +10,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing import random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 

@@ -11,7 +11,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, alg
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.errors import AlgorithmError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing import SIMPLE, random_problem
 from delassus_ros.testing.random_trees import random_inertia
 

@@ -8,7 +8,7 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import RobotError
-from delassus_ros.model.urdf import read_urdf
+from delassus_ros.model.reading.urdf import read_urdf
 
 GEAR = (
     '<coupling name="gear"><predecessor link="arm"/><successor link="rotor"/>'

@@ -17,7 +17,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import Status
 from delassus_ros.compiler.export import export
 from delassus_ros.errors import InputError
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 from delassus_ros.testing.conformance import fixed_there, relative_error
 
 TOLERANCE = 1e-10

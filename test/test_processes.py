@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 from child_processes import ended
 
-from delassus_ros.sim import processes
-from delassus_ros.sim.processes import Command, Programs
+from delassus_ros import processes
+from delassus_ros.processes import Command, Programs
 
 LIMIT = 20.0
 
@@ -155,7 +155,7 @@ def test_children_of_a_killed_parent_end() -> None:
     """SIGKILL leaves the parent no time to clean up; its children end all the same."""
     code = (
         "import os, sys, time\n"
-        "from delassus_ros.sim.processes import Programs, Command\n"
+        "from delassus_ros.processes import Programs, Command\n"
         f"child = Command('one', [sys.executable, '-c', {POLITE!r}])\n"
         "with Programs([child], os.environ) as children:\n"
         "    while 'ready' not in children.report(): time.sleep(0.01)\n"

@@ -18,13 +18,13 @@ from rclpy.utilities import ok  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.program import run_program  # noqa: E402
+from delassus_ros.ros_program import run_program  # noqa: E402
 
 PROGRAMS = {
     "delassus_node": "delassus_ros.node.main",
     "delassus_simulator": "delassus_ros.sim.simulator_node",
-    "delassus_monitor": "delassus_ros.sim.monitor_node",
-    "delassus_compare": "delassus_ros.sim.compare_node",
+    "delassus_monitor": "delassus_ros.monitor.monitor_node",
+    "delassus_compare": "delassus_ros.monitor.compare_node",
 }
 
 

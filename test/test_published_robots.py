@@ -14,8 +14,8 @@ from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind, Robot
+from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.robot import Base
-from delassus_ros.model.urdf import read_urdf
 
 pin = pytest.importorskip("pinocchio")
 

@@ -12,7 +12,7 @@ import pytest
 import robots
 
 import delassus_ros
-from delassus_ros.model.side_file import read_side_file
+from delassus_ros.model.reading.yaml import read_side_file
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -103,7 +103,7 @@ def test_the_loops_file_says_what_its_comments_say():
 
 def test_the_parameters_are_those_of_the_node():
     settings = pytest.importorskip("delassus_ros.node.settings")
-    live = pytest.importorskip("delassus_ros.node.parameter_table").SETTINGS
+    live = pytest.importorskip("delassus_ros.node.settings").SETTINGS
     text = (ROOT / "README.md").read_text()
     table = text[text.index("### Parameters") : text.index("## As a library")]
     rows: dict[str, str] = {}

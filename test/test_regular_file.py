@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from delassus_ros.model.regular_file import read_regular_file
+from delassus_ros.model.reading.xml import read_regular_file
 
 
 def test_at_most_one_byte_more_is_read(tmp_path: Path) -> None:

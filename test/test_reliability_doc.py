@@ -8,8 +8,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from delassus_ros.sim.soak import _parser
-from delassus_ros.sim.soak_verdict import Limits
+from delassus_ros.soak.main import _parser
+from delassus_ros.soak.verdict import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")

@@ -6,10 +6,8 @@ import pytest
 from test_interleave import program, quadruped_problem
 
 from delassus_ros import Problem
-from delassus_ros.compiler.interleave import interleaved
-from delassus_ros.compiler.parts import Lengths, Part, split
+from delassus_ros.compiler.parts import Lengths, Part, Piece, Run, Zip, interleaved, pieces, split
 from delassus_ros.compiler.program import EXTRACT, GATHER, Instruction, Program
-from delassus_ros.compiler.results import Piece, Run, Zip, pieces
 from delassus_ros.scalars.graph import INPUT
 from delassus_ros.testing import random_problem
 

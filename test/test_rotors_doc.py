@@ -15,12 +15,12 @@ sys.path.append(str(ROOT))
 
 from benchmarks import rotor_errors  # noqa: E402
 from delassus_ros import Closure, Contact, DelassusSolver, Problem  # noqa: E402
-from delassus_ros.algorithms.reflected_inertia import (  # noqa: E402
+from delassus_ros.errors import InputError, ProblemError  # noqa: E402
+from delassus_ros.rotor_report import (  # noqa: E402
     approximation_error,
+    rotor_report,  # noqa: E402
     usual_error,
 )
-from delassus_ros.errors import InputError, ProblemError  # noqa: E402
-from delassus_ros.rotor_report import rotor_report  # noqa: E402
 
 PAGE = (ROOT / "docs" / "rotors.md").read_text(encoding="utf-8")
 

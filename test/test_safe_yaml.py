@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.safe_yaml import MAX_BYTES, MAX_DEPTH, load_yaml
+from delassus_ros.model.reading.yaml import MAX_BYTES, MAX_DEPTH, load_yaml
 
 
 def refuses(words: str, source: Any) -> None:

@@ -158,7 +158,7 @@ class Processes:
         modules = {
             "delassus_node": ("node.main", "--params-file", config),
             "simulator": ("sim.simulator_node", "-p", "truth:=true", "-p", "rate:=50"),
-            "delassus_monitor": ("sim.monitor_node", *remaps),
+            "delassus_monitor": ("monitor.monitor_node", *remaps),
         }
         self.output = {node: (folder / node).open("w+") for node in modules}
         self.processes = [

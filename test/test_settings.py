@@ -14,8 +14,7 @@ import robots
 import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, InputError, ProblemError, RobotError
-from delassus_ros.node.parameter_table import SETTINGS
-from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, Settings
+from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, SETTINGS, Settings
 from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"

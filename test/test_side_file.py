@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model import LoopKind, side_file
-from delassus_ros.model.side_file import SideFile, read_side_file
+from delassus_ros.model import LoopKind
+from delassus_ros.model.reading import yaml as side_file
+from delassus_ros.model.reading.yaml import SideFile, read_side_file
 
 
 def refuses(words: str, **content: Any) -> None:

@@ -11,8 +11,16 @@ from upright import is_upright
 
 from delassus_ros.errors import ContactError, InputError
 from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.gait import LEGS, Gait, LegGeometry, Phase, smoothstep, stepping_cycle
-from delassus_ros.sim.touch import TouchFilter, TouchState
+from delassus_ros.sim.gait import (
+    LEGS,
+    Gait,
+    LegGeometry,
+    Phase,
+    TouchFilter,
+    TouchState,
+    smoothstep,
+    stepping_cycle,
+)
 
 FEET = ((0.2, 0.1, -0.3), (0.2, -0.1, -0.3), (-0.2, 0.1, -0.3), (-0.2, -0.1, -0.3))
 

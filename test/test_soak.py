@@ -18,16 +18,19 @@ from child_processes import children_of
 from ros_domains import new_domain
 
 from delassus_ros import DelassusSolver
-from delassus_ros.sim import soak
-from delassus_ros.sim.humanoid import CONTACTS, Motion
-from delassus_ros.sim.soak_books import Account, Arrivals, NodeCounts, Timing
-from delassus_ros.sim.soak_books import account as account_for
-from delassus_ros.sim.soak_control import Command, Control, Target
-from delassus_ros.sim.soak_gaps import Gaps
-from delassus_ros.sim.soak_recomputed import problem, recomputed
-from delassus_ros.sim.soak_run import SoakError, ended_readers, node_arguments, node_counts
-from delassus_ros.sim.soak_swaps import STRETCH, Swapper
-from delassus_ros.sim.soak_verdict import EndedReaders, Limits, Result
+from delassus_ros.soak import main as soak
+from delassus_ros.soak.accounting import STRETCH, Account, Arrivals, Gaps, NodeCounts, Timing
+from delassus_ros.soak.accounting import account as account_for
+from delassus_ros.soak.control import Control, Order, Target
+from delassus_ros.soak.humanoid import CONTACTS, Motion, problem, recomputed
+from delassus_ros.soak.run import (
+    SoakError,
+    Swapper,
+    ended_readers,
+    node_arguments,
+    node_counts,
+)
+from delassus_ros.soak.verdict import EndedReaders, Limits, Result
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 120.0  # s for a short run, on a busy machine
@@ -209,9 +212,9 @@ def test_processor_time_is_judged_per_joint_state() -> None:
 def test_control_is_seen_from_both_sides(tmp_path: Path) -> None:
     run = Control(tmp_path / "control", 3)
     publisher = Control(tmp_path / "control")
-    assert (publisher.command, publisher.ready, publisher.full) == (Command.WAIT, False, False)
-    run.order(Command.SEND, Target.ECHO)
-    assert (publisher.command, publisher.target) == (Command.SEND, Target.ECHO)
+    assert (publisher.command, publisher.ready, publisher.full) == (Order.WAIT, False, False)
+    run.order(Order.SEND, Target.ECHO)
+    assert (publisher.command, publisher.target) == (Order.SEND, Target.ECHO)
     publisher.ready = True
     publisher.late = 4
     assert (run.ready, run.late) == (True, 4)
@@ -246,7 +249,7 @@ def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "SOAK_SECONDS")}
     return subprocess.Popen(
-        [sys.executable, "-u", "-m", "delassus_ros.sim.soak", *arguments],
+        [sys.executable, "-u", "-m", "delassus_ros.soak.main", *arguments],
         env=own | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(new_domain())} | extra,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

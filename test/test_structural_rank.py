@@ -9,13 +9,15 @@ import robots
 import small
 from flat_foot import flat_foot
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, structural_rank
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.closure import Closure
-from delassus_ros.conditioning import Conditioning, ConditionMonitor, ConditionSettings
-from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import InputError, NumericalError, ProblemError
-from delassus_ros.model import WORLD, Body, Coupling, Frame, Joint, JointKind, LoopKind
-from delassus_ros.structural_rank import (
+from delassus_ros.conditioning import structural_rank
+from delassus_ros.conditioning.monitor import (
+    Conditioning,
+    ConditionMonitor,
+    ConditionSettings,
+)
+from delassus_ros.conditioning.structural_rank import (
     StructuralRank,
     closed_configurations,
     generic_matrices,
@@ -23,6 +25,9 @@ from delassus_ros.structural_rank import (
     row_scales,
     unit_scales,
 )
+from delassus_ros.contacts import ContactSet
+from delassus_ros.errors import InputError, NumericalError, ProblemError
+from delassus_ros.model import WORLD, Body, Coupling, Frame, Joint, JointKind, LoopKind
 from delassus_ros.testing.random_trees import random_inertia
 
 

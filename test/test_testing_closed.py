@@ -9,11 +9,11 @@ from cluster_robots import random_problem as random_clusters
 from linkages import REFERENCE, closed_four_bar, four_bar, same_turn
 
 from delassus_ros import Closure, Contact, Problem
+from delassus_ros.algorithms.dense import definition
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.errors import NumericalError
 from delassus_ros.model import LoopKind
 from delassus_ros.testing import random_problem
-from delassus_ros.testing.closed import definition
 from delassus_ros.testing.conformance import ConformanceError, textbook
 
 

@@ -6,7 +6,7 @@ import pytest
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.urdf import read_urdf
+from delassus_ros.model.reading.urdf import read_urdf
 
 
 def refuses(words: str, *parts: str) -> None:

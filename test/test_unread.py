@@ -6,7 +6,7 @@ import pytest
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.urdf import read_urdf
+from delassus_ros.model.reading.urdf import read_urdf
 
 XACRO = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
 SOUND = robot_xml(link("a"), link("b"), joint("knee", "a", "b"))

@@ -11,7 +11,7 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, JointKind, Robot
-from delassus_ros.model.urdf import read_urdf
+from delassus_ros.model.reading.urdf import read_urdf
 
 # --- tree -------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ import io
 import numpy as np
 import pytest
 
-from delassus_ros.sim import view
-from delassus_ros.sim.agreement import Agreement, Sample
+from delassus_ros.monitor import view
+from delassus_ros.monitor.agreement import Agreement, Sample
 
 
 class Terminal(io.StringIO):

@@ -19,8 +19,8 @@ from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import registry
 from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import cached_kernel
+from delassus_ros.compiler.cached_code import stored_kernel
 from delassus_ros.compiler.helper import Helper
-from delassus_ros.compiler.stored import stored_kernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import CompilerError
 

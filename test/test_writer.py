@@ -6,11 +6,10 @@ import pytest
 from test_interleave import program
 
 from delassus_ros import Problem, algorithms
-from delassus_ros.compiler.interleave import interleaved
-from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.parts import Lengths, Part, split
+from delassus_ros.compiler.parts import Lengths, Part, interleaved, split
 from delassus_ros.compiler.program import LOAD
 from delassus_ros.compiler.schedule import program_of, scalar_program
+from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import trace
 from delassus_ros.compiler.writer import KernelWriter
 from delassus_ros.testing import random_problem

@@ -15,8 +15,8 @@ from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
-from delassus_ros.model.urdf import read_urdf
-from delassus_ros.model.xml import (
+from delassus_ros.model.reading.urdf import read_urdf
+from delassus_ros.model.reading.xml import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_ELEMENTS,

@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from delassus_ros.cli import text
+from delassus_ros.cli import options as text
 from delassus_ros.cli.options import contacts_of, robot_of
 from delassus_ros.model.robot import JointKind
 from delassus_ros.rotor_report import RotorReport, rotor_report

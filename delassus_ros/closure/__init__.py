@@ -2,6 +2,6 @@
 
 from delassus_ros.closure.bound import BoundClosure
 from delassus_ros.closure.closure import Closure, ClosureResult
-from delassus_ros.closure.status import ClosureStatus
+from delassus_ros.closure.path import ClosureStatus
 
 __all__ = ["BoundClosure", "Closure", "ClosureResult", "ClosureStatus"]

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.closure.path import Branch, Way
-from delassus_ros.closure.status import ClosureStatus
+from delassus_ros.closure.path import Branch, ClosureStatus, Way, whole_turns
 from delassus_ros.closure.step import ClosureStep
-from delassus_ros.closure.turns import whole_turns
 from delassus_ros.compiler.newton import BoundNewton, Newton
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array

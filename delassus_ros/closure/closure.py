@@ -16,21 +16,21 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import arguments
 from delassus_ros.closure.bound import BoundClosure, Plan
+from delassus_ros.closure.path import ClosureStatus
 from delassus_ros.closure.reference import (
     determining_joints,
     motions_of,
     reference_configuration,
 )
-from delassus_ros.closure.status import ClosureStatus
 from delassus_ros.closure.step import ClosureStep, reaches
 from delassus_ros.compiler.newton import Newton, newton_for
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import FROM_URDF, JointKind, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.placements import check_unit
 from delassus_ros.problem import Problem
 from delassus_ros.rbda import constraints
+from delassus_ros.solver.inputs import check_unit
 
 _MOST_COMPILED = 64
 """Different sets of measured joints whose code is kept; a robot has a few publishers."""

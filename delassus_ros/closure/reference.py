@@ -7,10 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
-from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.independents import KEPT, openings
-from delassus_ros.model.levenberg_marquardt import closing_step
-from delassus_ros.model.loop_closure import LoopClosure
+from delassus_ros.model.clusters import KEPT, Cluster, clusters_of, openings
+from delassus_ros.model.loops import LoopClosure, closing_step
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints

@@ -12,7 +12,7 @@ from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.random_inputs import random_inputs
+from delassus_ros.samples import random_inputs
 
 _WIDEST = 0.5
 """How far from the reference a loop's independent joints are moved [rad or m] at most."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from delassus_ros.compiler.code_generator import host_features
 from delassus_ros.compiler.emit import Elsewhere, stages
 from delassus_ros.compiler.ir import Writer, pointer, vector_type
-from delassus_ros.compiler.outline import Table
 from delassus_ros.compiler.program import Program
+from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.writer import declarations
 
 ROWS = "delassus_batch_rows"

@@ -16,16 +16,22 @@ import numpy as np
 from delassus_ros.algorithms.registry import Algorithm, NumericAlgorithm, TracedAlgorithm, evaluate
 from delassus_ros.compiler import batch, emit
 from delassus_ros.compiler.batch_kernel import BatchKernel
-from delassus_ros.compiler.cached_code import CachedCode
+from delassus_ros.compiler.cache import algorithm_source
+from delassus_ros.compiler.cached_code import (
+    CachedCode,
+    difference,
+    on_floats,
+    samples,
+    stored_batch_kernel,
+    stored_kernel,
+)
 from delassus_ros.compiler.helper import Helper, helper_for
 from delassus_ros.compiler.jit import compile_ir, joined
-from delassus_ros.compiler.kernel import Array, CompiledKernel, Kernel, NumericKernel
-from delassus_ros.compiler.samples import difference, on_floats, samples
+from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
 from delassus_ros.compiler.schedule import batch_program, program_of
-from delassus_ros.compiler.sources import algorithm_source
-from delassus_ros.compiler.stored import stored_batch_kernel, stored_kernel
 from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.errors import AlgorithmError, CompilerError
+from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 

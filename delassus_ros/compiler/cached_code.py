@@ -1,4 +1,8 @@
-"""Machine code that is kept from one process to the next: its key, storing, loading, checking."""
+"""Machine code that is kept from one process to the next: its key, its bytes, and its check.
+
+A fresh kernel is compared at sample inputs with its algorithm on floats; a stored one is replayed
+at the same.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,22 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from delassus_ros.compiler import cache
+from delassus_ros.compiler.batch_kernel import BatchKernel
+from delassus_ros.compiler.cache import Source, package_source
 from delassus_ros.compiler.jit import host_identity
-from delassus_ros.compiler.sources import Source, package_source
-from delassus_ros.errors import CompilerError
+from delassus_ros.compiler.kernel import CompiledKernel
+from delassus_ros.errors import CompilerError, NumericalError
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port, Problem
+from delassus_ros.samples import random_inputs
+from delassus_ros.scalars.counts import OperationCount
 
 _REPLAYED = 3
 """Results kept with code."""
@@ -111,3 +124,129 @@ class CachedCode(Generic[T]):
     @property
     def _digest(self) -> bytes:
         return hashlib.sha256(self.what.encode() + b"\0" + self.origin).digest()
+
+
+def stored_kernel(problem: Problem, algorithm: str) -> CachedCode[CompiledKernel]:
+    """Return how the kernel of a problem and the algorithm of this name is kept."""
+
+    def parts(kernel: CompiledKernel) -> tuple[bytes, dict[str, Any]]:
+        return kernel.code, asdict(kernel.operations)
+
+    def load(code: bytes, operations: dict[str, Any]) -> CompiledKernel:
+        return CompiledKernel(problem, code, OperationCount(**operations))
+
+    what, result = f"kernel of {algorithm}", partial(_result, problem)
+    return CachedCode(what, problem.canonical_bytes, parts, load, result)
+
+
+def stored_batch_kernel(problem: Problem, algorithm: str) -> CachedCode[BatchKernel]:
+    """Return how the batch kernel is kept; see :func:`stored_kernel`."""
+
+    def parts(kernel: BatchKernel) -> tuple[bytes, dict[str, Any]]:
+        sizes = {"width": kernel.width, "work_size": kernel.work_size}
+        return kernel.code, {**sizes, "unique": kernel.unique.tolist()}
+
+    def load(code: bytes, description: dict[str, Any]) -> BatchKernel:
+        unique = np.array(description.pop("unique"), dtype=np.int64)
+        size = sum(port.size for port in problem.outputs)
+        if unique.shape != (size,):
+            raise ValueError(f"{unique.size} output entries, expected {size}")
+        return BatchKernel(code, unique=unique, **description)
+
+    what, result = f"batch kernel of {algorithm}", partial(_result, problem)
+    return CachedCode(what, problem.canonical_bytes, parts, load, result)
+
+
+def _result(problem: Problem, kernel: CompiledKernel | BatchKernel, seed: int) -> bytes:
+    return b"".join(sample.result() for sample in samples(kernel, problem, seed))
+
+
+SELF_CHECK = 1e-8
+"""Largest relative difference of fresh code from what it was compiled from, on floats. It is far
+above rounding, to allow for badly conditioned robots, and far below any error of code
+generation."""
+
+
+_ROUNDING = 1e-12
+"""What a number may differ by that is zero but for rounding, as where nothing moves along a row;
+of G, which is of second order in rows, the square."""
+R = TypeVar("R")
+
+
+def on_floats(compute: Callable[..., R], *arguments: object) -> R | None:
+    """Return what `compute` returns; None where it fails, as compiled code then has to."""
+    try:
+        return compute(*arguments)
+    except (NumericalError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def difference(found: Array, expected: Array, squared: bool = False) -> float:
+    """Return by how much results differ; 0 if by no more than fresh code may.
+
+    Parameters
+    ----------
+    squared : they are of second order in the rows of contacts.
+    """
+    error = float(np.linalg.norm(found - expected))
+    rounding = _ROUNDING**2 if squared else _ROUNDING
+    bound = SELF_CHECK * float(np.linalg.norm(expected)) + rounding
+    return 0.0 if error <= bound else error
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One configuration: what went in and what came out.
+
+    Attributes
+    ----------
+    inputs, outputs : arrays by port name; outputs hold anything where the status is not OK.
+    status : a :class:`~delassus_ros.scalars.ports.Status` as an int.
+    """
+
+    inputs: dict[str, Array]
+    status: int
+    outputs: dict[str, Array]
+
+    def result(self) -> bytes:
+        """Return status and outputs as bytes."""
+        arrays = b"".join(array.tobytes() for array in self.outputs.values())
+        return self.status.to_bytes(4, "little") + arrays
+
+
+def samples(kernel: CompiledKernel | BatchKernel, problem: Problem, seed: int) -> list[Sample]:
+    """Run a kernel once: at one configuration, or at as many as it computes at a time."""
+    if isinstance(kernel, CompiledKernel):
+        return [_single(kernel, problem, seed)]
+    return _block(kernel, problem, seed)
+
+
+def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
+    inputs = random_inputs(problem, seed)
+    bound = kernel.bind()
+    for name, values in inputs.items():
+        bound.inputs[name][...] = values
+    status = bound.run()
+    return Sample(inputs, status, {name: array.copy() for name, array in bound.outputs.items()})
+
+
+def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:
+    width = kernel.width
+    given = [random_inputs(problem, seed * width + k) for k in range(width)]
+    rows = np.array([np.concatenate([v.ravel() for v in inputs.values()]) for inputs in given])
+    out = np.empty((width, kernel.unique.shape[0]))
+    status = np.zeros(width, dtype=np.int32)
+    kernel.run(rows, out, status, kernel.unique, "rows", 1)
+    return [
+        Sample(inputs, int(code), _split(problem.outputs, row))
+        for inputs, code, row in zip(given, status, out, strict=True)
+    ]
+
+
+def _split(ports: tuple[Port, ...], row: Array) -> dict[str, Array]:
+    """Return each port's part of a configuration's output block."""
+    parts, start = {}, 0
+    for port in ports:
+        parts[port.name] = row[start : start + port.size].reshape(port.shape)
+        start += port.size
+    return parts

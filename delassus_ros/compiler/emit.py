@@ -5,7 +5,7 @@ static storage. The return value is a :class:`~delassus_ros.scalars.ports.Status
 as many doubles as :data:`WORK_SIZE` says, and is best left alone between calls, see
 :mod:`delassus_ros.compiler.fetch`. Long programs are several functions, see
 :mod:`delassus_ros.compiler.parts`, those of large systems tables of calls, see
-:mod:`delassus_ros.compiler.outline`.
+:mod:`delassus_ros.compiler.tables`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from delassus_ros.compiler import python_call
 from delassus_ros.compiler.code_generator import host_features, llvm
 from delassus_ros.compiler.demand import on_demand
 from delassus_ros.compiler.fetch import counts_cycles, fetching, marked, marks_of
-from delassus_ros.compiler.interleave import interleaved
 from delassus_ros.compiler.ir import pointer
-from delassus_ros.compiler.outline import Table
-from delassus_ros.compiler.part_functions import in_turn, part_functions, parts_apart
+from delassus_ros.compiler.jit import has_few_registers
 from delassus_ros.compiler.parts import (
     BATCH,
     LONG,
@@ -29,13 +27,13 @@ from delassus_ros.compiler.parts import (
     SINGLE,
     Lengths,
     Part,
+    interleaved,
     split,
     work_size,
 )
 from delassus_ros.compiler.program import Program
-from delassus_ros.compiler.table_writer import table_functions
-from delassus_ros.compiler.targets import has_few_registers
-from delassus_ros.compiler.writer import declarations
+from delassus_ros.compiler.tables import Table, table_functions
+from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
 from delassus_ros.scalars.ports import Status
 
 KERNEL = "delassus_kernel"

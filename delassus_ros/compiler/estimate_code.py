@@ -1,4 +1,4 @@
-"""Machine code of :mod:`delassus_ros.eigenvalue_estimate`, which says what it computes and why.
+"""Machine code of :mod:`delassus_ros.conditioning.estimate`, which says what it computes and why.
 
 Sizes come when it runs, so that one piece of code, made once in a process, is for all matrices.
 Through numpy the same takes 16 calls. Those are slow after a pause, when neither their code nor

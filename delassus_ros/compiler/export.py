@@ -16,10 +16,8 @@ from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.code_generator import host_features
-from delassus_ros.compiler.jit import check_triple, compile_for
-from delassus_ros.compiler.processors import check_processor
+from delassus_ros.compiler.jit import check_processor, check_triple, compile_for, oldest_features
 from delassus_ros.compiler.schedule import program_of
-from delassus_ros.compiler.targets import oldest_features
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
@@ -42,7 +40,7 @@ class Target:
     Attributes
     ----------
     triple : LLVM target triple, e.g. ``aarch64-linux-gnu``; empty for this machine. Its
-        architecture is one of :data:`~delassus_ros.compiler.targets.ARCHITECTURES`.
+        architecture is one of :data:`~delassus_ros.compiler.jit.ARCHITECTURES`.
     cpu : processor name as LLVM has it, e.g. ``cortex-a76`` or ``x86-64-v3``; empty for this
         processor with the empty triple, else the oldest of the target.
     features : LLVM feature string, e.g. ``+avx2,+fma``; with the oldest processor, besides those

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from delassus_ros.compiler.code_generator import LLVM_VERSION
 from delassus_ros.compiler.ir import pointer
-from delassus_ros.compiler.targets import is_x86
+from delassus_ros.compiler.jit import is_x86
 from delassus_ros.compiler.writer import head
 
 _IDLE = 1 << 18

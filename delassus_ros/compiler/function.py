@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.compiler.cached_code import CachedCode
+from delassus_ros.compiler.cached_code import CachedCode, difference, on_floats
 from delassus_ros.compiler.emit import KERNEL, functions
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
-from delassus_ros.compiler.kernel import Array, aligned_zeros
-from delassus_ros.compiler.samples import difference, on_floats
+from delassus_ros.compiler.kernel import aligned_zeros
 from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import declarations
 from delassus_ros.errors import CompilerError, InputError
+from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.functions import Vector

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+import resource
+import subprocess
+import sys
 import threading
 
-from delassus_ros.compiler import cache
+from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.code_generator import (
     LLVM_VERSION,
     host_features,
@@ -14,7 +19,6 @@ from delassus_ros.compiler.code_generator import (
     llvmlite,
     object_file,
 )
-from delassus_ros.compiler.targets import check_architecture, full_triple
 from delassus_ros.errors import CompilerError, InputError
 
 _OBJECT_FILE = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
@@ -60,7 +64,7 @@ def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
     """Return the object file of an IR module for a target that need not be this machine.
 
     A processor or feature that LLVM does not know ends the process, or gives another one, and so
-    may an architecture: :func:`~delassus_ros.compiler.processors.check_processor` and
+    may an architecture: :func:`~delassus_ros.compiler.jit.check_processor` and
     :func:`check_triple` refuse these.
 
     Raises
@@ -155,3 +159,138 @@ class LoadedCode:
         if not address:
             raise CompilerError(f"compiled code does not define {function!r}")
         return address
+
+
+ARCHITECTURES = (
+    "aarch64", "arm", "ppc64le", "riscv32", "riscv64", "thumb", "wasm32", "x86", "x86-64",
+)  # fmt: skip
+"""Names by LLVM of architectures whose objects need only what they should. For others LLVM may
+end the process, or make an object that no linker takes."""
+_SYSTEM = re.compile(r"(linux|none|windows|freebsd|netbsd|openbsd|wasi)")
+
+
+def is_x86(triple: str) -> bool:
+    """Return whether a target is an x86 processor, of 32 or 64 bits."""
+    return triple.startswith(("x86_64", "amd64", "i386", "i486", "i586", "i686"))
+
+
+def has_few_registers(triple: str, features: str) -> bool:
+    """Return whether a target has 16 vector registers at most: x86 below AVX-512.
+
+    Parameters
+    ----------
+    features : as far as they are named; a processor's name may stand for more.
+    """
+    return is_x86(triple) and "+avx512f" not in features.split(",")
+
+
+def check_architecture(triple: str, architecture: str) -> None:
+    """Refuse an architecture that is not known to work.
+
+    Parameters
+    ----------
+    triple : what was asked for.
+    architecture : its name by LLVM.
+
+    Raises
+    ------
+    InputError
+        Names those that are.
+    """
+    if architecture not in ARCHITECTURES:
+        raise InputError(
+            f"target {triple!r}: kernels are not known to work on {architecture}; architectures: "
+            f"{', '.join(ARCHITECTURES)}"
+        )
+
+
+def full_triple(triple: str) -> str:
+    """Return a triple with its vendor, which may be left out.
+
+    LLVM's library takes the second word for the vendor whatever it is. Without a system and its
+    calling convention, ``arm-linux-gnueabihf`` would pass doubles in the wrong registers.
+    """
+    first, *others = triple.split("-")
+    if others and _SYSTEM.match(others[0]):
+        others.insert(0, "unknown")
+    return "-".join([first, *others])
+
+
+def oldest_features(triple: str) -> str:
+    """Return what every processor of a target has, where LLVM assumes less.
+
+    The calling convention of ``eabihf`` and of RISC-V with a system passes doubles in
+    floating-point registers. On microcontrollers these may be of single precision. Without SSE2,
+    arithmetic is not that of doubles.
+    """
+    architecture, _, rest = full_triple(triple).partition("-")
+    bare = "-none-" in f"-{rest}-"
+    if architecture.startswith(("arm", "thumb")) and rest.endswith("eabihf"):
+        return "+vfp2sp" if bare else "+vfp2"
+    if architecture.startswith("riscv") and _SYSTEM.search(rest) and not bare:
+        return "+m,+a,+f,+d,+c"
+    return "+sse2" if re.fullmatch(r"i[3-6]86", architecture) else ""
+
+
+_FEATURE = r"[+-](?!help\b)[\w.-]+"
+_FEATURES = re.compile(rf"({_FEATURE}(,{_FEATURE})*)?")
+_LISTED = re.compile(r"^  (\S+) +- ", re.MULTILINE)
+"""A line of the list that LLVM prints for the processor ``help``."""
+_UNKNOWN_FEATURE = re.compile(r"'(\S+)' is not a recognized feature")
+_EMPTY = "define void @empty() {\n  ret void\n}"
+
+
+def check_processor(triple: str, cpu: str, features: str) -> None:
+    """Refuse what LLVM cannot compile for.
+
+    Parameters
+    ----------
+    triple, cpu, features : as LLVM has them; see :class:`~delassus_ros.compiler.export.Target`.
+
+    Raises
+    ------
+    InputError
+        If LLVM does not know the triple, or not the processor or a feature for it, if they do
+        not go together, or if kernels are not known to work on its architecture.
+    """
+    check_triple(triple)
+    if not re.fullmatch(r"[\w.+-]*", cpu):
+        raise InputError(f"processor {cpu!r} is no name; LLVM has names like cortex-a76")
+    if not _FEATURES.fullmatch(features):
+        raise InputError(f"features {features!r} are not of the form '+avx2,-fma'")
+    status, said = _ask(triple, cpu, features)
+    if cpu == "help" or f"'{cpu}' is not a recognized processor" in said:
+        names = _LISTED.findall(_ask(triple, "help", "")[1].partition("Available features")[0])
+        near = ", ".join(difflib.get_close_matches(cpu, names, n=3, cutoff=0.0))
+        raise InputError(
+            f"processor {cpu!r} is unknown to LLVM for {triple}; e.g. {near}; leave cpu out for "
+            "the oldest of the target, or this machine's where no target is named"
+        )
+    unknown = _UNKNOWN_FEATURE.search(said)
+    if unknown is not None:
+        raise InputError(f"feature {unknown[1]!r} is unknown to LLVM for {triple}")
+    if status:
+        last = said.strip().rpartition("\n")[2] or f"exit status {status}"
+        raise InputError(
+            f"LLVM cannot compile for {triple}, processor {cpu or 'generic'!r}, features "
+            f"{features!r}: {last}"
+        )
+
+
+def _ask(triple: str, cpu: str, features: str) -> tuple[int, str]:
+    """Return the exit status of a child that compiles for this, and what LLVM said there."""
+    done = subprocess.run(
+        child.command(__name__, triple, cpu, features),
+        stdin=subprocess.DEVNULL, capture_output=True, check=False, **child.surroundings(),
+    )  # fmt: skip
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+def main() -> None:
+    """Compile an empty function for what the command line names."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    compile_for(_EMPTY, *sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

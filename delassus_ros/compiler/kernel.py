@@ -17,11 +17,10 @@ from delassus_ros.compiler.emit import WORK_SIZE
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
+from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Arrays, Status
-
-Array = NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
 _K = 6

@@ -16,16 +16,16 @@ from functools import partial
 
 import numpy as np
 
-from delassus_ros.compiler.cached_code import CachedCode
+from delassus_ros.compiler.cached_code import CachedCode, difference, on_floats
 from delassus_ros.compiler.emit import KERNEL
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
-from delassus_ros.compiler.kernel import Array, aligned_zeros
-from delassus_ros.compiler.samples import difference, on_floats
+from delassus_ros.compiler.kernel import aligned_zeros
 from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.writer import KernelWriter, declarations
 from delassus_ros.errors import CompilerError
+from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.functions import Scalar, Vector
 from delassus_ros.scalars.graph import Graph
 from delassus_ros.scalars.ports import Status

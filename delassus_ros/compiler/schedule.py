@@ -12,7 +12,6 @@ from delassus_ros.compiler.limbs import (
     matrix_rows,
     outer_limbs,
 )
-from delassus_ros.compiler.outline import Table, table_of
 from delassus_ros.compiler.program import (
     ANGLES,
     COSINES,
@@ -25,6 +24,7 @@ from delassus_ros.compiler.program import (
     Program,
     padded,
 )
+from delassus_ros.compiler.tables import Table, table_of
 from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.widen import widened
 from delassus_ros.problem import Problem

@@ -2,8 +2,8 @@
 
 ``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name, function or
 None) on standard input and writes two packed parts on standard output: the kernel as bytes, which
-:func:`~delassus_ros.compiler.stored.stored_kernel` loads, and the text of the error; unless that
-is empty, the build has failed.
+:func:`~delassus_ros.compiler.cached_code.stored_kernel` loads, and the text of the error; unless
+that is empty, the build has failed. A child ends with the process that started it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """The robot: a tree of joints and bodies with named frames, and what closes it."""
 
-from delassus_ros.model.clusters import (
-    Cluster,
-    clusters_of,
-)
+from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Inertia, Transform

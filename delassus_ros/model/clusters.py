@@ -1,20 +1,24 @@
 """Clusters: the smallest groups of joints that contain each coupling and each loop.
 
 Joint i moves body i, so a cluster is a set of joints as well as of bodies. Seen as one joint
-that moves all its bodies, a cluster makes an ordinary tree of a robot with closed loops.
+that moves all its bodies, a cluster makes an ordinary tree of a robot with closed loops. Which of
+its joints are independent coordinates is checked where it is stated, else chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from delassus_ros.errors import RobotError
-from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.independents import independent_joints
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.members import Constraint, Members
 from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.spatial import Array
 
 _WORDS: dict[type[Constraint], str] = {
     Coupling: "coupling",
@@ -62,7 +66,7 @@ def clusters_of(robot: Robot) -> tuple[Cluster, ...]:
 
     The body that carries a cluster is in an earlier cluster. Independent coordinates are
     those that the robot states for a cluster; where it states none, they are chosen, see
-    :func:`~delassus_ros.model.independents.independent_joints`.
+    :func:`~delassus_ros.model.clusters.independent_joints`.
 
     Raises
     ------
@@ -190,3 +194,300 @@ def _looped(robot: Robot, loop: Loop) -> list[int]:
     """
     branches = (robot.path(loop.predecessor), robot.path(loop.successor))
     return sorted(set(branches[0]) ^ set(branches[1]))
+
+
+RANK_TOLERANCE = 1e-4
+"""Constraint rows whose part of their own is smaller than this, relative to the largest, count
+as redundant: a planar four-bar closed by a hinge has three of them, up to rounded angles."""
+KEPT = 1e-3
+"""Rate at which a motion may open a constraint by what was taken for redundant, relative to the
+rates of its joints."""
+_STILL = 1e-7
+"""Rates of a constraint's joints that are smaller than this, relative to the largest of the
+cluster, are none."""
+_SAME = 1e-9
+"""Couplings whose factors differ by less than this, relatively, say the same."""
+_SMALLEST_PIVOT = 1e-6
+"""A joint is not made dependent because of a wish where its factor is relatively smaller."""
+
+
+def independent_joints(members: Members, motors: Iterable[int] = ()) -> tuple[int, ...]:
+    """Return the independent joints of a cluster, increasing.
+
+    Those that the robot states for this cluster are checked. If it states none, they are
+    chosen: `motors` as far as possible; the first joint of each coupling and the dependent
+    joints of a function become dependent where that is possible; loops take the joints on
+    which they depend most, at a configuration that closes them.
+
+    Raises
+    ------
+    RobotError
+        If couplings contradict each other, no configuration that closes the loops is found,
+        the stated joints are too few, too many or do not determine the others, or it cannot be
+        told which equations are redundant.
+    """
+    if members.is_ordinary:
+        return members.joints
+    regular, rank = _regular_jacobians(members)
+    jacobians = [jacobian for _, jacobian in regular]
+    stated = set(members.robot.independent)
+    independent = tuple(
+        joint for joint in members.joints if members.robot.joints[joint].name in stated
+    )
+    if independent:
+        _check_stated(members, independent, rank, jacobians)
+    else:
+        best = max(jacobians, key=lambda each: _singular_values(each)[rank - 1])
+        dependent = _dependent_columns(members, best, rank, set(motors))
+        independent = tuple(joint for i, joint in enumerate(members.joints) if i not in dependent)
+    _check_kept(members, jacobians, independent)
+    return independent
+
+
+def null_motions(members: Members) -> tuple[LoopClosure, Array, Array]:
+    """Return the closure of a cluster, a regular q, and the motions left there as columns.
+
+    Raises
+    ------
+    RobotError
+        As for :func:`independent_joints`.
+    """
+    candidates, rank = _regular_jacobians(members)
+    q, jacobian = max(candidates, key=lambda each: _singular_values(each[1])[rank - 1])
+    return LoopClosure(members), q, np.linalg.svd(jacobian)[2][rank:].T
+
+
+def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int]:
+    """Return closed configurations with their constraint Jacobians, and the rank of these.
+
+    Singular configurations have a smaller rank than those around them and are left out.
+    """
+    _check_consistent(members)
+    closure = LoopClosure(members)
+    if members.loops or members.functions:
+        candidates = closed_jacobians(closure)
+        if not candidates:
+            raise RobotError(_not_closed(members, closure))
+    else:
+        candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
+    candidates = _evenly(members, closure, candidates)
+    # What turns a fine screw counts as much as what it moves.
+    linear = members.is_linear
+    ranks = [_rank(np.where(linear, _even(jacobian), jacobian)) for _, jacobian in candidates]
+    rank = max(ranks)
+    if rank == len(members.joints):
+        raise RobotError(
+            f"{members.described()}: joints {members.names(members.joints)} cannot move; if they "
+            "should, the frames of a loop may not be aligned as its type asks: give it one "
+            "with fewer rows; else make the joints fixed"
+        )
+    return [each for each, found in zip(candidates, ranks, strict=True) if found == rank], rank
+
+
+def _evenly(
+    members: Members, closure: LoopClosure, candidates: list[tuple[Array, Array]]
+) -> list[tuple[Array, Array]]:
+    """Return the candidates with functions in units that make their largest slopes 1.
+
+    Rows of loops and couplings are of that order; what a function counts in is its own affair.
+    """
+    rows = [each[1] for each in closure.blocks()[len(members.couplings) + len(members.loops) :]]
+    scale = np.ones(len(candidates[0][1]))
+    for row in (k for block in rows for k in range(block.start, block.stop)):
+        scale[row] = max(float(np.abs(jacobian[row]).max()) for _, jacobian in candidates) or 1.0
+    return [(q, jacobian / scale[:, None]) for q, jacobian in candidates]
+
+
+def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
+    """Return the rate at which each motion opens a constraint, relative to that of its joints.
+
+    Parameters
+    ----------
+    rows : (r, joints) the rows of its Jacobian; lengths in units of the loop's size.
+    motions : (joints, m) rates of the joints; those of slides in that unit, too.
+    is_coupling : its rates are those of its factors, however small. A loop has rows of nothing
+        but rounding, which count relative to its joints.
+    """
+    if not rows.any():
+        return np.zeros(motions.shape[1])
+    opened = np.abs(rows @ motions).max(axis=0)
+    rates = (np.abs(rows) @ np.abs(motions)).max(axis=0)
+    if not is_coupling:
+        rates = np.maximum(rates, np.abs(motions[rows.any(axis=0)]).max(axis=0))
+    # Joints that stand still have rounding of what moves elsewhere.
+    still = _STILL * np.abs(rows).max() * np.abs(motions).max(axis=0)
+    return np.asarray(opened / np.maximum(rates, still))
+
+
+def _check_kept(members: Members, regular: list[Array], independent: tuple[int, ...]) -> None:
+    """Refuse motions of the independent joints that open a constraint: all rows must hold.
+
+    What was taken for redundant is looked at again here, each constraint by itself.
+    """
+    lead = [i for i, joint in enumerate(members.joints) if joint in independent]
+    follow = [i for i, joint in enumerate(members.joints) if joint not in independent]
+
+    def regularity(jacobian: Array) -> float:
+        return float(_singular_values(_even(jacobian[:, follow])).min(initial=1.0))
+
+    jacobian = max(regular, key=regularity)
+    columns, lengths = _even(jacobian[:, follow]), _lengths(jacobian[:, follow])
+    motions = np.eye(len(members.joints))[:, lead]
+    motions[follow] = -np.linalg.lstsq(columns, jacobian[:, lead], rcond=_SAME)[0]
+    motions[follow] /= lengths[:, None]
+    for number, (what, rows) in enumerate(LoopClosure(members).blocks()):
+        opened = openings(jacobian[rows], motions, number < len(members.couplings))
+        if opened.max(initial=0.0) > KEPT:
+            joint = independent[int(np.argmax(opened))]
+            raise RobotError(
+                f"{members.described()}: it cannot be told how many of the equations are "
+                f"redundant: where joint {members.names([joint])} moves, {what} opens at "
+                f"{opened.max():.3g} of the rate of its joints; check its frames and the factors "
+                "of couplings"
+            )
+
+
+def _check_consistent(members: Members) -> None:
+    """Refuse a coupling that contradicts those before it, or says nearly the same."""
+    rows = members.coupling_rows()
+    for count, coupling in enumerate(members.couplings, start=1):
+        factors, constants = rows[:count, :-1], rows[:count, -1]
+        others = ", ".join(repr(each.name) for each in members.couplings[: count - 1])
+        if _rank(_even(factors), _SAME) > _rank(_even(factors)):
+            raise RobotError(
+                f"coupling {coupling.name!r} says nearly, but not quite, what these say together: "
+                f"{others}; leave it out if it means the same, or write the factors with more "
+                f"digits, so that they differ by less than {_SAME:g}; if it means something else, "
+                "make its joints fixed"
+            )
+        solution = np.linalg.lstsq(factors, -constants, rcond=RANK_TOLERANCE)[0]
+        gap = np.abs(factors @ solution + constants).max()
+        if gap > RANK_TOLERANCE * (1.0 + np.abs(constants).max()):
+            raise RobotError(
+                f"coupling {coupling.name!r} contradicts what these say together: {others}; "
+                "the same joints would have different offsets"
+            )
+
+
+def _not_closed(members: Members, closure: LoopClosure) -> str:
+    """Return the message: about a loop that cannot close by itself, if there is one."""
+    (name, gap), joints, others = closure.worst(), members.joints, ""
+    suspects = members
+    for loop in members.loops:
+        by_itself = replace(members, couplings=(), loops=(loop,), functions=())
+        alone = LoopClosure(by_itself)
+        if closed_jacobians(alone):
+            continue
+        if len(members.loops) + len(members.couplings) + len(members.functions) > 1:
+            others = ", not even without the others"
+        (name, gap), joints, suspects = alone.worst(), members.on_the_way(loop), by_itself
+        break
+    points = tuple(replace(loop, kind=LoopKind.POINT) for loop in suspects.loops)
+    hint = ""
+    if any(loop.kind is not LoopKind.POINT for loop in suspects.loops) and closed_jacobians(
+        LoopClosure(replace(suspects, loops=points))
+    ):
+        label = LoopKind.POINT.label
+        loops = f"as a {label} it" if len(points) == 1 else f"with all loops as {label}s it"
+        hint = f"; {loops} would, so it is a matter of directions"
+    return (
+        f"{name} does not close{others}: a gap of {gap:.3g} (m or rad) remains at the best "
+        f"configuration found of joints {members.names(joints)}; check its frames, its type and "
+        f"the joints{hint}"
+    )
+
+
+def _singular_values(jacobian: Array) -> Array:
+    return np.asarray(np.linalg.svd(jacobian, compute_uv=False))
+
+
+def _rank(jacobian: Array, tolerance: float = RANK_TOLERANCE) -> int:
+    if not jacobian.size:
+        return 0
+    values = _singular_values(jacobian)
+    return int(np.sum(values > tolerance * values[0]))
+
+
+def _even(jacobian: Array) -> Array:
+    """Return the columns at equal length: that a motor is geared highly is no dependence."""
+    return np.asarray(jacobian / _lengths(jacobian))
+
+
+def _lengths(jacobian: Array) -> Array:
+    """Return the lengths of the columns, 1 for columns of zeros."""
+    lengths = np.linalg.norm(jacobian, axis=0)
+    return np.where(lengths > RANK_TOLERANCE**2, lengths, 1.0)
+
+
+def _check_stated(
+    members: Members, independent: tuple[int, ...], rank: int, regular: list[Array]
+) -> None:
+    what = members.described()
+    needed = len(members.joints) - rank
+    if len(independent) != needed:
+        raise RobotError(
+            f"{what}: {len(independent)} independent joints are stated "
+            f"({members.names(independent)}), but the {len(members.joints)} joints "
+            f"{members.names(members.joints)} need {needed}"
+        )
+    dependent = [i for i, joint in enumerate(members.joints) if joint not in independent]
+    if all(_rank(_even(jacobian[:, dependent])) < rank for jacobian in regular):
+        raise RobotError(
+            f"{what}: joints {members.names(members.joints[i] for i in dependent)} cannot close "
+            f"it: they do not follow from the independent joints {members.names(independent)}"
+        )
+
+
+def _dependent_columns(members: Members, jacobian: Array, rank: int, motors: set[int]) -> set[int]:
+    """Return the columns to be eliminated, by Gauss-Jordan with preferences.
+
+    `jacobian` has the rows of the couplings first and of the functions last.
+    """
+    left, lengths = jacobian.copy(), np.minimum(_lengths(jacobian), 1.0)
+    columns = members.columns
+    spared = np.array([joint in motors for joint in members.joints])
+    dependent: set[int] = set()
+    rest = list(range(len(left)))
+    wished = [(row, each.ratios[0][0]) for row, each in enumerate(members.couplings)]
+    row = len(left) - sum(function.rows for function in members.functions)
+    for function in members.functions:
+        wished += [(row + k, name) for k, name in enumerate(function.dependent)]
+        row += function.rows
+    for row, name in wished:
+        sizes = np.abs(left[row])
+        if (sizes / lengths).max() <= RANK_TOLERANCE:
+            continue
+        column = columns[name]
+        if spared[column] or sizes[column] <= _SMALLEST_PIVOT * sizes.max():
+            column = _last_largest(_unspared(sizes, spared))
+        _eliminate(left, row, column)
+        dependent.add(column)
+        rest.remove(row)
+    while len(dependent) < rank:
+        sizes = _unspared(np.abs(left[rest]), spared)
+        row = rest[int(np.argmax(sizes.max(axis=1)))]
+        column = _last_largest(_unspared(np.abs(left[row]), spared))
+        _eliminate(left, row, column)
+        dependent.add(column)
+        rest.remove(row)
+    return dependent
+
+
+def _unspared(sizes: Array, spared: Array) -> Array:
+    """Return the sizes without those of spared columns, as long as there are others."""
+    others = np.where(spared, 0.0, sizes)
+    return others if others.max() > RANK_TOLERANCE else sizes
+
+
+def _last_largest(sizes: Array) -> int:
+    """Return the last of the largest: joints further out rather follow than lead."""
+    return int(np.flatnonzero(sizes >= sizes.max() * (1.0 - RANK_TOLERANCE))[-1])
+
+
+def _eliminate(matrix: Array, row: int, column: int) -> None:
+    """Make `column` zero in all other rows; the row's own other entries lose nothing."""
+    factors = matrix[:, column] / matrix[row, column]
+    factors[row] = 0.0
+    matrix -= np.outer(factors, matrix[row])
+    matrix[:, column] = 0.0
+    matrix[row] = 0.0

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.arguments import instance, names, number, shown, text, whole
-from delassus_ros.errors import RobotError
+from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.joint import INDEX
 from delassus_ros.model.spatial import Array, Transform, checked
 
@@ -292,3 +292,41 @@ def _in_full(what: str, value: Any) -> str:
         f"{what} is {shown(value)}; expected numbers, or tuples, lists, arrays or mappings of "
         "them: a change of anything else would not be noticed"
     )
+
+
+def check_constraints(
+    single: Sequence[str],
+    bodies: int,
+    couplings: Sequence[Coupling],
+    loops: Sequence[Loop],
+    functions: Sequence[FunctionConstraint],
+) -> None:
+    """Refuse constraints between joints or on bodies that do not exist.
+
+    Parameters
+    ----------
+    single : names of the joints with one degree of freedom; only these can be constrained.
+    bodies : number of bodies.
+
+    Raises
+    ------
+    RobotError
+        Names the constraint.
+    """
+    named = [
+        (f"coupling {coupling.name!r}", [name for name, _ in coupling.ratios])
+        for coupling in couplings
+    ]
+    named += [(f"constraint {function.name!r}", list(function.tied)) for function in functions]
+    known = set(single)
+    for what, tied in named:
+        for name in tied:
+            if name not in known:
+                raise RobotError(f"{what}: {unknown('joint', name, single)}")
+    for loop in loops:
+        for body in (loop.predecessor, loop.successor):
+            # -1 is the world.
+            if not -1 <= body < bodies:
+                raise RobotError(
+                    f"loop {loop.name!r}: there is no body {body}, only {bodies} bodies"
+                )

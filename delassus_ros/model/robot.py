@@ -14,7 +14,6 @@ import numpy as np
 
 from delassus_ros import arguments
 from delassus_ros.errors import RobotError, unknown
-from delassus_ros.model.consistency import check_constraints
 from delassus_ros.model.constraints import (
     COUPLING,
     FUNCTION,
@@ -22,6 +21,7 @@ from delassus_ros.model.constraints import (
     Coupling,
     FunctionConstraint,
     Loop,
+    check_constraints,
 )
 from delassus_ros.model.joint import INDEX, JOINT, WORLD, Joint, JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
@@ -197,7 +197,7 @@ class Robot:
         armature : per joint name, rotor inertia seen at the joint [kg·m² or kg]. Where it is
             positive, the last link of a limb need not have inertia.
         loops : loops, couplings, rotors and joint types that the URDF cannot say: the path of
-            a YAML file, YAML text or its content. :mod:`delassus_ros.model.side_file` shows
+            a YAML file, YAML text or its content. :mod:`delassus_ros.model.reading.yaml` shows
             its form.
         functions : constraints between joints that no file can say, such as differentials.
 
@@ -207,7 +207,7 @@ class Robot:
             If the XML or YAML is broken or hostile, the robot is not physical, or as in
             :meth:`with_armature`; the message names the link, joint, coupling or loop.
         """
-        from delassus_ros.model.urdf import read_urdf
+        from delassus_ros.model.reading.urdf import read_urdf
 
         return read_urdf(source, base, loops, armature, functions)
 

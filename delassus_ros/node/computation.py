@@ -1,4 +1,4 @@
-"""What is computed, from a robot description to the pipeline of its matrices."""
+"""What there is from configure to cleanup: a robot description to the pipeline of its matrices."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sensor_msgs.msg import Imu
 
 from delassus_ros.closure import BoundClosure
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.bound_closures import BoundClosures
+from delassus_ros.node.closed_gate import BoundClosures
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Pipeline
-from delassus_ros.node.records import Limits
+from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
-from delassus_ros.solver import DelassusSolver
+from delassus_ros.solver.solver import DelassusSolver
 
 _ORIENTATIONS: dict[str, type] = {"odometry": Odometry, "imu": Imu}
 """Types of the topics that the orientation of the base may come on."""

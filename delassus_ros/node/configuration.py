@@ -8,20 +8,17 @@ from contextlib import ExitStack
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.closure import BoundClosure
-from delassus_ros.node.algorithm_change import AlgorithmChange
 from delassus_ros.node.background import BackgroundTask, wait_for_end
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.description_change import DescriptionChange
-from delassus_ros.node.diagnostics import Entry
-from delassus_ros.node.loop_log import LoopLog
-from delassus_ros.node.mismatches import Mismatches
-from delassus_ros.node.operation import Operation
+from delassus_ros.node.diagnostics import Account, Entry, Report
+from delassus_ros.node.logs import LoopLog
 from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.report import Account, Report
+from delassus_ros.node.qos import Mismatches
 from delassus_ros.node.services import ComputeService
-from delassus_ros.node.settings import Settings
+from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.node.stream import Stream
-from delassus_ros.solver import DelassusSolver
+from delassus_ros.node.swaps import AlgorithmChange, DescriptionChange
+from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]
 

@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import InputError
+from delassus_ros.errors import SAID, InputError, UnknownNames, listed
 from delassus_ros.node.arrival import Arrival
-from delassus_ros.node.joint_names import LONGEST, listed
 from delassus_ros.node.reasons import Complaint, Reason
-from delassus_ros.node.unknown_names import UnknownNames
 
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 _STATUS = {
@@ -173,14 +171,14 @@ class ContactInput:
                 expected = ", ".join(f"{word}={number}" for number, word in _STATUS.items())
                 return Complaint(
                     Reason.CONTACTS_MALFORMED,
-                    f"contact {name[:LONGEST]!r} has status {value}; expected one of {expected}; "
+                    f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "
                     "the set is refused",
                 )
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             return Complaint(
                 Reason.DUPLICATE_CONTACT,
-                f"contact {twice[0][:LONGEST]!r} is listed more than once among the active ones; "
+                f"contact {twice[0][:SAID]!r} is listed more than once among the active ones; "
                 "the set is refused",
             )
         return None

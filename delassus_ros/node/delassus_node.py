@@ -9,38 +9,68 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
+from rclpy.lifecycle import (
+    LifecycleNode,
+    LifecyclePublisher,
+    LifecycleState,
+    TransitionCallbackReturn,
+)
 from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
 
 from delassus_ros.algorithms import registered
-from delassus_ros.errors import DelassusError, RobotError, unknown
-from delassus_ros.model.xml import check_document
+from delassus_ros.errors import SAID, DelassusError, RobotError, unknown
+from delassus_ros.model.reading.xml import check_document
 from delassus_ros.node import parameters
-from delassus_ros.node.change_requests import refuse_impossible_changes
-from delassus_ros.node.clocks import STEADY
+from delassus_ros.node.arrival import STEADY
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
-from delassus_ros.node.description import DescriptionTopic
-from delassus_ros.node.eventless_node import EventlessNode
-from delassus_ros.node.exchange import refusal
-from delassus_ros.node.log_bridge import LogBridge
-from delassus_ros.node.loop_log import LoopLog
-from delassus_ros.node.mismatches import Mismatches
-from delassus_ros.node.operation import Operation
-from delassus_ros.node.overrides import overrides_of
-from delassus_ros.node.parameter_table import SETTINGS
-from delassus_ros.node.qos import unused_overrides
+from delassus_ros.node.logs import LogBridge, LoopLog, Throttle
+from delassus_ros.node.parameters import overrides_of
+from delassus_ros.node.qos import Mismatches, unused_overrides
 from delassus_ros.node.services import ListService
-from delassus_ros.node.settings import Settings
-from delassus_ros.node.throttle import Throttle
+from delassus_ros.node.settings import SETTINGS, Operation, Settings
+from delassus_ros.node.swaps import DescriptionTopic, refusal
 from delassus_ros.problem import Problem
-from delassus_ros.solver import DelassusSolver
+from delassus_ros.solver.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
 _DESCRIPTION, _ALGORITHM = "robot_description", "algorithm"
 _WORLD_FRAME = "orientation.world_frame"
 
 _Transition = Callable[["DelassusNode", LifecycleState], TransitionCallbackReturn]
+
+
+class EventlessNode(LifecycleNode):
+    """Its publishers and subscriptions, rclpy's own too, have no handlers of QoS events.
+
+    rclpy would give each some by default. Those of rclpy's events executor outlive their end in
+    its queue: where a transition destroys it meanwhile, the process ends by a signal. To take
+    the event of a deadline can block for ever, as Fast DDS locks in another order where it
+    notes that one was missed.
+    """
+
+    def create_publisher(self, *arguments: Any, **options: Any) -> Publisher:
+        """Return a new publisher, as :meth:`rclpy.node.Node.create_publisher` does."""
+        return super().create_publisher(*arguments, **{**options, **_publisher()})
+
+    def create_lifecycle_publisher(self, *arguments: Any, **options: Any) -> LifecyclePublisher:
+        """Return a new publisher that is silent while the node is inactive."""
+        made: LifecyclePublisher = super().create_lifecycle_publisher(
+            *arguments, **{**options, **_publisher()}
+        )
+        return made
+
+    def create_subscription(self, *arguments: Any, **options: Any) -> Subscription:
+        """Return a new subscription, as :meth:`rclpy.node.Node.create_subscription` does."""
+        events = SubscriptionEventCallbacks(use_default_callbacks=False)
+        return super().create_subscription(*arguments, **{**options, "event_callbacks": events})
+
+
+def _publisher() -> dict[str, Any]:
+    return {"event_callbacks": PublisherEventCallbacks(use_default_callbacks=False)}
 
 
 def _logged(transition: _Transition) -> _Transition:
@@ -401,3 +431,31 @@ class DelassusNode(EventlessNode):
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
         if names & {_DESCRIPTION, _ALGORITHM}:
             self._follow(names)
+
+
+def refuse_impossible_changes(node: LifecycleNode) -> None:
+    """Answer requests for transitions that the present state lacks; say which ones it has.
+
+    rclpy raises where the executor spins, so that whoever asked waits for ever.
+    """
+    service = node._service_change_state
+    change = service.callback
+    warn = Throttle(LoopLog(node.get_logger()).warning)
+
+    def answer(request: Any, response: Any) -> Any:
+        machine = node._state_machine
+        possible = {number: label for number, label, *_ in machine.available_transitions}
+        wanted = request.transition
+        # A label goes before the number, as in rclpy.
+        known = wanted.label in possible.values() if wanted.label else wanted.id in possible
+        if known:
+            return change(request, response)
+        warn(
+            "transition",
+            f"refused the transition {wanted.label[:SAID] or wanted.id!r}: "
+            f"in the state {machine.current_state[1]!r} there are: {', '.join(possible.values())}",
+        )
+        response.success = False
+        return response
+
+    service.callback = answer

@@ -10,18 +10,15 @@ from typing import Any
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.closure import BoundClosure, Closure
-from delassus_ros.compiler.kernel import Array
+from delassus_ros.model.spatial import Array
 from delassus_ros.node.arrival import age_of, stamp_of
 from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.closed_gate import ClosedGate
 from delassus_ros.node.contact_input import ContactInput
-from delassus_ros.node.diagnostics import InputHealth
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_state_bytes import JointStateReader
-from delassus_ros.node.orientation_input import OrientationInput
-from delassus_ros.node.orientation_messages import read_message
-from delassus_ros.node.reasons import Complaint, Reason
-from delassus_ros.node.records import LastAnswer, Limits
+from delassus_ros.node.orientation_input import OrientationInput, read_message
+from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
 from delassus_ros.problem import Problem
 
 _WAITING, _REFUSED = Gate.WAITING, Gate.REFUSED

@@ -13,14 +13,11 @@ from enum import Enum
 
 import numpy as np
 
-from delassus_ros.compiler.kernel import Array
-from delassus_ros.errors import InputError, RobotError, unknown
+from delassus_ros.errors import NAMED, SAID, InputError, RobotError, listed, unknown
 from delassus_ros.model import Robot
-from delassus_ros.node.arrival import Arrival, age_of, backward_jump
-from delassus_ros.node.clock_steps import ahead_of_clock
-from delassus_ros.node.joint_names import JointNames, listed, size_mismatch
-from delassus_ros.node.reasons import Complaint, Reason
-from delassus_ros.node.records import LONGEST_TRUST, Limits
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.arrival import Arrival, age_of, ahead_of_clock, backward_jump
+from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
 
 _MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
@@ -427,3 +424,80 @@ def _jump(before: int, stamp: int) -> tuple[Reason, str]:
         return Reason.NONE, ""
     jump = backward_jump(before - stamp, "or two nodes publish the same joints")
     return Reason.STAMP_JUMPED_BACK, f"the stamps of the joint states jumped back by {jump}"
+
+
+class JointNames:
+    """The places of a robot's joints among the names of joint states.
+
+    Parameters
+    ----------
+    names : names of the joints of the joint states.
+    joints : names of the robot's joints, in the order of q.
+
+    Attributes
+    ----------
+    names : the names.
+    count : how many there are.
+    targets : (k,) which entries of q the joint states have.
+    places : (k,) where in the joint state these are.
+    is_complete, is_foreign : they have all of the robot's joints, or others alone.
+    refusal : why such joint states cannot be used, or None.
+    """
+
+    __slots__ = (
+        "count", "is_complete", "is_foreign", "names", "places", "refusal", "targets", "_joints"
+    )  # fmt: skip
+
+    def __init__(self, names: Sequence[str], joints: Sequence[str]) -> None:
+        self.names = names
+        self.count = len(names)
+        self._joints = joints
+        place = {name: i for i, name in enumerate(names)}
+        present = [i for i, joint in enumerate(joints) if joint in place]
+        self.targets = np.array(present, dtype=np.intp)
+        self.places = np.array([place[joints[i]] for i in present], dtype=np.intp)
+        self.is_complete = len(present) == len(joints)
+        self.is_foreign = bool(names and joints) and not present
+        self.refusal = self._refusal(present, len(place))
+
+    def _refusal(self, present: Sequence[int], different: int) -> Complaint | None:
+        if not self.count and self._joints:
+            return Complaint(*self.missing())
+        if different < self.count:
+            names = list(self.names)
+            twice = [self._joints[i] for i in present if names.count(self._joints[i]) > 1]
+            if twice:
+                return Complaint(
+                    Reason.JOINT_DUPLICATED,
+                    f"the joint state has {listed('joint', twice)} more than once",
+                )
+        return None
+
+    def missing(self, others: Sequence[str] = ()) -> tuple[Reason, str]:
+        """Return what there is to say about joints that are not there, nor among `others`."""
+        known = {*self.names, *others}
+        missing = [joint for joint in self._joints if joint not in known]
+        return (
+            Reason.JOINT_MISSING,
+            f"the joint state lacks {listed('joint', missing)}; it has {listed('', self.names)}",
+        )
+
+    def not_finite(self, taken: Array) -> tuple[Reason, str]:
+        """Return what there is to say about positions (k,) of which some are not finite."""
+        found = np.flatnonzero(~np.isfinite(taken))
+        shown = ", ".join(
+            f"{self._joints[self.targets[k]]!r} is {taken[k]}" for k in found[:NAMED]
+        )
+        more = f" and {found.size - NAMED} more" if found.size > NAMED else ""
+        return (
+            Reason.JOINT_NOT_FINITE,
+            f"the position of joint {shown}{more}; expected finite numbers",
+        )
+
+
+def size_mismatch(names: Sequence[str], positions: int) -> tuple[Reason, str]:
+    """Return what there is to say about another number of positions than of names."""
+    text = f"the joint state has {len(names)} names but {positions} positions"
+    if positions < len(names):
+        text += f"; the first joint without one is {names[positions][:SAID]!r}"
+    return Reason.JOINT_SIZE_MISMATCH, text

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from delassus_ros.compiler.kernel import Array
-from delassus_ros.errors import InputError
+from sensor_msgs.msg import Imu
+
+from delassus_ros.errors import SAID, InputError, UnknownNames
 from delassus_ros.model import Robot
-from delassus_ros.node.arrival import Arrival, backward_jump
-from delassus_ros.node.clock_steps import ahead_of_clock
-from delassus_ros.node.joint_names import LONGEST
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.arrival import Arrival, ahead_of_clock, backward_jump, stamp_of
 from delassus_ros.node.reasons import Complaint, Reason
-from delassus_ros.node.unknown_names import UnknownNames
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED = 0.1
@@ -213,7 +213,7 @@ class OrientationInput:
         if self._world and world is not None and world != self._world:
             if world:
                 return self._invalid(
-                    f"it is in frame {world[:LONGEST]!r}, but the rows are in {self._world!r} "
+                    f"it is in frame {world[:SAID]!r}, but the rows are in {self._world!r} "
                     "(orientation.world_frame)"
                 )
             return self._invalid(
@@ -302,3 +302,34 @@ def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
 def _normalized(a: Quaternion) -> Quaternion:
     norm = math.hypot(*a)
     return (a[0] / norm, a[1] / norm, a[2] / norm, a[3] / norm)
+
+
+def read_message(
+    source: OrientationInput, message: Any, now: int, delay: int = 0
+) -> Complaint | None:
+    """Give a source the orientation in a message.
+
+    Parameters
+    ----------
+    source : checks it.
+    message : nav_msgs/Odometry, whose child frame is that of the source, or sensor_msgs/Imu,
+        which does not name the frame that it is relative to.
+    now : time of the node's clock [ns].
+    delay : how long before it was sent [ns].
+    """
+    header = message.header
+    stamp = stamp_of(header.stamp.sec, header.stamp.nanosec)
+    if isinstance(message, Imu):
+        # REP 145 and the message's own comment: -1 says that there is no estimate.
+        if message.orientation_covariance[0] == -1.0:
+            return source.refuse(now, "the Imu says that it has none", delay)
+        orientation, frame, world = message.orientation, header.frame_id, None
+        known = message.angular_velocity_covariance[0] != -1.0
+        rates = message.angular_velocity
+    else:
+        orientation = message.pose.pose.orientation
+        frame, world = message.child_frame_id, header.frame_id
+        known, rates = True, message.twist.twist.angular
+    values = orientation.x, orientation.y, orientation.z, orientation.w
+    turning = (rates.x, rates.y, rates.z) if known else (0.0, 0.0, 0.0)
+    return source.read(values, stamp, now, frame, world, turning, delay)

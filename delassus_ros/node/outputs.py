@@ -1,4 +1,4 @@
-"""What the node publishes from configure to cleanup, diagnostics apart."""
+"""What the node publishes from configure to cleanup, diagnostics apart, and missed deadlines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from time import monotonic_ns
 from delassus_msgs.msg import DelassusMatrix, Layout, Summary
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
-from delassus_ros.node.clocks import STEADY
-from delassus_ros.node.offered_deadline import OfferedDeadline
+from delassus_ros.node.arrival import STEADY
+from delassus_ros.node.matrix_output import SummaryOutput
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.qos import LATCHED, OUTPUTS, advertise
-from delassus_ros.node.summary_output import SummaryOutput
 
 _LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed deadlines
 
@@ -153,3 +152,38 @@ class Outputs:
             # A signal may shut ROS down at any time; then nobody misses this message.
             if self._node.context.ok():
                 self._warn("publish", f"a message on {publisher.topic_name} is lost: {error}")
+
+
+class OfferedDeadline:
+    """Counts each period of the deadline that passed without a message.
+
+    Parameters
+    ----------
+    period : the deadline [ns].
+    """
+
+    def __init__(self, period: int) -> None:
+        self._period = period
+        self._since: int | None = None
+        self._missed = 0
+
+    def publish(self, now: int) -> None:
+        """Note a message; the first one begins the count.
+
+        Parameters
+        ----------
+        now : time of a steady clock [ns], like those of the others.
+        """
+        self._missed = self.missed(now)
+        self._since = now
+
+    def pause(self, now: int) -> None:
+        """Count no more, until the next message."""
+        self._missed = self.missed(now)
+        self._since = None
+
+    def missed(self, now: int) -> int:
+        """Return how many periods have passed without a message so far."""
+        if self._since is None:
+            return self._missed
+        return self._missed + max(0, now - self._since - 1) // self._period

@@ -12,10 +12,18 @@ from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
 from delassus_ros.errors import ContactError, InputError, unknown
-from delassus_ros.node.operation import Operation
-from delassus_ros.node.overrides import overrides_of
-from delassus_ros.node.parameter_table import AUTOSTART, RCLPYS, SETTINGS, Setting, misspelt
-from delassus_ros.node.settings import CHOICES, CONTACT_CHOICES, CONTACT_DEFAULTS, DEFAULTS
+from delassus_ros.node.settings import (
+    AUTOSTART,
+    CHOICES,
+    CONTACT_CHOICES,
+    CONTACT_DEFAULTS,
+    DEFAULTS,
+    RCLPYS,
+    SETTINGS,
+    Operation,
+    Setting,
+    misspelt,
+)
 
 _ARRAYS = {
     "contacts.names": Parameter.Type.STRING_ARRAY,
@@ -322,3 +330,13 @@ def _is_numbers(parameter: Parameter) -> bool:
     # An empty list may have the type of a list of anything.
     empty = parameter.value is None or _is_empty_list(parameter)
     return parameter.type_ in _NUMBER_TYPES or empty
+
+
+def overrides_of(node: Node) -> dict[str, Parameter]:
+    """Return what the node looks up when a parameter is declared, by name.
+
+    From parameter files, the command line and the node's constructor. rclpy has no public
+    way to it but to declare them all, which it cannot where one is an empty list.
+    """
+    found: dict[str, Parameter] = node._parameter_overrides
+    return found

@@ -6,27 +6,51 @@ import math
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts, Layout
 
-from delassus_ros.bound_solver import Solution
 from delassus_ros.closure import BoundClosure, Closure
-from delassus_ros.conditioning import Conditioning, ConditionMonitor
+from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor
+from delassus_ros.conditioning.structural_rank import (
+    closed_configurations,
+    generic_matrices,
+)
 from delassus_ros.errors import ProblemError
 from delassus_ros.node.arrival import Arrival
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.bindings import Bindings
-from delassus_ros.node.diagnostics import InputHealth, Validity
 from delassus_ros.node.inputs import Inputs, Judgement
 from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
 from delassus_ros.node.orientation_input import OrientationInput
-from delassus_ros.node.reasons import Reason
-from delassus_ros.node.records import LastAnswer, Limits
+from delassus_ros.node.reasons import InputHealth, LastAnswer, Limits, Reason, Validity
 from delassus_ros.scalars.ports import Status
-from delassus_ros.solver import DelassusSolver
-from delassus_ros.structural_rank import closed_configurations, generic_matrices
+from delassus_ros.solver.bound import BoundSolver, Solution
+from delassus_ros.solver.solver import DelassusSolver
+
+
+class Bindings:
+    """One binding per solver, as long as the solver lives."""
+
+    def __init__(self) -> None:
+        self._made: WeakKeyDictionary[DelassusSolver, BoundSolver] = WeakKeyDictionary()
+
+    def of(self, solver: DelassusSolver) -> BoundSolver:
+        """Return the binding of a solver; made now if it is asked for for the first time.
+
+        It may be made by another thread than the one that computes with it.
+
+        Raises
+        ------
+        AlgorithmError
+            If the algorithm cannot be prepared for the problem.
+        """
+        bound = self._made.get(solver)
+        if bound is None:
+            bound = self._made[solver] = solver.bind()
+        return bound
+
 
 _FAILURES = {
     Status.NOT_POSITIVE_DEFINITE: Reason.SOLVER_FAILED,
@@ -65,7 +89,7 @@ class Pipeline:
     due : instant of :func:`time.perf_counter` after which a matrix is late.
     last : what was published last.
     structural : matrices of all contacts at generic configurations; see
-        :func:`~delassus_ros.structural_rank.generic_matrices`.
+        :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
     bindings : of its solvers.
 
     Raises
@@ -294,7 +318,7 @@ class Pipeline:
     def watch(self) -> bytes | None:
         """Return the message that says why no matrix has gone out for long, if none has.
 
-        To be called :data:`WATCHES` times per :attr:`~delassus_ros.node.records.Limits.patience`;
+        To be called :data:`WATCHES` times per :attr:`~delassus_ros.node.reasons.Limits.patience`;
         something then goes out at least as often as that.
         """
         now = self._now()

@@ -1,27 +1,31 @@
 """Real-time mode: all that makes a process keep its rate, done, and undone among several nodes.
 
-None of it is needed, and most of it needs permission. What is refused is said in words, and the
-rest goes on without.
+None of it is needed, and most of it needs permission. Each function that asks the system for
+something does it or leaves everything as it was, and returns in words what was done or why not;
+none raises for that. The rest goes on without. Priority and processors are asked for all threads
+that the process has at that time: the middleware takes a message from the network in threads of
+its own, made before any parameter is read.
+
+A control loop sleeps most of the time, and so do the processors that run it; the deeper they
+sleep, the later they answer: some 0.1 ms in the deepest states of common ones. Linux keeps the
+whole machine from deeper states for as long as a file is open to which a limit was written.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import errno
+import gc
 import os
-from collections.abc import Callable
+import resource
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
-
-from delassus_ros.node.blas import limit_blas_threads
-from delassus_ros.node.garbage import GarbageKeeper
-from delassus_ros.node.memory_lock import lock_memory, unlock_memory
-from delassus_ros.node.outcome import Outcome
-from delassus_ros.node.scheduling import (
-    restore_processors,
-    set_priority,
-    set_processors,
-    thread_priority,
-)
-from delassus_ros.node.wakeup import WakeupLimit
 
 _OF_EACH = ("garbage", "wakeup")
 """What each node asks for by itself, whatever others of the process have asked for."""
@@ -131,3 +135,386 @@ class RealtimeMode:
                 # What it would go back to is gone by then: it goes back to what was before both.
                 heir._undo[name] = undo
         return outcomes
+
+
+_followers: set[int] = set()
+"""Threads that stay just below the others."""
+
+
+def set_priority(priority: int) -> Outcome:
+    """Run all threads of the process with SCHED_FIFO at a priority of 1 to 99; 0 is normal.
+
+    Processes and threads that they start from then on have normal scheduling. Without
+    CAP_SYS_NICE that stays so after 0: Linux lets nobody else take it back.
+    """
+    if not hasattr(os, "sched_setscheduler"):
+        return Outcome(False, "no real-time priority: this system has no SCHED_FIFO")
+    policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK if priority else os.SCHED_OTHER
+    what = f"real-time priority {priority} (SCHED_FIFO)" if priority else "normal scheduling"
+
+    def change(thread: int) -> None:
+        below = priority > 1 and thread in _followers
+        wanted = os.sched_param(priority - below)
+        try:
+            os.sched_setscheduler(thread, policy, wanted)
+        except PermissionError:
+            if priority:
+                raise
+            # The flag is set, and clearing it takes CAP_SYS_NICE.
+            os.sched_setscheduler(thread, policy | os.SCHED_RESET_ON_FORK, wanted)
+
+    try:
+        _each_thread(change)
+    except PermissionError:
+        allowed = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
+        return Outcome(
+            False,
+            f"no {what}: not permitted, this user may use at most {allowed}; allow more with "
+            f"'<user> - rtprio {priority}' in /etc/security/limits.conf and log in again, or give "
+            "the process CAP_SYS_NICE (in a container: --cap-add=sys_nice --ulimit "
+            f"rtprio={priority})",
+        )
+    except OSError as error:
+        low, high = (get(os.SCHED_FIFO) for get in (os.sched_get_priority_min,
+                                                    os.sched_get_priority_max))  # fmt: skip
+        return Outcome(False, f"no {what}: {error.strerror}; expected {low} to {high}, or 0")
+    return Outcome(True, f"{what}; processes it starts have normal scheduling")
+
+
+def set_processors(processors: Iterable[int]) -> Outcome:
+    """Keep all threads of the process to these processors; if none, to all that are allowed.
+
+    Children inherit this.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return Outcome(False, "not kept to processors: this system cannot do that")
+    wanted = sorted(set(processors))
+    before = os.sched_getaffinity(0)
+    # Some that exist may be switched off, and those that may be used have higher numbers then.
+    existing = range(max(os.sysconf("SC_NPROCESSORS_CONF"), max(before) + 1))
+    unknown = [cpu for cpu in wanted if cpu not in existing]
+    if unknown:
+        return Outcome(
+            False,
+            f"not kept to processors {_listed(wanted)}: there is no processor {unknown[0]}; "
+            f"processors: 0 to {existing[-1]}",
+        )
+    try:
+        _each_thread(lambda thread: os.sched_setaffinity(thread, wanted or existing))
+        taken = os.sched_getaffinity(0)
+        if wanted and taken != set(wanted):
+            # A cgroup takes away processors without a word.
+            _each_thread(lambda thread: os.sched_setaffinity(thread, before))
+            return Outcome(
+                False,
+                f"not kept to processors {_listed(wanted)}: of these only "
+                f"{_listed(sorted(taken))} are allowed here",
+            )
+    except OSError as error:
+        return Outcome(
+            False,
+            f"not kept to processors {_listed(wanted)}: {error.strerror}; a container or "
+            f"cgroup may allow others: {_listed(sorted(before))} were in use",
+        )
+    return Outcome(True, f"runs on processors {_listed(sorted(taken))}")
+
+
+def restore_processors(processors: Iterable[int]) -> Outcome:
+    """Let all threads of the process use the processors that they had before."""
+    before = set(processors)
+    try:
+        _each_thread(lambda thread: os.sched_setaffinity(thread, before))
+    except OSError as error:
+        return Outcome(
+            False, f"not back on processors {_listed(sorted(before))}: {error.strerror}"
+        )
+    return Outcome(True, f"runs on processors {_listed(sorted(os.sched_getaffinity(0)))}")
+
+
+def thread_priority() -> int:
+    """Return the SCHED_FIFO priority of the calling thread; 0 for normal scheduling."""
+    if not hasattr(os, "sched_getscheduler"):
+        return 0
+    policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+    return os.sched_getparam(0).sched_priority if policy == os.SCHED_FIFO else 0
+
+
+@contextlib.contextmanager
+def following(priority: int) -> Iterator[None]:
+    """Run the calling thread just below a SCHED_FIFO priority, where that is one.
+
+    Whoever waits for Python's lock waits for its holder, who therefore must not wait for all
+    the others of the machine. Where :func:`set_priority` comes later, it stays below that.
+    """
+    thread = threading.get_native_id()
+    _followers.add(thread)
+    if priority > 1:
+        # Without permission it stays as it is.
+        with contextlib.suppress(OSError):
+            policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, policy, os.sched_param(priority - 1))
+    try:
+        yield
+    finally:
+        _followers.discard(thread)
+
+
+def _each_thread(change: Callable[[int], object]) -> None:
+    """Call a function with the id of each thread of the process, the calling one first.
+
+    Raises
+    ------
+    OSError
+        What the function raises, but for a thread that has ended meanwhile.
+    """
+    # 0 is the calling thread. A refusal comes before anything has changed.
+    change(0)
+    try:
+        threads = [int(entry.name) for entry in Path("/proc/self/task").iterdir()]
+    except OSError:
+        threads = []
+    for thread in threads:
+        if thread != threading.get_native_id():
+            with contextlib.suppress(ProcessLookupError):
+                change(thread)
+
+
+def _listed(processors: Iterable[int]) -> str:
+    return ", ".join(str(processor) for processor in processors) or "none"
+
+
+_YOUNG = 2000
+"""Objects made since the last collection for a young one to be worth it (about 50 µs)."""
+_MIDDLE = 50
+"""Young collections for one that also looks at what survived them."""
+_FULL = 60.0
+"""Time between two looks at all that has survived those [s]."""
+
+
+class GarbageKeeper:
+    """Keeps Python's garbage collection out of a control loop.
+
+    While at least one keeper of the process holds, there is no automatic collection, and what
+    existed before is never looked at. Cycles that arise meanwhile are collected by :meth:`idle`,
+    which the loop calls when it has time, those that outlived several such collections by
+    :meth:`rest`, and all others by :meth:`release`.
+
+    Parameters
+    ----------
+    clock : monotonic clock [s].
+    """
+
+    _holders = 0
+    _lock = threading.Lock()
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._holds = False
+        self._clock = clock
+        self._looked = 0.0
+
+    def hold(self) -> Outcome:
+        """Collect once, then stop collecting."""
+        with self._lock:
+            if not self._holds:
+                self._holds = True
+                GarbageKeeper._holders += 1
+                gc.collect()
+                gc.freeze()
+                gc.disable()
+                self._looked = self._clock()
+        return Outcome(True, "garbage is collected between joint states only")
+
+    def release(self) -> Outcome:
+        """Collect as usual again, unless another keeper holds."""
+        with self._lock:
+            if self._holds:
+                self._holds = False
+                GarbageKeeper._holders -= 1
+                if not GarbageKeeper._holders:
+                    gc.unfreeze()
+                    gc.enable()
+                gc.collect()
+        return Outcome(True, "garbage is collected as usual")
+
+    def idle(self) -> bool:
+        """Collect what is new if there is enough of it; return whether there was."""
+        young, middle, _ = gc.get_count()
+        if not self._holds or young < _YOUNG:
+            return False
+        gc.collect(1 if middle >= _MIDDLE else 0)
+        return True
+
+    def rest(self) -> bool:
+        """Collect all that has come up since :meth:`hold` if the last time is a minute ago.
+
+        To be called about once a second. In this node, with what stays out of it frozen, it
+        takes 0.03 to 0.3 ms, where a collection of everything takes 50 ms.
+
+        Returns
+        -------
+        Whether it was done.
+        """
+        now = self._clock()
+        if not self._holds or now - self._looked < _FULL:
+            return False
+        self._looked = now
+        gc.collect()
+        return True
+
+
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+_CAP_IPC_LOCK = 14
+
+
+def lock_memory() -> Outcome:
+    """Keep all memory of the process, present and future, from being swapped out."""
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    # With a limit the call may work and some later allocation fail, anywhere.
+    if limit != resource.RLIM_INFINITY and not _has_capability(_CAP_IPC_LOCK):
+        return Outcome(
+            False,
+            f"memory not locked: this user may lock {limit // 1024} kB, and once memory is "
+            "locked everything beyond could not be allocated; allow it with '<user> - memlock "
+            "unlimited' in /etc/security/limits.conf and log in again (in a container: "
+            "--ulimit memlock=-1)",
+        )
+    failure = _call_libc("mlockall", _MCL_CURRENT | _MCL_FUTURE)
+    if failure is not None:
+        return Outcome(False, f"memory not locked: {failure}")
+    return Outcome(True, "all memory is locked into RAM")
+
+
+def unlock_memory() -> Outcome:
+    """Undo :func:`lock_memory`."""
+    failure = _call_libc("munlockall")
+    if failure is not None:
+        return Outcome(False, f"memory not unlocked: {failure}")
+    return Outcome(True, "memory may be swapped out again")
+
+
+def _has_capability(number: int) -> bool:
+    """Return whether the process has a capability of Linux."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return False
+    effective = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
+    return bool(effective) and bool(int(effective[0], 16) >> number & 1)
+
+
+def _call_libc(name: str, *arguments: int) -> str | None:
+    """Call a function of the C library that returns 0; return what went wrong, or None."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if function is None:
+        return f"this system has no {name}()"
+    if function(*(ctypes.c_int(argument) for argument in arguments)):
+        return os.strerror(ctypes.get_errno())
+    return None
+
+
+_OPENBLAS = "openblas"
+_OTHERS = ("libmkl", "libblis")
+"""Parts of the names of other libraries that have threads of their own."""
+_CALLS = tuple(
+    f"{prefix}openblas_set_num_threads{suffix}"
+    for prefix in ("", "scipy_")
+    for suffix in ("", "64_", "_64")
+)
+
+
+def limit_blas_threads() -> Outcome:
+    """Have numpy's linear algebra compute in the calling thread.
+
+    For matrices as small as these its worker threads help nobody, and waiting for them takes
+    milliseconds when the machine is busy. A reference BLAS, as Debian's numpy has it by default,
+    has none.
+    """
+    openblas = _loaded(_OPENBLAS)
+    others = [path for word in _OTHERS for path in _loaded(word)]
+    unlimited = [path for path in openblas if not _limit(path)] + others
+    if unlimited and os.environ.get("OMP_NUM_THREADS") != "1":
+        return Outcome(
+            False,
+            f"linear algebra may use threads of its own: {Path(unlimited[0]).name} is loaded, "
+            "whose threads the node cannot limit; set OMP_NUM_THREADS=1 in the environment of "
+            "the process",
+        )
+    if openblas or others:
+        return Outcome(True, "linear algebra runs in the calling thread")
+    return Outcome(True, "linear algebra: no library known to have threads is loaded")
+
+
+def _limit(path: str) -> bool:
+    """Limit an OpenBLAS to the calling thread; return whether it has a call for that."""
+    library = ctypes.CDLL(path)
+    change = next((found for name in _CALLS if (found := getattr(library, name, None))), None)
+    if change is None:
+        return False
+    change.argtypes, change.restype = [ctypes.c_int], None
+    change(1)
+    return True
+
+
+def _loaded(word: str) -> list[str]:
+    """Return the shared libraries in this process whose file name contains a word."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    columns = (line.split(maxsplit=5) for line in lines)
+    paths = {column[5] for column in columns if len(column) == 6}
+    return [path for path in sorted(paths) if word in Path(path).name.lower()]
+
+
+DEVICE = "/dev/cpu_dma_latency"
+
+
+class WakeupLimit:
+    """One request for a limit; of several, of whatever process, the kernel keeps the shortest."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+
+    def hold(self, microseconds: int) -> Outcome:
+        """Keep processors from states that take longer to leave; 0 has them wait awake."""
+        self.release()
+        try:
+            self._file = os.open(DEVICE, os.O_WRONLY)
+            os.write(self._file, struct.pack("i", microseconds))
+        except OSError as error:
+            self.release()
+            return Outcome(False, f"processors may sleep deeply: {_reason(error)}")
+        return Outcome(True, f"idle processors wake up within {microseconds} µs")
+
+    def release(self) -> Outcome:
+        """Undo :meth:`hold`."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        return Outcome(True, "idle processors sleep as the system is set")
+
+
+def _reason(error: OSError) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return (
+            f"not permitted, {DEVICE} cannot be written; allow it with a udev rule such as "
+            'KERNEL=="cpu_dma_latency", GROUP="realtime", MODE="0660" (in a container: '
+            f"--device={DEVICE})"
+        )
+    if error.errno == errno.ENOENT:
+        return f"there is no {DEVICE} here (in a container: --device={DEVICE})"
+    return f"{DEVICE}: {error.strerror}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a request.
+
+    Attributes
+    ----------
+    done : it was done, or there was nothing to do.
+    text : what was done, or why not and what would help, in a sentence.
+    """
+
+    done: bool
+    text: str

@@ -1,9 +1,71 @@
-"""Why a matrix is missing or to be used with care: the reason bits this node sets."""
+"""What a pipeline is told and tells: limits, validity, and why a matrix is missing or worse."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntFlag
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+
+from delassus_ros.conditioning.monitor import ConditionSettings, Examination
+from delassus_ros.errors import listed
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Others at a topic that do not match.
+
+    Attributes
+    ----------
+    policies : by which QoS policies.
+    nodes : full names of the nodes they belong to, sorted; empty while none is known.
+    """
+
+    policies: Sequence[str]
+    nodes: Sequence[str] = ()
+
+    @property
+    def nodes_text(self) -> str:
+        """Return the nodes in words; ``one`` if none is known."""
+        return listed("node", self.nodes) if self.nodes else "one"
+
+
+class Validity(IntEnum):
+    """The values of ``DelassusMatrix.validity``."""
+
+    INVALID = 0
+    DEGRADED = 1
+    OK = 2
+
+
+@dataclass(frozen=True)
+class InputHealth:
+    """What is known of an input topic.
+
+    Attributes
+    ----------
+    name : what it brings, e.g. ``"joint states"``.
+    topic : its full name.
+    publishers : how many there are.
+    age : age of the latest input [s]; NaN if there is none or no time yet.
+    silence : time since anything came, whether it was of use or not [s]; NaN likewise.
+    timeout : age and silence above which it is too old [s].
+    received : whether anything has come since the node was activated.
+    complaint : what was wrong with the latest input, in words; empty if nothing was.
+    incompatible : publishers that there are and that do not match; None if all do.
+    counts : further numbers, by what they count.
+    """
+
+    name: str
+    topic: str
+    publishers: int
+    age: float
+    silence: float
+    timeout: float
+    received: bool
+    complaint: str = ""
+    incompatible: Mismatch | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Reason(IntFlag):
@@ -56,3 +118,58 @@ class Complaint:
 
     reason: Reason
     text: str
+
+
+LONGEST_TRUST = 1.0
+"""Time [s] for which those who send what makes a matrix are relied on, whatever the timeout: after
+that others get their turn, and if nothing comes of them, that is said."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What inputs have to keep to, and how matrices are judged; may change between two ticks.
+
+    Attributes
+    ----------
+    max_skew : how far stamps of joint states may be apart, or ahead of the clock beyond one of
+        its steps [s].
+    input_timeout : age above which joint positions are too old [s]; infinite for never.
+    contacts_timeout : the same for the set of active contacts.
+    condition : thresholds and damping.
+    """
+
+    max_skew: float = 0.005
+    input_timeout: float = 0.5
+    contacts_timeout: float = 0.5
+    condition: ConditionSettings = field(default_factory=ConditionSettings)
+
+    @property
+    def patience(self) -> float:
+        """Time after which something has to go out again, be it that there is no matrix [s]."""
+        return self.input_timeout if self.input_timeout < math.inf else LONGEST_TRUST
+
+
+@dataclass(slots=True)
+class LastAnswer:
+    """The latest message, for those who report; overwritten by the next.
+
+    Attributes
+    ----------
+    validity, reasons : as published.
+    text : what there is to complain of, in words; empty if there is nothing.
+    stamp_ns, age : stamp of the joint positions [ns] and their age [s].
+    examination : of the matrix, overwritten by the next; None if there is no matrix.
+    rows : rows of the matrix.
+    contacts : names of its contacts.
+    compute_time : time that computing it took [s]; 0 if there is no matrix.
+    """
+
+    validity: Validity = Validity.INVALID
+    reasons: Reason = Reason.NONE
+    text: str = ""
+    stamp_ns: int = 0
+    age: float = math.nan
+    examination: Examination | None = None
+    rows: int = 0
+    contacts: tuple[str, ...] = ()
+    compute_time: float = 0.0

@@ -15,7 +15,7 @@ from functools import lru_cache
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster
 from delassus_ros.model.constraints import Coupling, FunctionConstraint
-from delassus_ros.model.loop_ways import size_of
+from delassus_ros.model.loops import size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
 from delassus_ros.rbda.generic import constants, specific_constants

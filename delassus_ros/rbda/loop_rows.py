@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from delassus_ros.model.constraints import Loop, LoopKind
-from delassus_ros.model.loop_ways import Way, ways_of
+from delassus_ros.model.loops import Way, ways_of
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_between
 from delassus_ros.rbda.generic import constants

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.model.written import number
+from delassus_ros.model.reading.xml import number
+from delassus_ros.monitor.agreement import Agreement
+from delassus_ros.needs import without
+from delassus_ros.processes import Command, Programs
 from delassus_ros.sim import ROBOTS
-from delassus_ros.sim.agreement import Agreement
-from delassus_ros.sim.needs import without
-from delassus_ros.sim.processes import Command, Programs
 from delassus_ros.stopping import StopRequest
 
 _FIRST_LIMIT = 30.0  # s until the first matrix that can be compared
@@ -139,8 +139,8 @@ def run(commands: Sequence[Command], seconds: float, first_limit: float = _FIRST
 def _run(commands: Sequence[Command], clock: _Clock) -> int:
     # Here, as they need ROS, which the command has looked for by now; and slow, so after the
     # signals were taken care of.
-    from delassus_ros.node.program import ros
-    from delassus_ros.sim.monitor_node import MonitorNode, watch
+    from delassus_ros.monitor.monitor_node import MonitorNode, watch
+    from delassus_ros.ros_program import ros
 
     environment = demo_environment(os.environ)
     os.environ.update(environment)

@@ -12,10 +12,16 @@ from delassus_ros.errors import ContactError, unknown
 from delassus_ros.model import Robot
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.closing import Closing, add_equalities
-from delassus_ros.sim.gait import LEGS, Gait, LegGeometry, Stance, stepping_cycle
-from delassus_ros.sim.reference import FloatArray, MujocoReference
-from delassus_ros.sim.touch import TouchFilter, TouchState
-from delassus_ros.sim.truth import Truth, TruthProbe
+from delassus_ros.sim.gait import (
+    LEGS,
+    Gait,
+    LegGeometry,
+    Stance,
+    TouchFilter,
+    TouchState,
+    stepping_cycle,
+)
+from delassus_ros.sim.reference import FloatArray, MujocoReference, Truth, TruthProbe
 
 PERIOD = 1e-3
 """Simulated time of one `QuadrupedSimulation.step`, s."""

@@ -1,12 +1,20 @@
-"""The Delassus matrix as MuJoCo itself has it: ``mj_jac`` and a solve with its mass matrix."""
+"""What a simulator knows for certain: the matrix from MuJoCo itself, base state, torques, forces.
+
+The matrix is that of ``mj_jac`` and a solve with MuJoCo's mass matrix.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
 
 from delassus_ros.errors import ContactError, InputError, unknown
 
@@ -101,3 +109,135 @@ class MujocoReference:
         J = self._jacobian @ E
         matrix: FloatArray = J @ np.linalg.solve(weighted @ E, J.T)
         return matrix
+
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """State and forces of one instant; all belong to the same joint positions.
+
+    Attributes
+    ----------
+    position
+        The base's origin in the world, (3,), m.
+    orientation
+        The base in the world, (4,), quaternion x, y, z, w.
+    twist
+        Velocity of the base in its own axes, (6,): linear, then angular, m/s and rad/s.
+    effort
+        Joint torques, (n,), Nm, in the order of the simulation's joints.
+    forces
+        Force of the floor on each foot, (k, 3), N, in world axes; zero in the air.
+    """
+
+    position: FloatArray
+    orientation: FloatArray
+    twist: FloatArray
+    effort: FloatArray
+    forces: FloatArray
+
+
+class TruthProbe:
+    """Read the truth off a running simulation without disturbing it.
+
+    After a step, MuJoCo's data hold the positions of its end, but torques and forces of its
+    beginning; they are computed anew here, for the end.
+
+    Parameters
+    ----------
+    model
+        The compiled model; its first joint is the free one of the base.
+    dofs
+        Degrees of freedom of the measured joints.
+    feet
+        Geoms of the feet, in the order of the contacts.
+    """
+
+    def __init__(self, model: mujoco.MjModel, dofs: IntArray, feet: Sequence[int]) -> None:
+        self._model = model
+        self._data = mujoco.MjData(model)
+        self._dofs = dofs
+        self._feet = list(feet)
+        self._wrench = np.zeros(6)
+
+    def read(self, simulated: mujoco.MjData) -> Truth:
+        """Return the truth at the present state, under the present command of the servos."""
+        model, data = self._model, self._data
+        for name in ("qpos", "qvel", "ctrl", "qacc_warmstart"):
+            getattr(data, name)[:] = getattr(simulated, name)
+        mujoco.mj_forward(model, data)
+        w, x, y, z = data.qpos[3:7].tolist()
+        # The free joint's linear velocity is along the axes of the world, the angular one's of
+        # the base.
+        rotation = data.xmat[model.jnt_bodyid[0]].reshape(3, 3)
+        return Truth(
+            position=data.qpos[:3].copy(),
+            orientation=np.array([x, y, z, w]),
+            twist=np.concatenate([rotation.T @ data.qvel[:3], data.qvel[3:6]]),
+            effort=data.qfrc_actuator[self._dofs],
+            forces=self._forces(),
+        )
+
+    def _forces(self) -> FloatArray:
+        forces = np.zeros((len(self._feet), 3))
+        for i, contact in enumerate(self._data.contact):
+            # MuJoCo gives the force on the second of the two geoms, in axes of the contact.
+            for geom, sign in zip(contact.geom.tolist(), (-1.0, 1.0), strict=True):
+                if geom in self._feet:
+                    mujoco.mj_contactForce(self._model, self._data, i, self._wrench)
+                    axes = contact.frame.reshape(3, 3)
+                    forces[self._feet.index(geom)] += sign * (axes.T @ self._wrench[:3])
+        return forces
+
+
+WORLD = "world"
+"""Name of the frame that the floor is in."""
+
+
+class TruthPublisher:
+    """Publish base state and contact forces, as a state estimator and foot sensors would.
+
+    ``~/odometry`` has the twist in the axes of the base, as its message wants it;
+    ``~/contact_force/<contact>`` the force of the floor on the foot in axes of the world.
+
+    Parameters
+    ----------
+    node
+        The node that publishes.
+    base
+        Name of the base's frame.
+    contacts
+        Names of the contacts, in the order of the forces.
+    """
+
+    def __init__(self, node: Node, base: str, contacts: Sequence[str]) -> None:
+        self._odometry = Odometry(child_frame_id=base)
+        self._wrench = WrenchStamped()
+        for message in (self._odometry, self._wrench):
+            message.header.frame_id = WORLD
+        self._odometry_publisher = node.create_publisher(Odometry, "~/odometry", 10)
+        self._force_publishers = [
+            node.create_publisher(WrenchStamped, f"~/contact_force/{contact}", 10)
+            for contact in contacts
+        ]
+
+    def publish(self, truth: Truth, stamp: Time) -> None:
+        """Publish the truth of the joint state with this stamp."""
+        pose, twist = self._odometry.pose.pose, self._odometry.twist.twist
+        self._odometry.header.stamp = stamp
+        _set(pose.position, truth.position)
+        _set(pose.orientation, truth.orientation)
+        _set(twist.linear, truth.twist[:3])
+        _set(twist.angular, truth.twist[3:])
+        self._odometry_publisher.publish(self._odometry)
+        self._wrench.header.stamp = stamp
+        for publisher, force in zip(self._force_publishers, truth.forces, strict=True):
+            _set(self._wrench.wrench.force, force)
+            publisher.publish(self._wrench)
+
+
+def _set(message: object, values: FloatArray) -> None:
+    for name, value in zip("xyzw", values.tolist(), strict=False):
+        setattr(message, name, value)

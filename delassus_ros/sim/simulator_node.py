@@ -21,9 +21,9 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.node.program import run_program
+from delassus_ros.needs import missing
+from delassus_ros.ros_program import run_program
 from delassus_ros.sim import ROBOTS, demo_urdf
-from delassus_ros.sim.needs import missing
 
 _CONTACTS_PERIOD = 100_000_000  # ns; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
@@ -176,7 +176,7 @@ class SimulatorNode(Node):
         self._truth = None
         if wanted:
             # Here, as nothing else of the demo needs nav_msgs.
-            from delassus_ros.sim.truth_publisher import TruthPublisher
+            from delassus_ros.sim.reference import TruthPublisher
 
             self._truth = TruthPublisher(self, "base", self._simulation.contact_names)
 

@@ -21,12 +21,12 @@ from delassus_ros.errors import AlgorithmError, DelassusError, NumericalError
 from delassus_ros.model import Body, Frame, Inertia, Joint, JointKind, Robot, Transform
 from delassus_ros.model.robot import WORLD
 from delassus_ros.model.spatial import Array
-from delassus_ros.placements import PLACEMENTS, UNIT_TOLERANCE
 from delassus_ros.problem import Axes, Problem
-from delassus_ros.random_inputs import random_inputs
 from delassus_ros.rbda.spatial import rotation_of_quaternion
+from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.ports import Status
-from delassus_ros.solver import DelassusSolver
+from delassus_ros.solver.inputs import PLACEMENTS, UNIT_TOLERANCE
+from delassus_ros.solver.solver import DelassusSolver
 from delassus_ros.testing.random_trees import (
     ALL,
     SIMPLE,
@@ -236,8 +236,8 @@ def textbook(problem: Problem, inputs: dict[str, Array]) -> Array:
     Raises
     ------
     ConformanceError
-        If the robot has couplings or loops: :func:`delassus_ros.testing.closed.definition` is for
-        them.
+        If the robot has couplings or loops: for them there is
+        :func:`delassus_ros.algorithms.dense.definition`.
     """
     dense = algorithms.get("dense")
     if not isinstance(dense, TracedAlgorithm):

@@ -1,0 +1,394 @@
+"""How well the matrix can be inverted, and damping where it cannot.
+
+Rows in 1/kg and in 1/(kg·m²) cannot be compared. All numbers here are those of the *scaled*
+matrix S G S, in 1/kg, where S multiplies angular rows by a characteristic length; a matrix of
+linear rows alone is its own scaled matrix.
+
+Two ways lead to the eigenvalues: LAPACK, and an estimate by recent eigenvectors, which is used
+only where it is proven to be within 3 %; see :mod:`delassus_ros.conditioning.estimate`. An
+estimated condition number is between 0.94 and 1.03 times the exact one.
+
+An estimate cannot show whether eigenvalues that are taken to be zero by structure really are. They
+are looked at whenever eigenvectors are renewed, where contacts are redundant after
+``refresh_every`` matrices at the latest: a matrix with a rank above the structural one shows that
+that was too low, and raises it for good.
+
+Time per matrix of 12, 24 and 42 rows, one core, median [µs]: estimate 2, 3, 11; exact 11, 18,
+49; with selective damping that has something to raise 22, 39, 120; renewed eigenvectors, after
+the matrix is published and about every seventh time, 14, 30, 99. They hold with LAPACK kept to
+one thread: with several, single calls were seen to take 24 ms on a busy machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from delassus_ros.arguments import count, instance, number, numbers
+from delassus_ros.conditioning.estimate import WITHIN, EigenvalueEstimate
+from delassus_ros.conditioning.structural_rank import (
+    RANK_TOLERANCE,
+    StructuralRank,
+    numerical_rank,
+    row_scales,
+    unit_scales,
+)
+from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+
+__all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
+
+_FLOAT = np.dtype(np.float64)
+_JUST_RENEWED = 2
+"""Age of an estimate's eigenvectors that were renewed from the matrix before."""
+
+
+class Conditioning(IntEnum):
+    """Whether a matrix can be inverted; the values of ``DelassusMatrix.conditioning``."""
+
+    UNKNOWN = 0
+    """Not examined: there is no contact, or no number to judge."""
+    OK = 1
+    WEAK = 2
+    SINGULAR = 3
+
+
+@dataclass(slots=True, eq=False)
+class Examination:
+    """What is known about one matrix; eigenvalues are those of the scaled matrix [1/kg].
+
+    Attributes
+    ----------
+    conditioning : judgement by the thresholds, with hysteresis.
+    rank : numerical rank; -1 if unknown.
+    structural_rank : largest rank that the active contacts can have, never less than one that a
+        matrix of them had here; -1 if unknown.
+    largest : largest eigenvalue; NaN if unknown.
+    smallest : the smallest eigenvalue that is not zero by structure, i.e. the one at the
+        structural rank; NaN if unknown.
+    condition : largest / smallest; infinite if rank < structural_rank, -1 if unknown.
+    exact : the eigenvalues are LAPACK's, not an estimate.
+    matrix : (k, k) G with its damping; the examined array itself if nothing was added.
+    damping_mode : the mode in force.
+    damping : what was added, the largest amount on an eigenvalue [1/kg]; 0 if nothing was.
+    """
+
+    conditioning: Conditioning
+    rank: int
+    structural_rank: int
+    largest: float
+    smallest: float
+    condition: float
+    exact: bool
+    matrix: Array
+    damping_mode: Damping
+    damping: float
+
+
+class ConditionMonitor:
+    """Judges the matrices of a problem one after the other; for control loops, one per thread.
+
+    While the estimate holds, a call makes no array. Call :meth:`refresh` after each, when the
+    matrix is on its way.
+
+    Parameters
+    ----------
+    problem : whose matrices are examined; all contacts are active at first.
+    structural : matrices (N, m, m) of all contacts at generic configurations, by
+        :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
+    settings : thresholds and damping; may be changed at any time by assignment.
+
+    Raises
+    ------
+    InputError
+        If the matrices do not fit the problem.
+    """
+
+    def __init__(
+        self, problem: Problem, structural: Array, settings: ConditionSettings | None = None
+    ) -> None:
+        self._contacts = problem.contacts
+        self._structural = StructuralRank(structural, unit_scales(self._contacts))
+        m = self._contacts.rows
+        self._estimate = EigenvalueEstimate(m)
+        self._stores = [np.zeros(m * m) for _ in range(2)]
+        self._active = self._contacts.names
+        self._result = Examination(
+            Conditioning.UNKNOWN, -1, -1, np.nan, np.nan, -1.0, False, self._stores[0],
+            Damping.NONE, 0.0,
+        )  # fmt: skip
+        self.settings = ConditionSettings() if settings is None else settings
+
+    @property
+    def settings(self) -> ConditionSettings:
+        """Thresholds and damping in force."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: ConditionSettings) -> None:
+        self._settings = settings
+        self._scales = row_scales(self._contacts, settings.characteristic_length)
+        self.activate(self._active)
+
+    def activate(self, contacts: Iterable[str]) -> None:
+        """Expect matrices of these active contacts from now on; the judgement starts anew.
+
+        Raises
+        ------
+        InputError
+            For an unknown contact or one given twice.
+        """
+        indices = self._contacts.indices(contacts)
+        offsets = self._contacts.row_offsets
+        rows = [row for i in indices for row in range(offsets[i], offsets[i + 1])]
+        self._active = tuple(self._contacts[i].name for i in indices)
+        k = len(rows)
+        self._size = k
+        scales = self._scales[rows]
+        self._row_scales = scales[:, np.newaxis]
+        self._damped, self._scaled = (store[: k * k].reshape(k, k) for store in self._stores)
+        self._products = np.outer(scales, scales)
+        self._last: Array | None = None
+        self._state = Conditioning.UNKNOWN
+        self._rows = tuple(rows)
+        self._zeros = k - self._structural.of(rows)
+        """Eigenvalues that are zero by structure; they come first."""
+        self._estimate.resize(k, self._zeros)
+
+    def examine(self, matrix: Array, exact: bool = False) -> Examination:
+        """Judge and damp the next matrix; never raises for what the matrix holds.
+
+        Parameters
+        ----------
+        matrix : (k, k) G of the active contacts, symmetric; not written to.
+        exact : do not estimate.
+
+        Returns
+        -------
+        The judgement, overwritten by the next call.
+
+        Raises
+        ------
+        InputError
+            If the matrix is no numbers, or does not have the size of the active contacts.
+        """
+        if type(matrix) is not np.ndarray or matrix.dtype != _FLOAT:
+            matrix = numbers("matrix", matrix)
+        if matrix.shape != self._products.shape:
+            raise InputError(
+                f"matrix has shape {matrix.shape}, expected {self._products.shape} for the "
+                f"active contacts {', '.join(self._active) or '(none)'}"
+            )
+        result = self._result
+        result.structural_rank = self._size - self._zeros
+        result.matrix, result.damping, result.damping_mode = matrix, 0.0, self._settings.damping
+        self._last = matrix
+        if not result.structural_rank:
+            return self._unknown(rank=0)
+        damping = self._settings.damping
+        try:
+            if damping is Damping.SELECTIVE and self._zeros:
+                # There always is something to raise.
+                self._raise_weak(matrix)
+            else:
+                if exact or self._must_renew() or not self._estimated(matrix):
+                    # Eigenvectors that are new and did not help are not worth renewing.
+                    renew = self._estimate.age != _JUST_RENEWED and not exact
+                    self._exact(matrix, vectors=renew)
+                if damping is Damping.UNIFORM:
+                    self._raise_all(matrix)
+                elif damping is Damping.SELECTIVE and self._may_be_weak():
+                    self._raise_weak(matrix)
+        except np.linalg.LinAlgError:
+            return self._unknown(rank=-1)
+        return self._judge()
+
+    def refresh(self) -> bool:
+        """Renew the eigenvectors from the last matrix if it is time; return whether they were.
+
+        Costs as much as :func:`numpy.linalg.eigh`; the array that was examined last must still
+        hold its matrix.
+        """
+        due = self._estimate.stale or self._estimate.age >= self._settings.refresh_every
+        if self._last is None or not due:
+            return False
+        try:
+            self._raise_rank(self._decompose(self._last))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def _raise_rank(self, eigenvalues: Array) -> None:
+        """Correct the structural rank if this matrix has more."""
+        zeros = self._zeros
+        if zeros and eigenvalues[zeros - 1] > RANK_TOLERANCE * eigenvalues[-1]:
+            rank = numerical_rank(eigenvalues)
+            self._structural.witness(self._rows, rank)
+            self._zeros = self._size - rank
+            self._estimate.expect(self._zeros)
+
+    def _must_renew(self) -> bool:
+        """Return whether there are no eigenvectors, or the rank was not looked at for long.
+
+        An estimate shows no eigenvalue that is zero by structure, and so not if one is not.
+        """
+        age = self._estimate.age
+        return age == 0 or bool(self._zeros and age > self._settings.refresh_every)
+
+    def _unknown(self, rank: int) -> Examination:
+        result = self._result
+        result.conditioning = self._state = Conditioning.UNKNOWN
+        result.rank, result.exact, result.condition = rank, False, -1.0
+        result.largest = result.smallest = np.nan
+        self._estimate.forget()
+        self._last = None
+        return result
+
+    def _estimated(self, matrix: Array) -> bool:
+        """Estimate the eigenvalues; return whether that could be done."""
+        if not self._estimate.of(matrix):
+            return False
+        result = self._result
+        result.largest, result.smallest = self._estimate.largest, self._estimate.smallest
+        result.rank, result.exact = result.structural_rank, False
+        return True
+
+    def _exact(self, matrix: Array, vectors: bool) -> None:
+        """Compute the eigenvalues, and, if asked to, new eigenvectors for the estimate."""
+        if vectors:
+            self._take(self._decompose(matrix))
+        else:
+            np.multiply(matrix, self._products, self._scaled)
+            self._take(np.asarray(np.linalg.eigvalsh(self._scaled), dtype=np.float64))
+
+    def _take(self, eigenvalues: Array) -> None:
+        result = self._result
+        if not (np.isfinite(eigenvalues[-1]) and np.isfinite(eigenvalues[self._zeros])):
+            raise np.linalg.LinAlgError("the matrix is not finite")
+        self._raise_rank(eigenvalues)
+        result.structural_rank = self._size - self._zeros
+        result.largest = float(eigenvalues[-1])
+        result.smallest = float(eigenvalues[self._zeros])
+        result.rank, result.exact = numerical_rank(eigenvalues), True
+
+    def _decompose(self, matrix: Array) -> Array:
+        """Return the eigenvalues, ascending; keep the eigenvectors."""
+        np.multiply(matrix, self._products, self._scaled)
+        found = np.linalg.eigh(self._scaled)
+        eigenvalues: Array = found[0]
+        self._estimate.take(found[1], self._row_scales)
+        return eigenvalues
+
+    def _judge(self) -> Examination:
+        result, settings = self._result, self._settings
+        if result.rank < result.structural_rank or not result.smallest > 0.0:
+            result.condition = np.inf
+        else:
+            result.condition = max(1.0, result.largest / result.smallest)
+        before, factor = self._state, 1.0 / settings.hysteresis
+        weak = settings.weak * (factor if before >= Conditioning.WEAK else 1.0)
+        singular = settings.singular * (factor if before is Conditioning.SINGULAR else 1.0)
+        if result.condition >= singular:
+            self._state = Conditioning.SINGULAR
+        else:
+            self._state = Conditioning.WEAK if result.condition >= weak else Conditioning.OK
+        result.conditioning = self._state
+        return result
+
+    def _raise_all(self, matrix: Array) -> None:
+        result = self._result
+        amount = self._settings.damping_ratio * result.largest
+        np.copyto(self._damped, matrix)
+        self._damped.reshape(-1)[:: self._size + 1] += amount
+        result.matrix, result.damping = self._damped, amount
+
+    def _may_be_weak(self) -> bool:
+        """Return whether an eigenvalue may lie below the floor of selective damping."""
+        result = self._result
+        # The smallest eigenvalue may be estimated too large, the largest one too small.
+        margin = 1.0 if result.exact else WITHIN * WITHIN
+        floor = margin * self._settings.damping_ratio * result.largest
+        return result.smallest < floor
+
+    def _raise_weak(self, matrix: Array) -> None:
+        result = self._result
+        eigenvalues = self._decompose(matrix)
+        self._take(eigenvalues)
+        floor = self._settings.damping_ratio * result.largest
+        weak = int(np.searchsorted(eigenvalues, floor))
+        if weak:
+            # V diag(raises) Vᵀ is added to the scaled matrix; G gets it with the scales undone.
+            raises = floor - eigenvalues[:weak]
+            directions = self._estimate.basis[:, :weak] / self._row_scales**2 * np.sqrt(raises)
+            np.matmul(directions, directions.T, self._damped)
+            self._damped += matrix
+            result.matrix, result.damping = self._damped, float(raises[0])
+
+
+class Damping(IntEnum):
+    """What may be added to a matrix; the values of ``DelassusMatrix.damping_mode``."""
+
+    NONE = 0
+    UNIFORM = 1
+    """The same amount on the whole diagonal."""
+    SELECTIVE = 2
+    """Weak eigendirections of the scaled matrix are raised, the others left as they are."""
+
+
+@dataclass(frozen=True)
+class ConditionSettings:
+    """How matrices are judged and damped.
+
+    Attributes
+    ----------
+    characteristic_length : weighs angular against linear rows [m]: half a foot's length, say.
+    weak, singular : condition numbers from which on a matrix is WEAK and SINGULAR.
+    hysteresis : a matrix gets better again only below a threshold divided by this.
+    damping : what may be added.
+    damping_ratio : amount of uniform damping, and the smallest eigenvalue that selective
+        damping leaves, both as a fraction of the largest eigenvalue.
+    refresh_every : the eigenvectors for the estimate are renewed after so many matrices.
+
+    Raises
+    ------
+    InputError
+        For what is no number, values out of range, thresholds out of order, or a damping that is
+        no :class:`Damping`.
+    """
+
+    characteristic_length: float = 0.1
+    weak: float = 1e4
+    singular: float = 1e6
+    hysteresis: float = 2.0
+    damping: Damping = Damping.NONE
+    damping_ratio: float = 1e-4
+    refresh_every: int = 8
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "characteristic_length": (0.0, np.inf),
+            "weak": (1.0, np.inf),
+            "singular": (1.0, 1.0 / RANK_TOLERANCE),
+            "damping_ratio": (0.0, 1.0),
+        }
+        for name in (*ranges, "hysteresis"):
+            object.__setattr__(self, name, number(name, getattr(self, name)))
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if not low < value < high:
+                expected = f"expected more than {low:g} and less than {high:g}"
+                raise InputError(f"{name} is {value}; {expected}")
+        if not 1.0 <= self.hysteresis < np.inf:
+            raise InputError(f"hysteresis is {self.hysteresis}; expected a factor of at least 1")
+        choices = " or ".join(f"Damping.{mode.name}" for mode in Damping)
+        instance("damping", self.damping, Damping, choices, InputError)
+        object.__setattr__(self, "refresh_every", count("refresh_every", self.refresh_every))
+        if not self.weak < self.singular / self.hysteresis:
+            raise InputError(
+                f"thresholds out of order: weak is {self.weak:g}, singular {self.singular:g}; "
+                f"expected weak < singular / hysteresis = {self.singular / self.hysteresis:g}"
+            )

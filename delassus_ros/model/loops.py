@@ -1,0 +1,462 @@
+"""Loops on plain numbers: the gap between their ends, its Jacobian, configurations that close.
+
+Used once per robot, to find how many rows of the loops count; see
+:mod:`~delassus_ros.model.clusters`. A loop is measured by itself: where it is mounted, and
+how large other loops of its cluster are, makes no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.members import Members
+from delassus_ros.model.robot import WORLD, Joint, JointKind, Robot
+from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
+
+CLOSED = 2e-5
+"""Largest gap of a closed loop: an angle [rad], or a share of the loop's size. Published
+angles are rounded, as 1.5708, so that hinges in a plane are not quite parallel."""
+_EXACT = 1e-10
+"""Gap or step at which iterations end."""
+_ITERATIONS = 100
+_PATIENCE = 20
+"""Iterations in which the gap must shrink by a thousandth; else it is a smallest one."""
+_LONGEST_STEP = 0.5
+"""Longest step of one iteration [rad, or the loop's size], of joints that are not linear."""
+_SCALES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
+"""Starts are this far [rad] from the reference; near ones come first, for they are on the branch
+that is meant."""
+_ENOUGH = 5
+"""Closed configurations that are looked at."""
+_DIFFERENCE = 1e-5
+"""Step [rad, or the loop's size] of numerical derivatives."""
+
+
+class LoopClosure:
+    """The constraints of one cluster as functions of its q.
+
+    Lengths of a loop are in units of its size, so that rows and columns of revolute and
+    prismatic joints are comparable; `q` and the results are in these units. A prismatic joint
+    counts in those of the smallest loop that it is in; in none, in those of the largest loop of
+    the cluster, else of the longest link between its joints.
+
+    Parameters
+    ----------
+    members : the cluster; its joints are revolute and prismatic.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        self._robot = members.robot
+        self._joints = members.joints
+        self._loops = members.loops
+        self._column = {joint: i for i, joint in enumerate(members.joints)}
+        self._ways = [ways_of(self._robot, loop) for loop in self._loops]
+        self._sizes = [size_of(self._robot, loop) for loop in self._loops]
+        self._units = self._units_of_joints()
+        self._linear = members.coupling_rows() * np.append(self._units, 1.0)
+        self._linear /= np.abs(self._linear[:, :-1]).max(axis=1, initial=0.0, keepdims=True)
+        self._is_linear = members.is_linear
+        self._best = (np.inf, "", np.inf)
+
+    def reference(self) -> Array:
+        """Return the neutral q, moved into the joint limits where it is not in them."""
+        limits = [self._robot.joints[joint] for joint in self._joints]
+        neutral: Array = np.array([min(max(0.0, each.lower), each.upper) for each in limits])
+        return self.in_units(neutral)
+
+    def in_units(self, q: Array) -> Array:
+        """Return the cluster's q [rad, m] in the units used here."""
+        return q / self._units
+
+    def blocks(self) -> list[tuple[str, slice]]:
+        """Return each coupling, loop and function, as in messages, with its rows."""
+        members, blocks, first = self._members, [], 0
+        for what, rows in (
+            *((f"coupling {each.name!r}", 1) for each in members.couplings),
+            *((f"loop {each.name!r}", each.kind.rows) for each in members.loops),
+            *((f"constraint {each.name!r}", each.rows) for each in members.functions),
+        ):
+            blocks.append((what, slice(first, first + rows)))
+            first += rows
+        return blocks
+
+    def gap(self, q: Array) -> Array:
+        """Return the constraint rows: of couplings, of loops, of functions."""
+        return self._rows(q)[0]
+
+    def jacobian(self, q: Array) -> Array:
+        """Return the derivative of :meth:`gap` by q; exact where the loops are closed."""
+        return self._rows(q)[1]
+
+    def inertia(self, q: Array) -> Array:
+        """Return the mass matrix of the cluster's joints, with what it carries fixed at zero."""
+        robot = self._robot
+        composite = [body.inertia for body in robot.bodies]
+        for i in reversed(range(len(composite))):
+            joint = robot.joints[i]
+            if i not in self._column and joint.parent != WORLD:
+                composite[joint.parent] += composite[i].in_parent(joint.placement)
+        values = self._values(q)
+        mass: Array = np.diag([robot.joints[joint].armature for joint in self._joints])
+        for body in self._joints:
+            carriers = self._carriers(body)
+            placements = (*(robot.joints[joint].placement for joint in carriers), Transform())
+            poses = poses_along(robot, Way(carriers, placements, 0.0), values)
+            twists = self._twists(carriers, poses, poses[-1])
+            turned = np.kron(np.eye(2), poses[-1].rotation.T) @ twists
+            mass += turned.T @ composite[body].matrix() @ turned
+        mass *= np.outer(self._units, self._units)
+        return mass
+
+    def close(self, q: Array) -> Array | None:
+        """Return a closed configuration near `q`, by Levenberg-Marquardt, or None.
+
+        Linear joints, see :attr:`Members.is_linear`, follow the others, however far. A function
+        that is not defined on the way ends it, too.
+        """
+        try:
+            return self._closed(q)
+        except (ArithmeticError, ValueError):
+            return None
+
+    def _closed(self, q: Array) -> Array | None:
+        sizes: list[float] = []
+        for _ in range(_ITERATIONS):
+            gap, jacobian = self._rows(q)
+            size = float(np.linalg.norm(gap))
+            sizes.append(size)
+            stuck = len(sizes) > _PATIENCE and size > 0.999 * sizes[-1 - _PATIENCE]
+            if size < _EXACT or stuck:
+                break
+            step = closing_step(gap, jacobian, self._is_linear, _LONGEST_STEP)
+            q = q + step
+            if np.linalg.norm(step[~self._is_linear]) < _EXACT:
+                break
+        self._note(q)
+        return q if np.abs(self.gap(q)).max() <= CLOSED else None
+
+    def worst(self) -> tuple[str, float]:
+        """Return what has the largest gap [m or rad] at the best q of all attempts."""
+        return self._best[1], self._best[2]
+
+    def _note(self, q: Array) -> None:
+        gap = np.abs(self.gap(q))
+        if gap.max() >= self._best[0]:
+            return
+        units = np.ones(len(gap))
+        first = len(self._linear)
+        for loop, size in zip(self._loops, self._sizes, strict=True):
+            kinds = np.array(_ROWS[loop.kind])
+            units[first : first + len(kinds)] = np.where(kinds < 3, 1.0, size)
+            first += len(kinds)
+        worst = (self._members.described(), -1.0)
+        for what, rows in self.blocks()[len(self._linear) :]:
+            worst = max(worst, (what, float((gap * units)[rows].max())), key=lambda each: each[1])
+        self._best = (float(gap.max()), *worst)
+
+    def _units_of_joints(self) -> Array:
+        """Return what counts as 1 of each joint [rad or m]."""
+        joints = [self._robot.joints[joint] for joint in self._joints]
+        links = [each.placement.translation for each in joints if each.parent in self._column]
+        largest = max(self._sizes or [float(np.linalg.norm(link)) for link in links], default=0.0)
+        units = np.ones(len(joints))
+        for k, (number, joint) in enumerate(zip(self._joints, joints, strict=True)):
+            if joint.kind is JointKind.PRISMATIC:
+                through = [
+                    size
+                    for size, ways in zip(self._sizes, self._ways, strict=True)
+                    if any(number in way.joints for way in ways)
+                ]
+                units[k] = min(through, default=largest) or 1.0
+        return units
+
+    def _rows(self, q: Array) -> tuple[Array, Array]:
+        gaps, jacobians = [self._linear[:, :-1] @ q + self._linear[:, -1]], [self._linear[:, :-1]]
+        for number in range(len(self._loops)):
+            gap, jacobian = self._loop_rows(number, self._values(q))
+            gaps.append(gap)
+            jacobians.append(jacobian)
+        for function in self._members.functions:
+            gaps.append(self._function_gap(function, q))
+            jacobians.append(self._function_slopes(function, q))
+        return np.concatenate(gaps), np.concatenate(jacobians)
+
+    def _function_gap(self, constraint: FunctionConstraint, q: Array) -> Array:
+        columns, values = self._members.columns, q * self._units
+        results = constraint.function([float(values[columns[name]]) for name in constraint.joints])
+        if len(results) != constraint.rows:
+            raise RobotError(
+                f"constraint {constraint.name!r}: its function returned {len(results)} numbers, "
+                f"expected {constraint.rows}"
+            )
+        gap = np.array([float(each) for each in results])
+        if constraint.dependent:
+            gap = values[[columns[name] for name in constraint.dependent]] - gap
+        return gap
+
+    def _function_slopes(self, constraint: FunctionConstraint, q: Array) -> Array:
+        """Return central differences: good to 1e-9, where ranks are told to 1e-5.
+
+        Of dependent joints the slopes are exact, so that a step of any length is.
+        """
+        slopes = np.zeros((constraint.rows, len(q)))
+        for row, name in enumerate(constraint.dependent):
+            slopes[row, self._members.columns[name]] = self._units[self._members.columns[name]]
+        for name in constraint.joints:
+            column = self._members.columns[name]
+            step = np.zeros(len(q))
+            step[column] = _DIFFERENCE
+            ahead = self._function_gap(constraint, q + step)
+            behind = self._function_gap(constraint, q - step)
+            slopes[:, column] = (ahead - behind) / (2.0 * _DIFFERENCE)
+        return slopes
+
+    def _values(self, q: Array) -> dict[int, float]:
+        """Return the position of each joint by its index [rad or m]."""
+        return dict(zip(self._joints, (q * self._units).tolist(), strict=True))
+
+    def _carriers(self, body: int) -> tuple[int, ...]:
+        """Return the joints of the cluster that move a body, the outermost last."""
+        carriers: list[int] = []
+        while body in self._column:
+            carriers.insert(0, body)
+            body = self._robot.joints[body].parent
+        return tuple(carriers)
+
+    def _loop_rows(self, number: int, q: dict[int, float]) -> tuple[Array, Array]:
+        """Return gap and Jacobian in the axes of the predecessor's frame, the loop's last."""
+        loop, size, ways = self._loops[number], self._sizes[number], self._ways[number]
+        first, second = (poses_along(self._robot, way, q) for way in ways)
+        predecessor, successor = first[-1], second[-1]
+        basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
+        axes = predecessor.rotation @ basis
+        between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
+        offset = axes.T @ (successor.translation - predecessor.translation) / size
+        if loop.kind in (LoopKind.HINGE, LoopKind.PLANAR):
+            angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
+        else:
+            angles = _rotation_vector(between)
+        twists = self._twists(ways[1].joints, second, successor)
+        twists -= self._twists(ways[0].joints, first, successor)
+        twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / size])
+        rows = _ROWS[loop.kind]
+        return np.concatenate([angles, offset])[rows], (twists * self._units)[rows]
+
+    def _twists(self, joints: Iterable[int], poses: Iterable[Transform], at: Transform) -> Array:
+        """Return the twist, angular first, that a unit rate of each joint makes at a point."""
+        twists = np.zeros((6, len(self._joints)))
+        for joint, pose in zip(joints, poses, strict=False):
+            data = self._robot.joints[joint]
+            axis = pose.rotation @ data.axis
+            arm = at.translation - pose.translation
+            slides = data.kind is JointKind.PRISMATIC
+            twists[:3, self._column[joint]] = 0.0 if slides else axis
+            twists[3:, self._column[joint]] = axis if slides else skew(axis) @ arm
+        return twists
+
+
+_ROWS: dict[LoopKind, list[int]] = {
+    LoopKind.POINT: [3, 4, 5],
+    LoopKind.HINGE: [3, 4, 5, 0, 1],
+    LoopKind.SLIDER: [0, 1, 2, 3, 4],
+    LoopKind.PLANAR: [5, 0, 1],
+    LoopKind.WELD: [0, 1, 2, 3, 4, 5],
+}
+"""What each kind closes of: rotation about x, y, z, then translation along them; z is the axis."""
+
+
+def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:
+    """Return a few closed configurations, the nearest to the reference first, with Jacobians.
+
+    More than one, for the reference itself may be singular (a four-bar that is stretched).
+    """
+    # A fixed seed: the same robot must always get the same coordinates.
+    random = np.random.default_rng(0)
+    reference = closure.reference()
+    jacobians: list[tuple[Array, Array]] = []
+    for scale in _SCALES:
+        start = reference + scale * random.uniform(-1.0, 1.0, len(reference))
+        closed = closure.close(start)
+        if closed is not None:
+            jacobians.append((closed, closure.jacobian(closed)))
+        if len(jacobians) == _ENOUGH:
+            break
+    return jacobians
+
+
+def _rotation_vector(rotation: Array) -> Array:
+    """Return axis times angle of a rotation matrix, also near a half turn."""
+    x, y, z, w = Transform(rotation).quaternion()
+    vector = np.array([x, y, z])
+    sine = float(np.linalg.norm(vector))
+    return vector * (2.0 * np.arctan2(sine, w) / sine if sine > 0.0 else 2.0)
+
+
+_ROUNDING = 2e-15
+"""Rounding of a position that fixed joints were added up to, relative to its size."""
+_CONFIGURATIONS = 8
+"""Configurations that a loop's size is looked for at."""
+_ARMLESS = 1e-12
+"""Arms that are shorter, relative to the constant distances along a loop, are rounding errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """The joints from the body that carries a loop to one of its ends.
+
+    Attributes
+    ----------
+    joints : their indices, the carrier's child first.
+    placements : the pose of each joint's frame in the body before it, then that of the loop's
+        frame in the last body. The first is relative to the loop's origin: the carrier's axes at
+        the first joint of the loop.
+    rounding : how far lengths may be from what was meant because positions far away from the
+        carrier's origin are rounded [m].
+    """
+
+    joints: tuple[int, ...]
+    placements: tuple[Transform, ...]
+    rounding: float
+
+
+def ways_of(robot: Robot, loop: Loop) -> tuple[Way, Way]:
+    """Return the ways to the predecessor's and to the successor's frame."""
+    first, second = _joints(robot, loop.predecessor), _joints(robot, loop.successor)
+    while first and second and first[0] == second[0]:
+        del first[0], second[0]
+    origin = robot.joints[(first or second)[0]].placement.translation
+    rounding = _ROUNDING * float(np.abs(origin).max())
+
+    def way(joints: list[int], end: Transform) -> Way:
+        placements = [*(robot.joints[joint].placement for joint in joints), end]
+        at = placements[0].translation - origin
+        # What rounding leaves of a zero would be taken for a length.
+        at[np.abs(at) <= rounding] = 0.0
+        placements[0] = Transform(placements[0].rotation, at)
+        return Way(tuple(joints), tuple(placements), rounding)
+
+    return way(first, loop.predecessor_placement), way(second, loop.successor_placement)
+
+
+def poses_along(robot: Robot, way: Way, q: Mapping[int, float]) -> list[Transform]:
+    """Return the poses of the bodies on a way, then of the loop's frame, from the loop's origin.
+
+    Parameters
+    ----------
+    q : position of each joint by its index [rad or m].
+    """
+    poses = []
+    pose = Transform()
+    for joint, placement in zip(way.joints, way.placements, strict=False):
+        pose = pose @ placement @ _motion(robot.joints[joint], q[joint])
+        poses.append(pose)
+    return [*poses, pose @ way.placements[-1]]
+
+
+@lru_cache(maxsize=256)
+def size_of(robot: Robot, loop: Loop) -> float:
+    """Return a typical length of a loop [m]: the longest arm that a joint of it turns its end by.
+
+    That is the distance of a joint's axis from the frame at the end of its way, at the largest
+    of a few configurations; without arms the longest constant distance, or 1. Lengths that
+    move nothing do not count: where the loop is mounted, along axes, or where a slide has its
+    zero. It is a power of two, so that lengths are exact in units of it.
+    """
+    # A fixed seed: the same loop must always have the same size.
+    random = np.random.default_rng(0)
+    arms, ways = [0.0], ways_of(robot, loop)
+    for way in ways:
+        joints = [robot.joints[joint] for joint in way.joints]
+        for _ in range(_CONFIGURATIONS):
+            q = {
+                i: random.uniform(-np.pi, np.pi)
+                if joint.kind is JointKind.REVOLUTE
+                else min(max(0.0, joint.lower), joint.upper)
+                for i, joint in zip(way.joints, joints, strict=True)
+            }
+            *bodies, end = poses_along(robot, way, q)
+            for joint, body in zip(joints, bodies, strict=True):
+                if joint.kind is JointKind.REVOLUTE:
+                    arm = np.cross(body.rotation @ joint.axis, end.translation - body.translation)
+                    arms.append(float(np.linalg.norm(arm)))
+    constant = [float(np.linalg.norm(p.translation)) for way in ways for p in way.placements]
+    longest = max(arms)
+    if longest <= _ARMLESS * max(constant):
+        longest = max(constant)
+    return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
+
+
+def _motion(joint: Joint, value: float) -> Transform:
+    """Return where a joint puts its body, relative to its frame."""
+    if joint.kind is JointKind.PRISMATIC:
+        return Transform(translation=value * joint.axis)
+    w = skew(joint.axis)
+    return Transform(np.eye(3) + np.sin(value) * w + (1.0 - np.cos(value)) * w @ w)
+
+
+def _joints(robot: Robot, body: int) -> list[int]:
+    """Return the joints that carry a body, the root's child first."""
+    path = []
+    while body != WORLD:
+        path.append(body)
+        body = robot.joints[body].parent
+    return path[::-1]
+
+
+_ZERO = 1e-10
+"""Singular values, relative to the largest, of linear columns that depend on each other."""
+
+
+def closing_step(
+    gap: Array,
+    jacobian: Array,
+    linear: NDArray[np.bool_],
+    longest: float,
+    each: bool = False,
+) -> Array:
+    """Return a step that makes the gap of constraints smaller.
+
+    Linear joints take up whatever they can of the gap, however far they have to go for it: a
+    rotor behind a gear, or the motor of a screw, turns hundreds of radians while its loop moves by
+    one, and must not hold it back. What they leave is for the other joints, in a damped step.
+
+    Parameters
+    ----------
+    gap : (rows,) constraint rows.
+    jacobian : (rows, joints) their derivative.
+    linear : (joints,) True for joints whose columns are the same in every configuration.
+    longest : longest step of the other joints together, in the units of their columns.
+    each : it is the longest step of each of them instead.
+
+    Returns
+    -------
+    (joints,) the step; the least one of linear joints that say the same.
+    """
+    columns, curved = jacobian[:, linear], jacobian[:, ~linear]
+    # At equal length: what turns a fine screw counts as much as what it moves.
+    lengths = np.linalg.norm(columns, axis=0)
+    lengths[lengths == 0.0] = 1.0
+    columns = columns / lengths
+    solve = np.linalg.pinv(columns, rcond=_ZERO)
+    left = gap - columns @ (solve @ gap)
+    curved_left = curved - columns @ (solve @ curved)
+    # Damping by the squared gap keeps convergence quadratic at redundant rows.
+    damping = min(float(left @ left), 1.0) * np.eye(curved.shape[1])
+    normal = curved_left.T @ curved_left + damping
+    moved = -np.linalg.lstsq(normal, curved_left.T @ left, rcond=1e-15)[0]
+    length = float(np.abs(moved).max(initial=0.0) if each else np.linalg.norm(moved))
+    if length > longest:
+        moved *= longest / length
+    step = np.zeros(len(linear))
+    step[~linear] = moved
+    step[linear] = -(solve @ (gap + curved @ moved)) / lengths
+    return step

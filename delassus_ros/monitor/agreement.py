@@ -1,0 +1,608 @@
+"""Book-keeping of monitor and comparison: which matrices came, when, and do they agree.
+
+Matrices are matched by the stamp of the joint state that they belong to, in whichever order they
+arrive, and compared by contact name: with references of a simulator (:class:`Agreement`), or those
+of one node with those of another (:class:`Pairs`). Joint states without an answer are held against
+the numbers that the sequence skips, gap by gap: in totals, one that a node has lost would hide
+behind another whose reference was lost. Nothing here knows of ROS but the last functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from builtin_interfaces.msg import Time
+from delassus_msgs_py import ReceivedMatrix
+
+FloatArray = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-9
+"""Largest relative Frobenius error that counts as agreement."""
+
+_WINDOW = 5000  # stamps kept while waiting for their counterpart: 5 s at 1 kHz
+_LATENCIES = 200_000  # latest latencies kept for the percentiles
+_RECENT = 2000  # of them shown in the live view
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A Delassus matrix with what is needed to check it.
+
+    Attributes
+    ----------
+    stamp
+        Stamp of the joint state, ns.
+    contacts
+        Contact names in the order of the rows.
+    offsets
+        First row of each contact, and the number of rows: one entry more than contacts.
+    matrix
+        The matrix, (m, m).
+    contacts_stamp
+        Stamp of the set of active contacts it was made for, ns; None if it has none.
+    """
+
+    stamp: int
+    contacts: tuple[str, ...]
+    offsets: tuple[int, ...]
+    matrix: FloatArray
+    contacts_stamp: int | None = None
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """Median and 99th percentile, s; NaN without data."""
+
+    p50: float
+    p99: float
+
+
+def relative_error(sample: Sample, reference: Sample) -> float:
+    """Frobenius distance of a matrix to the sub-block of a reference, relative to that block.
+
+    Parameters
+    ----------
+    sample
+        The matrix to judge.
+    reference
+        A matrix of at least those contacts, in any order.
+
+    Returns
+    -------
+    float
+        0 for no contacts; infinite where a contact is not in the reference or has another number
+        of rows there; NaN where an entry is.
+    """
+    rows = _rows(sample.contacts, sample.offsets, reference.contacts, reference.offsets)
+    if rows is None or sample.matrix.shape != (len(rows), len(rows)):
+        return math.inf
+    if not len(rows):
+        return 0.0
+    expected = reference.matrix[rows[:, np.newaxis], rows]
+    difference = sample.matrix - expected
+    return math.sqrt(np.vdot(difference, difference) / np.vdot(expected, expected))
+
+
+@functools.lru_cache(maxsize=256)
+def _rows(
+    contacts: tuple[str, ...],
+    offsets: tuple[int, ...],
+    reference_contacts: tuple[str, ...],
+    reference_offsets: tuple[int, ...],
+) -> npt.NDArray[np.intp] | None:
+    """Return which rows of the reference those contacts are; None if it has not all of them."""
+    rows: list[int] = []
+    for i, name in enumerate(contacts):
+        if name not in reference_contacts:
+            return None
+        j = reference_contacts.index(name)
+        block = range(reference_offsets[j], reference_offsets[j + 1])
+        if len(block) != offsets[i + 1] - offsets[i]:
+            return None
+        rows += block
+    return np.array(rows, dtype=np.intp)
+
+
+class Agreement:
+    """Counts and errors since the start; feed it what arrives, read its attributes.
+
+    Parameters
+    ----------
+    tolerance
+        Largest relative error that counts as agreement.
+
+    Attributes
+    ----------
+    matrices
+        Messages with a matrix.
+    invalid
+        Messages that say INVALID, by reasons (bit set).
+    compared
+        Matrices of at least one contact held against their reference.
+    disagreed
+        Of the compared matrices, the ones with an error above the tolerance.
+    wrong_set
+        Matrices whose contacts are not those of the set they name by its stamp.
+    skipped
+        Numbers missing in the sequence of the messages: superseded by the node, or lost.
+    backwards
+        Messages whose sequence number is not larger than the one before.
+    worst
+        Largest error; NaN counts as larger than all others.
+    first_fault
+        The first disagreement or wrong set in words, or None.
+    sizes
+        Number of matrices by number of rows.
+    last
+        The last matrix, or None.
+    """
+
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
+        self.tolerance = tolerance
+        self.matrices = 0
+        self.invalid: Counter[int] = Counter()
+        self.compared = 0
+        self.disagreed = 0
+        self.wrong_set = 0
+        self.skipped = 0
+        self.backwards = 0
+        self.worst = 0.0
+        self.first_fault: str | None = None
+        self.sizes: Counter[int] = Counter()
+        self.last: Sample | None = None
+        self._first_stamp: int | None = None
+        self._first_reference: int | None = None
+        self._last_reference = 0
+        self._sequence: int | None = None
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        self._references: dict[int, Sample] = {}
+        self._unanswered: set[int] = set()
+        self._lost_answers = 0
+        self._last_stamp = 0
+        # By stamp; None for an INVALID message, which has nothing to compare.
+        self._waiting: dict[int, Sample | None] = {}
+        self._dropped = 0
+        self._gaps = Gaps(_WINDOW)
+        self._sets: dict[int, frozenset[str]] = {}
+
+    def add_reference(self, reference: Sample) -> None:
+        """Take the reference of one joint state."""
+        stamp = reference.stamp
+        self._references[stamp] = reference
+        if self._first_reference is None:
+            self._first_reference = stamp
+        self._last_reference = stamp
+        if stamp not in self._waiting:
+            self._unanswered.add(stamp)
+        elif (sample := self._waiting.pop(stamp)) is not None:
+            self._compare(sample, reference)
+        if len(self._references) > _WINDOW:
+            oldest = next(iter(self._references))
+            del self._references[oldest]
+            if oldest in self._unanswered:
+                self._unanswered.remove(oldest)
+                self._lost_answers += self._first_stamp is not None and oldest > self._first_stamp
+                self._gaps.settle(oldest)
+
+    def add_contacts(self, stamp: int, active: Sequence[str]) -> None:
+        """Take a set of active contacts, by its stamp, ns."""
+        self._sets[stamp] = frozenset(active)
+        if len(self._sets) > _WINDOW:
+            del self._sets[next(iter(self._sets))]
+
+    def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
+        """Take a message without a matrix: stamp of its joint state [ns], number, reasons."""
+        skipped = self._count(sequence)
+        self.invalid[reasons] += 1
+        self._answer(stamp, None, skipped)
+
+    def add_matrix(self, sample: Sample, sequence: int, latency: float) -> None:
+        """Take a matrix.
+
+        Parameters
+        ----------
+        sample
+            The matrix.
+        sequence
+            Number of the message.
+        latency
+            Time from the stamp of the joint state to the arrival of the matrix, s; NaN where that
+            is unknown.
+        """
+        skipped = self._count(sequence)
+        self.matrices += 1
+        self.last = sample
+        self.sizes[len(sample.matrix)] += 1
+        if not math.isnan(latency):
+            self._latencies.append(latency)
+        self._check_set(sample)
+        self._answer(sample.stamp, sample, skipped)
+
+    @property
+    def unreferenced(self) -> int:
+        """Matrices since the first reference whose own did not come."""
+        return self._dropped + sum(
+            self._needs_reference(sample) and stamp <= self._last_reference
+            for stamp, sample in self._waiting.items()
+        )
+
+    @property
+    def unanswered(self) -> int:
+        """Joint states, known by their reference, without an answer between first and last."""
+        if self._first_stamp is None:
+            return 0
+        first, last = self._first_stamp, self._last_stamp
+        return self._lost_answers + sum(first < stamp < last for stamp in self._unanswered)
+
+    def latency(self, recent: bool = False) -> Percentiles:
+        """Percentiles of the latency, of all matrices or of the most recent ones."""
+        values = list(self._latencies)
+        if recent:
+            values = values[-_RECENT:]
+        if not values:
+            return Percentiles(math.nan, math.nan)
+        p50, p99 = np.percentile(values, (50.0, 99.0))
+        return Percentiles(float(p50), float(p99))
+
+    def condition(self) -> float:
+        """2-norm condition number of the last matrix; NaN without one."""
+        if self.last is None or not self.last.matrix.size:
+            return math.nan
+        return float(np.linalg.cond(self.last.matrix))
+
+    def faults(self) -> list[str]:
+        """Say in words what speaks against the run; empty if it is good."""
+        if self.matrices == 0:
+            return ["no matrix arrived"]
+        reasons = []
+        if self.disagreed:
+            reasons.append(
+                f"{self.disagreed} of {self.compared} matrices disagree with the reference "
+                f"(tolerance {self.tolerance:g}, worst {self.worst:.1e})"
+            )
+        if self.wrong_set:
+            reasons.append(f"{self.wrong_set} matrices are of other contacts than the active ones")
+        if reasons and self.first_fault:
+            reasons.append(f"first: {self.first_fault}")
+        if self._first_reference is None:
+            reasons.append("no reference arrived")
+        elif self.matrices == self.sizes[0]:
+            reasons.append("no matrix had rows: no contact was ever active")
+        elif self.compared <= self.unreferenced:
+            reasons.append(
+                f"only {self.compared} matrices could be held against a reference; "
+                f"{self.unreferenced} had none"
+            )
+        if self.backwards:
+            reasons.append(f"the sequence went back {self.backwards} times")
+        lost = self._gaps.unaccounted(self._unanswered)
+        if lost:
+            reasons.append(
+                f"of {self.unanswered} joint states without an answer, {lost} are not among "
+                f"the {self.skipped} that the sequence says were superseded"
+            )
+        return reasons
+
+    def _count(self, sequence: int) -> int:
+        """Return how many numbers are missing before this one."""
+        skipped = 0
+        if self._sequence is not None:
+            step = sequence - self._sequence
+            if step <= 0:
+                self.backwards += 1
+            else:
+                skipped = step - 1
+        self.skipped += skipped
+        self._sequence = sequence
+        return skipped
+
+    def _answer(self, stamp: int, sample: Sample | None, skipped: int) -> None:
+        self._gaps.end(stamp, skipped)
+        if stamp <= 0:
+            # No joint state has come to the node yet.
+            return
+        if self._first_stamp is None:
+            self._first_stamp = stamp
+        self._last_stamp = stamp
+        reference = self._references.get(stamp)
+        if reference is not None:
+            self._unanswered.discard(stamp)
+            if sample is not None:
+                self._compare(sample, reference)
+            return
+        self._waiting[stamp] = sample
+        if len(self._waiting) > _WINDOW:
+            oldest = self._waiting.pop(next(iter(self._waiting)))
+            self._dropped += self._needs_reference(oldest)
+
+    def _needs_reference(self, sample: Sample | None) -> bool:
+        if sample is None or not sample.contacts or self._first_reference is None:
+            return False
+        return sample.stamp >= self._first_reference
+
+    def _check_set(self, sample: Sample) -> None:
+        if sample.contacts_stamp is None:
+            return
+        active = self._sets.get(sample.contacts_stamp)
+        if active is None or active == frozenset(sample.contacts):
+            return
+        self.wrong_set += 1
+        self._fault(
+            f"stamp {sample.stamp}: contacts {', '.join(sample.contacts) or 'none'}, "
+            f"active were {', '.join(sorted(active)) or 'none'}"
+        )
+
+    def _compare(self, sample: Sample, reference: Sample) -> None:
+        if not sample.contacts:
+            return
+        self.compared += 1
+        error = relative_error(sample, reference)
+        if math.isnan(error) or error > self.worst:
+            self.worst = error
+        if not error <= self.tolerance:
+            self.disagreed += 1
+            self._fault(
+                f"stamp {sample.stamp}: contacts {', '.join(sample.contacts)}, "
+                f"relative error {error:.1e}"
+            )
+
+    def _fault(self, words: str) -> None:
+        if self.first_fault is None:
+            self.first_fault = words
+
+
+_WINDOW_OF_PAIRS = 5000  # messages that wait for their counterpart: 5 s at 1 kHz
+_TIMES = 1000  # latest compute times kept
+_NAMES = ("first", "second")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one of the two nodes says for a joint state.
+
+    Attributes
+    ----------
+    stamp
+        Stamp of the joint state, ns.
+    contacts_stamp
+        Stamp of the set of active contacts it was made for, ns; 0 without one.
+    sample
+        The matrix; None if the message is INVALID.
+    algorithm
+        Name of the algorithm; empty if the message is INVALID.
+    compute_time
+        Time that it took, s.
+    """
+
+    stamp: int
+    contacts_stamp: int
+    sample: Sample | None
+    algorithm: str = ""
+    compute_time: float = math.nan
+
+
+class Pairs:
+    """Counts and errors since the start; feed it what arrives, read its attributes.
+
+    Parameters
+    ----------
+    tolerance
+        Largest relative error that counts as agreement.
+
+    Attributes
+    ----------
+    compared
+        Pairs of matrices of the same contacts.
+    disagreed
+        Of them, those with an error above the tolerance.
+    worst
+        Largest error; NaN counts as larger than all others.
+    one_sided
+        Pairs of a matrix and an INVALID message, for the same set of active contacts.
+    unlike
+        Pairs for different sets of active contacts: one node heard of a change before the other.
+    unpaired
+        Per node, messages whose counterpart did not come: superseded there, or lost.
+    algorithms
+        Per node, the algorithm of its last matrix.
+    first_fault
+        The first disagreement or one-sided pair in words, or None.
+    """
+
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
+        self.tolerance = tolerance
+        self.compared = 0
+        self.disagreed = 0
+        self.worst = 0.0
+        self.one_sided = 0
+        self.unlike = 0
+        self.unpaired = [0, 0]
+        self.algorithms = ["", ""]
+        self.first_fault: str | None = None
+        self._waiting: tuple[dict[int, Answer], dict[int, Answer]] = ({}, {})
+        self._times = (deque[float](maxlen=_TIMES), deque[float](maxlen=_TIMES))
+
+    def add(self, side: int, answer: Answer) -> float | None:
+        """Take a message of the first (0) or the second (1) node.
+
+        Returns
+        -------
+        float or None
+            The error, if the message completes a pair of matrices that can be compared.
+        """
+        if answer.sample is not None:
+            self.algorithms[side] = answer.algorithm
+            self._times[side].append(answer.compute_time)
+        own, others = self._waiting[side], self._waiting[1 - side]
+        other = others.pop(answer.stamp, None)
+        if other is None:
+            own[answer.stamp] = answer
+            if len(own) > _WINDOW_OF_PAIRS:
+                del own[next(iter(own))]
+                self.unpaired[side] += 1
+            return None
+        # Each node answers in the order of the stamps: what is older stays alone.
+        for place, waiting in enumerate(self._waiting):
+            for stamp in [stamp for stamp in waiting if stamp < answer.stamp]:
+                del waiting[stamp]
+                self.unpaired[place] += 1
+        return self._compare(*((answer, other) if side == 0 else (other, answer)))
+
+    def compute_time(self, side: int) -> float:
+        """Return the median of the latest compute times of a node, s; NaN without data."""
+        times = sorted(self._times[side])
+        return times[len(times) // 2] if times else math.nan
+
+    def faults(self) -> list[str]:
+        """Say in words what speaks against agreement; empty if there was some and it is good."""
+        faults = []
+        if not self.compared:
+            alone = zip(self._alone(), _NAMES, strict=True)
+            words = ", ".join(f"{count} of the {name}" for count, name in alone)
+            faults.append(f"no two matrices could be compared; messages left alone: {words}")
+        if self.disagreed:
+            faults.append(
+                f"{self.disagreed} of {self.compared} pairs disagree (tolerance "
+                f"{self.tolerance:g}, worst {self.worst:.1e})"
+            )
+        if self.one_sided:
+            faults.append(f"{self.one_sided} times only one of the two had a matrix")
+        if faults and self.first_fault:
+            faults.append(f"first: {self.first_fault}")
+        return faults
+
+    def words(self) -> str:
+        """Return the figures in one line."""
+        sides = " and ".join(
+            f"{algorithm or 'nothing yet'} ({1e6 * self.compute_time(side):.1f} µs)"
+            for side, algorithm in enumerate(self.algorithms)
+        )
+        return (
+            f"{sides}: {self.compared} pairs, {self.disagreed} disagree, worst error "
+            f"{self.worst:.1e}; {self.one_sided} one-sided, {self.unlike} of different contacts, "
+            f"{self.unpaired[0]} and {self.unpaired[1]} without counterpart"
+        )
+
+    def _alone(self) -> tuple[int, int]:
+        first, second = (
+            count + len(waiting)
+            for count, waiting in zip(self.unpaired, self._waiting, strict=True)
+        )
+        return first, second
+
+    def _compare(self, first: Answer, second: Answer) -> float | None:
+        if first.contacts_stamp != second.contacts_stamp:
+            self.unlike += 1
+            return None
+        if first.sample is None or second.sample is None:
+            if first.sample is not second.sample:
+                self.one_sided += 1
+                lacking = _NAMES[0] if first.sample is None else _NAMES[1]
+                self._fault(f"stamp {first.stamp}: INVALID from the {lacking}, not from the other")
+            return None
+        if not first.sample.contacts:
+            return None
+        self.compared += 1
+        error = relative_error(second.sample, first.sample)
+        if math.isnan(error) or error > self.worst:
+            self.worst = error
+        if not error <= self.tolerance:
+            self.disagreed += 1
+            self._fault(
+                f"stamp {first.stamp}: contacts {', '.join(first.sample.contacts)}, relative "
+                f"error {error:.1e} of {first.algorithm} and {second.algorithm}"
+            )
+        return error
+
+    def _fault(self, words: str) -> None:
+        if self.first_fault is None:
+            self.first_fault = words
+
+
+class Gaps:
+    """The gaps between answers, to joint states whose stamps grow.
+
+    Parameters
+    ----------
+    window : how many of them are kept, at least.
+
+    Attributes
+    ----------
+    settled : joint states that nothing accounts for, among those that were settled.
+    """
+
+    def __init__(self, window: int) -> None:
+        self.settled = 0
+        self._window = window
+        # Per gap the stamp of the answer behind it, and the numbers skipped before that.
+        self._ends: list[int] = []
+        self._skipped: list[int] = []
+        self._carried = 0
+        self._counts: Counter[int] = Counter()
+
+    def end(self, stamp: int, skipped: int) -> None:
+        """Note an answer.
+
+        Parameters
+        ----------
+        stamp : of its joint state [ns].
+        skipped : how many numbers are missing in the sequence before it.
+        """
+        if stamp <= (self._ends[-1] if self._ends else 0):
+            # No answer to a newer joint state, as one that says that they have stopped.
+            self._carried += skipped
+            return
+        self._ends.append(stamp)
+        self._skipped.append(skipped + self._carried)
+        self._carried = 0
+        if len(self._ends) > 2 * self._window:
+            for end in self._ends[: self._window]:
+                self._counts.pop(end, None)
+            del self._ends[: self._window], self._skipped[: self._window]
+
+    def settle(self, stamp: int) -> None:
+        """Note that a joint state will have no answer, before its gap is forgotten."""
+        self.settled += self._exceeds(stamp, self._counts)
+
+    def unaccounted(self, unanswered: Iterable[int]) -> int:
+        """Return how many joint states no skipped number accounts for.
+
+        Parameters
+        ----------
+        unanswered : stamps of those that have no answer and are not settled [ns].
+        """
+        counts = self._counts.copy()
+        return self.settled + sum(self._exceeds(stamp, counts) for stamp in sorted(unanswered))
+
+    def _exceeds(self, stamp: int, counts: Counter[int]) -> bool:
+        """Count a joint state in its gap; return whether it is one more than were skipped."""
+        gap = bisect_left(self._ends, stamp)
+        if gap in (0, len(self._ends)):
+            # Before the first answer, or after the last: it may be on its way.
+            return False
+        end = self._ends[gap]
+        counts[end] += 1
+        return counts[end] > self._skipped[gap]
+
+
+def nanoseconds(stamp: Time) -> int:
+    """Return a stamp, ns."""
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def sample_of(received: ReceivedMatrix) -> Sample:
+    """Return a copy of a matrix with what is needed to check it."""
+    return Sample(
+        stamp=received.stamp,
+        contacts=received.contacts,
+        offsets=received.row_offsets,
+        matrix=np.array(received.matrix),
+        contacts_stamp=received.contacts_stamp or None,
+    )

@@ -1,0 +1,161 @@
+"""ROS node that holds the matrices of two nodes against each other."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import MatrixReader, MessageError
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Float64
+
+from delassus_ros.monitor.agreement import TOLERANCE, Answer, Pairs, sample_of
+from delassus_ros.node.arrival import STEADY
+from delassus_ros.node.main import executing
+from delassus_ros.ros_program import run_program
+
+_PERIOD = 1.0  # s between reports
+_DEPTH = 2000  # messages: two seconds in which the node may be busy or not scheduled
+
+_HELP = """\
+usage: delassus_compare [--ros-args ...]
+
+Compares the Delassus matrices that two nodes publish for the same joint states.
+
+subscribes  first, second     delassus_msgs/DelassusMatrix; to be remapped
+publishes   /diagnostics      diagnostic_msgs/DiagnosticArray, once a second
+            ~/relative_error  std_msgs/Float64, for each pair: norm(second - first) / norm(first)
+parameters  tolerance         largest relative error that counts as agreement (1e-9)
+
+Told to stop, it sums up. Exit status: 0 if matrices were compared and agreed, else 1.
+
+example     delassus_compare --ros-args -r first:=a/delassus -r second:=b/delassus
+"""
+
+
+class CompareNode(Node):
+    """Take the matrices of two nodes, and report how far they agree.
+
+    Parameters
+    ----------
+    **options
+        Further arguments of `rclpy.node.Node`, such as a context.
+
+    Attributes
+    ----------
+    pairs
+        The books.
+    malformed
+        The first message that contradicts itself, in words, or None.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("delassus_compare", **options)
+        tolerance = self.declare_parameter(
+            "tolerance",
+            TOLERANCE,
+            ParameterDescriptor(
+                description="Largest relative error (Frobenius) that counts as agreement.",
+                floating_point_range=[FloatingPointRange(from_value=0.0, to_value=1.0)],
+                read_only=True,
+            ),
+        ).value
+        self.pairs = Pairs(tolerance)
+        self.malformed: str | None = None
+        self._reported = (0, 0, 0)
+        self._errors = self.create_publisher(Float64, "~/relative_error", 10)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._readers = (MatrixReader(), MatrixReader())
+        for side, topic in enumerate(("first", "second")):
+            callback = functools.partial(self._on_matrix, side)
+            self.create_subscription(
+                DelassusMatrix, topic, callback, QoSProfile(depth=_DEPTH), raw=True
+            )
+        self.create_timer(_PERIOD, self.report, clock=STEADY)
+
+    def report(self) -> None:
+        """Log and publish how it stands."""
+        pairs = self.pairs
+        counts = (pairs.compared, pairs.disagreed, pairs.one_sided)
+        compared, disagreed, one_sided = (
+            now - before for now, before in zip(counts, self._reported, strict=True)
+        )
+        self._reported = counts
+        if disagreed or one_sided:
+            level, message = DiagnosticStatus.ERROR, "the two disagree"
+        elif not compared:
+            level, message = DiagnosticStatus.STALE, "nothing to compare"
+        else:
+            level, message = DiagnosticStatus.OK, "the two agree"
+        self.get_logger().info(f"{message}; {pairs.words()}")
+        values = {
+            "first algorithm": pairs.algorithms[0],
+            "second algorithm": pairs.algorithms[1],
+            "pairs compared": pairs.compared,
+            "pairs that disagree": pairs.disagreed,
+            "worst relative error": f"{pairs.worst:.3e}",
+            "pairs with one matrix only": pairs.one_sided,
+            "pairs of different contacts": pairs.unlike,
+            "first without counterpart": pairs.unpaired[0],
+            "second without counterpart": pairs.unpaired[1],
+            "first compute time [s]": f"{pairs.compute_time(0):.3e}",
+            "second compute time [s]": f"{pairs.compute_time(1):.3e}",
+        }
+        status = DiagnosticStatus(
+            level=level,
+            name=f"{self.get_fully_qualified_name().removeprefix('/')}: agreement",
+            message=message,
+            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
+        )
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+    def faults(self) -> list[str]:
+        """Say in words what speaks against agreement; empty if all is good."""
+        faults = self.pairs.faults()
+        if self.malformed:
+            faults.append(f"malformed message: {self.malformed}")
+        return faults
+
+    def _on_matrix(self, side: int, data: bytes) -> None:
+        try:
+            received = self._readers[side].read(data)
+        except MessageError as error:
+            self.malformed = self.malformed or str(error)
+            return
+        stamp, contacts_stamp = received.stamp, received.contacts_stamp
+        if received.validity == DelassusMatrix.VALIDITY_INVALID:
+            self.pairs.add(side, Answer(stamp, contacts_stamp, None))
+            return
+        sample, seconds = sample_of(received), received.compute_time
+        answer = Answer(stamp, contacts_stamp, sample, received.algorithm, seconds)
+        relative = self.pairs.add(side, answer)
+        if relative is not None:
+            self._errors.publish(Float64(data=relative))
+
+
+def main(args: list[str] | None = None) -> int:
+    """Compare until told to stop; return 0 if matrices came and agreed, else 1."""
+    return run_program("delassus_compare", CompareNode, _run, args, _HELP)
+
+
+def _run(node: CompareNode, stopping: Callable[[], bool]) -> int:
+    with executing([node]) as executor:
+        while not stopping():
+            executor.spin_once(timeout_sec=0.1)
+    faults = node.faults()
+    print(node.pairs.words())
+    for fault in faults:
+        print(f"fault: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""ROS node that holds every published Delassus matrix against the simulator's reference.
+
+It shows a live table on a terminal, a line per second elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs_py import MatrixReader, MessageError, active_names
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.subscription import Subscription
+
+from delassus_ros.monitor.agreement import Agreement, nanoseconds, sample_of
+from delassus_ros.monitor.view import View, describe_agreement, milliseconds
+from delassus_ros.needs import missing
+from delassus_ros.ros_program import run_program
+
+_POLL = 0.002  # s between looks at the queues
+_DEPTH = 2000  # messages: two seconds in which the monitor may be busy or not scheduled
+
+_REASONS = {
+    getattr(DelassusMatrix, name): name.removeprefix("REASON_")
+    for name in dir(type(DelassusMatrix))
+    if name.startswith("REASON_")
+}
+
+_HELP = """\
+usage: delassus_monitor [--ros-args ...]
+
+Holds each matrix that delassus_node publishes against the simulator's, and shows rate, latency,
+condition and agreement.
+
+subscribes  delassus         delassus_msgs/DelassusMatrix; to be remapped
+            reference        delassus_msgs/DelassusMatrix; to be remapped
+            active_contacts  delassus_msgs/ActiveContacts
+
+Told to stop, it sums up. Exit status: 0 if matrices came and agreed, else 1.
+
+example     delassus_monitor --ros-args -r delassus:=delassus_node/delassus \\
+                -r reference:=simulator/reference
+"""
+
+
+class MonitorNode(Node):
+    """Take matrices, references and sets of contacts, and keep the books.
+
+    The node takes its messages itself, with `poll`, and belongs to no executor: so each comes with
+    the time at which the middleware received it, and drawing a view does not look like latency.
+    The price is that it offers no parameter services.
+
+    Parameters
+    ----------
+    remap
+        Topic names by the names ``delassus``, ``reference``, ``active_contacts``.
+    **node
+        Further arguments of `rclpy.node.Node`, such as a context.
+
+    Attributes
+    ----------
+    agreement
+        The books.
+    malformed
+        The first message that contradicts itself, in words, or None.
+    """
+
+    def __init__(self, remap: dict[str, str] | None = None, **node: Any) -> None:
+        super().__init__(
+            "delassus_monitor", start_parameter_services=False, enable_rosout=False, **node
+        )
+        self.agreement = Agreement()
+        self.malformed: str | None = None
+        self._simulated: bool = self.get_parameter("use_sim_time").value
+        names = remap or {}
+        many = QoSProfile(depth=_DEPTH)
+        latched = QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        # In this order: a matrix finds its reference and its set already there.
+        sources: list[tuple[str, type, QoSProfile, Callable[[Any, int], None]]] = [
+            ("active_contacts", ActiveContacts, latched, self._on_contacts),
+            ("reference", DelassusMatrix, many, self._on_reference),
+            ("delassus", DelassusMatrix, many, self._on_matrix),
+        ]
+        self._references, self._matrices = MatrixReader(), MatrixReader()
+        self._sources: list[tuple[Subscription, Callable[[Any, int], None]]] = []
+        for topic, kind, qos, handler in sources:
+            name = names.get(topic, topic)
+            # Matrices stay in their bytes: as messages they would cost most of the monitor's time.
+            subscription = self.create_subscription(
+                kind, name, _ignore, qos, raw=kind is DelassusMatrix
+            )
+            self._sources.append((subscription, handler))
+
+    def poll(self) -> None:
+        """Take and process all messages that have arrived."""
+        for subscription, handler in self._sources:
+            with subscription.handle:
+                while True:
+                    taken = subscription.handle.take_message(
+                        subscription.msg_type, subscription.raw
+                    )
+                    if taken is None:
+                        break
+                    message, info = taken
+                    # Middlewares that do not note the arrival leave it zero.
+                    arrival = info["received_timestamp"] or self.get_clock().now().nanoseconds
+                    try:
+                        handler(message, arrival)
+                    except MessageError as error:
+                        self.malformed = self.malformed or str(error)
+
+    def faults(self) -> list[str]:
+        """Say in words what speaks against the run; empty if it is good."""
+        faults = self.agreement.faults()
+        if self.malformed:
+            faults.append(f"malformed message: {self.malformed}")
+        if self.agreement.matrices == 0:
+            faults += self._silence()
+        return faults
+
+    def summary(self) -> str:
+        """Return the figures of the whole run in one line."""
+        agreement = self.agreement
+        latency = agreement.latency()
+        sizes = ", ".join(f"{m} ({n} times)" for m, n in sorted(agreement.sizes.items()))
+        return (
+            f"{agreement.matrices} matrices, of m = {sizes or '-'}; "
+            f"latency p50 {milliseconds(latency.p50)}, p99 {milliseconds(latency.p99)}; "
+            f"{describe_agreement(agreement)}; {agreement.unanswered} joint states unanswered, "
+            f"{agreement.skipped} skipped; {self._invalid()}"
+        )
+
+    def _invalid(self) -> str:
+        """Count the INVALID messages, with their reasons."""
+        if not self.agreement.invalid:
+            return "0 INVALID"
+        parts = [
+            f"{' + '.join(name for bit, name in sorted(_REASONS.items()) if reasons & bit)}: {n}"
+            for reasons, n in self.agreement.invalid.items()
+        ]
+        return f"{self.agreement.invalid.total()} INVALID ({', '.join(parts)})"
+
+    def _silence(self) -> list[str]:
+        """Say what was seen of the topics, for the case that no matrix came."""
+        seen = [
+            f"{self.count_publishers(subscription.topic_name)} on {subscription.topic_name}"
+            for subscription, _ in self._sources
+        ]
+        return [f"publishers: {', '.join(seen)}", self._invalid()]
+
+    def _on_contacts(self, message: ActiveContacts, _arrival: int) -> None:
+        self.agreement.add_contacts(nanoseconds(message.header.stamp), active_names(message))
+
+    def _on_reference(self, data: bytes, _arrival: int) -> None:
+        self.agreement.add_reference(sample_of(self._references.read(data)))
+
+    def _on_matrix(self, data: bytes, arrival: int) -> None:
+        received = self._matrices.read(data)
+        if received.validity == DelassusMatrix.VALIDITY_INVALID:
+            self.agreement.add_invalid(received.stamp, received.sequence, received.reasons)
+            return
+        # Messages arrive in the time of the system, which is not that of simulated stamps.
+        latency = math.nan if self._simulated else 1e-9 * (arrival - received.stamp)
+        self.agreement.add_matrix(sample_of(received), received.sequence, latency)
+
+
+def _ignore(_message: object) -> None:
+    """Stand in for the callback that a subscription has to have."""
+
+
+def watch(node: MonitorNode, proceed: Callable[[], bool]) -> None:
+    """Poll and draw.
+
+    Parameters
+    ----------
+    node
+        The monitor.
+    proceed
+        Asked some hundred times per second whether to go on.
+    """
+    with View(node.agreement) as view:
+        while proceed():
+            node.poll()
+            view.update()
+            time.sleep(_POLL)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Watch until told to stop; return 0 if matrices came and agreed, else 1."""
+    # Elsewhere it writes plain lines.
+    fault = missing("delassus_monitor", "rich") if sys.stdout.isatty() else None
+    if fault is not None:
+        print(fault, file=sys.stderr)
+        return 1
+    return run_program("delassus_monitor", MonitorNode, _run, args, _HELP)
+
+
+def _run(node: MonitorNode, stopping: Callable[[], bool]) -> int:
+    watch(node, lambda: not stopping())
+    faults = node.faults()
+    print(node.summary())
+    for fault in faults:
+        print(f"fault: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

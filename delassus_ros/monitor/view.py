@@ -1,0 +1,144 @@
+"""What the monitor shows: a live table on a terminal, a line per second elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from types import TracebackType
+from typing import TextIO
+
+from delassus_ros.monitor.agreement import Agreement
+
+_REFRESH = 0.25  # s between frames on a terminal
+_LINE = 1.0  # s between lines elsewhere
+
+
+class Rate:
+    """Events per second over the last second or so."""
+
+    def __init__(self) -> None:
+        self._past = deque([(time.monotonic(), 0)])
+
+    def update(self, count: int) -> float:
+        """Take the present count and return the rate, 1/s."""
+        now = time.monotonic()
+        while len(self._past) > 1 and self._past[1][0] <= now - 1.0:
+            self._past.popleft()
+        start, before = self._past[0]
+        self._past.append((now, count))
+        return (count - before) / (now - start) if now > start else 0.0
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time in ms, for people; "unknown" for NaN."""
+    return "unknown" if math.isnan(seconds) else f"{1e3 * seconds:.2f} ms"
+
+
+def describe_agreement(agreement: Agreement) -> str:
+    """Return the agreement so far, in words."""
+    if agreement.compared == 0:
+        return "no reference yet"
+    if agreement.disagreed:
+        return (
+            f"{agreement.disagreed} of {agreement.compared} DISAGREE, worst {agreement.worst:.1e}"
+        )
+    return f"{agreement.compared} compared, worst error {agreement.worst:.1e}"
+
+
+def rows(agreement: Agreement, rate: float) -> list[tuple[str, str]]:
+    """Return what there is to show, as pairs of label and value."""
+    if agreement.last is None:
+        return [("state", f"waiting for the first matrix ({agreement.invalid.total()} INVALID)")]
+    latency = agreement.latency(recent=True)
+    size = len(agreement.last.matrix)
+    return [
+        ("active contacts", " ".join(agreement.last.contacts) or "none"),
+        ("matrix", f"{size} x {size}"),
+        ("rate", f"{rate:.0f} Hz"),
+        ("latency", f"p50 {milliseconds(latency.p50)}, p99 {milliseconds(latency.p99)}"),
+        ("condition", f"{agreement.condition():.3g}"),
+        ("agreement", describe_agreement(agreement)),
+        (
+            "missing",
+            f"{agreement.unanswered} unanswered, {agreement.skipped} skipped, "
+            f"{agreement.invalid.total()} INVALID",
+        ),
+    ]
+
+
+class View:
+    """Show an `Agreement` while the block runs.
+
+    Parameters
+    ----------
+    agreement
+        What to show.
+    stream
+        Where to; a table is drawn if it is a terminal.
+    """
+
+    def __init__(self, agreement: Agreement, stream: TextIO | None = None) -> None:
+        self._agreement = agreement
+        self._stream = sys.stdout if stream is None else stream
+        self._live = _LiveTable(self._stream) if self._stream.isatty() else None
+        self._period = _LINE if self._live is None else _REFRESH
+        self._due = time.monotonic() + self._period
+        self._rate = Rate()
+
+    def __enter__(self) -> View:
+        """Begin to draw."""
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the last frame on the terminal."""
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self) -> None:
+        """Draw if it is time; cheap otherwise."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + self._period
+        shown = rows(self._agreement, self._rate.update(self._agreement.matrices))
+        if self._live is not None:
+            self._live.draw(shown)
+        else:
+            print("; ".join(f"{label}: {value}" for label, value in shown), file=self._stream)
+            self._stream.flush()
+
+
+class _LiveTable:
+    """A table that rich redraws in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(file=stream), auto_refresh=False)
+
+    def start(self) -> None:
+        self._live.start()
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def draw(self, shown: list[tuple[str, str]]) -> None:
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        for label, value in shown:
+            style = "bold red" if "DISAGREE" in value else "bold"
+            table.add_row(Text(label, style="cyan"), Text(value, style=style))
+        panel = Panel(table, title="Delassus matrix", expand=False)
+        self._live.update(panel, refresh=True)

@@ -1,0 +1,141 @@
+"""Log lines that a control loop can afford, and what the library logs in the log of the node."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.impl.logging_severity import LoggingSeverity
+
+
+class LogBridge(logging.Handler):
+    """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
+
+    Several may be installed at a time, by several nodes; each gets all records.
+
+    Parameters
+    ----------
+    logger : the node's log.
+    """
+
+    _SOURCE = logging.getLogger("delassus_ros")
+    _installed = 0
+    _level_before = logging.NOTSET
+
+    def __init__(self, logger: LoopLog) -> None:
+        super().__init__()
+        self._logger = logger
+
+    def install(self) -> None:
+        """Begin to pass records on."""
+        if not LogBridge._installed:
+            LogBridge._level_before = self._SOURCE.level
+            self._SOURCE.setLevel(logging.INFO)
+        LogBridge._installed += 1
+        self._SOURCE.addHandler(self)
+
+    def remove(self) -> None:
+        """Stop passing records on."""
+        if self not in self._SOURCE.handlers:
+            return
+        self._SOURCE.removeHandler(self)
+        LogBridge._installed -= 1
+        if not LogBridge._installed:
+            self._SOURCE.setLevel(LogBridge._level_before)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        text = record.getMessage()
+        if record.levelno >= logging.ERROR:
+            self._logger.error(text)
+        elif record.levelno >= logging.WARNING:
+            self._logger.warning(text)
+        else:
+            self._logger.info(text)
+
+
+# What rclpy's loggers end in; not of its documented interface, so it may go.
+_write: Any = getattr(rclpy_implementation, "rclpy_logging_rcutils_log", None)
+
+
+class LoopLog:
+    """Writes lines to a logger for some microseconds each.
+
+    rclpy looks for the source of its caller with Python's inspect module at each line, which
+    holds the loop up for a millisecond; here the caller's frame is asked. Who takes the line, on
+    the terminal, in a file or from ``/rosout``, sees no difference: with rclpy, too, the source of
+    a line that comes through a throttle or from Python's logging is where those pass it on.
+
+    Parameters
+    ----------
+    logger : of rclpy; tells the name and which lines are wanted, and writes by itself where this
+        rclpy has no other way.
+    """
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+
+    def info(self, text: str) -> None:
+        """Write what is of interest."""
+        if _write is None:
+            self._logger.info(text)
+        else:
+            self._line(LoggingSeverity.INFO, text)
+
+    def warning(self, text: str) -> None:
+        """Write what may be wrong."""
+        if _write is None:
+            self._logger.warning(text)
+        else:
+            self._line(LoggingSeverity.WARN, text)
+
+    def error(self, text: str) -> None:
+        """Write what is wrong."""
+        if _write is None:
+            self._logger.error(text)
+        else:
+            self._line(LoggingSeverity.ERROR, text)
+
+    def _line(self, severity: LoggingSeverity, text: str) -> None:
+        if self._logger.is_enabled_for(severity):
+            # That of whoever has called info(), warning() or error().
+            frame = sys._getframe(2)
+            code, line = frame.f_code, frame.f_lineno
+            _write(severity, self._logger.name, text, code.co_name, code.co_filename, line)
+
+
+class Throttle:
+    """Passes on one line per kind and period, and says how many were left out.
+
+    Parameters
+    ----------
+    write : takes the lines that are passed on.
+    period : time between lines of a kind [s].
+    clock : monotonic clock [s].
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        period: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._write = write
+        self._period = period
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._omitted: dict[str, int] = {}
+
+    def __call__(self, kind: str, text: str) -> None:
+        """Write `text`, unless a line of this kind was written less than a period ago."""
+        now = self._clock()
+        if now < self._due.get(kind, now):
+            self._omitted[kind] = self._omitted.get(kind, 0) + 1
+            return
+        self._due[kind] = now + self._period
+        omitted = self._omitted.pop(kind, 0)
+        self._write(f"{text} ({omitted} more like this since the last)" if omitted else text)

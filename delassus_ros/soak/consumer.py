@@ -1,0 +1,121 @@
+"""The consumer of the soak run: takes the matrices of the node and of the echo node."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from delassus_msgs.msg import DelassusMatrix
+from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import SetParameters
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from delassus_ros.soak.accounting import Arrivals
+from delassus_ros.soak.control import Target
+
+TOPICS = {Target.NODE: "delassus_node/delassus", Target.ECHO: "echo/delassus"}
+"""Where the matrices of each come from."""
+
+_DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
+# As a controller takes them: a matrix that would have to be sent again comes too late, and whoever
+# asks for that costs the node an acknowledgement for each.
+_MATRICES = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+_EVERY = 97  # of so many matrices one is kept, to be recomputed
+
+
+class SoakNode(Node):
+    """Note what arrives, and keep a matrix now and then.
+
+    Parameters
+    ----------
+    capacity
+        Most messages that can be noted of each.
+    rows
+        Number of rows of the matrices.
+    **node
+        Further arguments of `rclpy.node.Node`, such as a context.
+
+    Attributes
+    ----------
+    arrivals
+        What has come from each.
+    algorithm
+        Algorithm of the latest valid matrix of the node; empty before the first.
+    malformed
+        The first message that contradicts itself, in words, or None.
+    """
+
+    def __init__(self, capacity: int, rows: int, **node: Any) -> None:
+        super().__init__("soak", start_parameter_services=False, enable_rosout=False, **node)
+        self.arrivals = {target: Arrivals(capacity) for target in Target}
+        self._kept = np.zeros((capacity // _EVERY + 1, rows, rows))
+        self._kept_stamps = np.zeros(len(self._kept), dtype=np.int64)
+        self._kept_count = 0
+        self._countdown = _EVERY
+        self.algorithm = ""
+        self.malformed: str | None = None
+        callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
+        self._matrices, self._echoes = MatrixReader(), MatrixReader()
+        self._inputs = [
+            self.create_subscription(DelassusMatrix, topic, callbacks[target], _MATRICES, raw=True)
+            for target, topic in TOPICS.items()
+        ]
+        self._change = self.create_client(ChangeState, "delassus_node/change_state")
+        self._set = self.create_client(SetParameters, "delassus_node/set_parameters")
+
+    def connected(self) -> bool:
+        """Whether the publishers of both, and the life cycle of the node, were found."""
+        found = [self.count_publishers(subscription.topic_name) for subscription in self._inputs]
+        services = (self._change, self._set)
+        return all(found) and all(client.service_is_ready() for client in services)
+
+    def deactivate(self) -> Any:
+        """Ask the node to deactivate; return the future of its answer."""
+        transition = Transition(id=Transition.TRANSITION_DEACTIVATE)
+        return self._change.call_async(ChangeState.Request(transition=transition))
+
+    def set_algorithm(self, name: str) -> Any:
+        """Ask the node to change its algorithm; return the future of its answer."""
+        parameter = Parameter("algorithm", value=name).to_parameter_msg()
+        return self._set.call_async(SetParameters.Request(parameters=[parameter]))
+
+    def kept(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the stamps (n,) and the values (n, m, m) of the matrices kept."""
+        return self._kept_stamps[: self._kept_count], self._kept[: self._kept_count]
+
+    def _read(self, reader: MatrixReader, data: bytes) -> ReceivedMatrix | None:
+        try:
+            return reader.read(data)
+        except MessageError as error:
+            self.malformed = self.malformed or str(error)
+            return None
+
+    def _on_matrix(self, data: bytes) -> None:
+        received = self._read(self._matrices, data)
+        arrival = time.time_ns()
+        if received is None:
+            return
+        good = received.validity == DelassusMatrix.VALIDITY_OK
+        if good:
+            self.algorithm = received.algorithm
+        self.arrivals[Target.NODE].note(received.stamp, arrival, received.sequence, good)
+        self._countdown -= 1
+        if self._countdown <= 0 and good and self._kept_count < len(self._kept):
+            self._countdown = _EVERY
+            kept, matrix = self._kept[self._kept_count], received.matrix
+            # A matrix of another size is kept as one that is wrong.
+            kept[...] = matrix if matrix.shape == kept.shape else np.nan
+            self._kept_stamps[self._kept_count] = received.stamp
+            self._kept_count += 1
+
+    def _on_echo(self, data: bytes) -> None:
+        received = self._read(self._echoes, data)
+        arrival = time.time_ns()
+        if received is not None:
+            self.arrivals[Target.ECHO].note(received.stamp, arrival, received.sequence, True)

@@ -1,0 +1,165 @@
+"""The soak run: delassus_node under load for long, beside an echo node, with a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from delassus_ros.model.reading.xml import number
+from delassus_ros.needs import without
+from delassus_ros.soak.run import (
+    SoakError,
+    measure,
+)
+from delassus_ros.soak.verdict import Limits
+from delassus_ros.stopping import StopRequest
+
+_NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "lifecycle_msgs")
+
+
+def run(
+    seconds: float,
+    rate: float,
+    limits: Limits,
+    more: Sequence[str] = (),
+    swap: Sequence[str] = (),
+    kill_readers: bool = False,
+) -> int:
+    """Make a run and print what it shows.
+
+    Parameters
+    ----------
+    seconds
+        How long; the echo node gets a fifth of it.
+    rate
+        Joint states per second.
+    limits
+        What to keep.
+    more
+        Further ROS arguments of delassus_node.
+    swap
+        Algorithms to go through all the time, with the node's; none to leave it alone.
+    kill_readers
+        Have other readers come and be killed all the time.
+
+    Returns
+    -------
+    int
+        0 if all is within the limits, else 1.
+    """
+    with StopRequest() as stop, tempfile.TemporaryDirectory(prefix="delassus_soak_") as folder:
+        result = measure(
+            Path(folder), seconds, rate, lambda: not stop.requested, more, swap, kill_readers
+        )
+    faults = result.faults(limits)
+    if stop.requested:
+        faults.append("interrupted")
+    for line in result.report():
+        print(line)
+    for fault in faults:
+        print(f"fault: {fault}", file=sys.stderr)
+    print("FAIL" if faults else "OK: all within the limits", flush=True)
+    return 1 if faults else 0
+
+
+def _positive(text: str) -> float:
+    """Parse a positive number."""
+    try:
+        value = number(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Parse algorithms, each named once."""
+    names = tuple(text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}; expected different algorithms with commas between them"
+        )
+    return names
+
+
+_LIMIT_HELP = {
+    "ratio": "median time from joint state to matrix, and its 99th percentile, as multiples of "
+    "those of the echo node",
+    "p50": "the median itself [ms]",
+    "p99": "the 99th percentile itself [ms]",
+    "cpu": "processor time of the node [%% of a core at 1 kHz]",
+    "superseded": "joint states superseded by newer ones [%%]",
+    "growth": "growth of the node's memory after the warm-up [MB]",
+    "gap": "periods from one matrix to the next with --swap",
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="delassus_soak",
+        description="Send joint states of a humanoid with 30 joints and 4 surface contacts "
+        "(m = 24) to delassus_node, and in turn to an echo node, which deserialises each and "
+        "publishes a message of the same size; account for every joint state and judge.",
+        epilog="Exit status: 0 if nothing was lost, refused or wrong and all is within the "
+        "limits; 1 if not; 2 if it could not start. Arguments after -- are ROS arguments of "
+        "delassus_node, as in: delassus_soak -- -p algorithm:=efpa",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_positive,
+        default=os.environ.get("SOAK_SECONDS") or "600",
+        help="how long (default: the environment variable SOAK_SECONDS, else 600)",
+    )
+    parser.add_argument(
+        "--rate", type=_positive, default=1000.0, help="joint states per second (default: 1000)"
+    )
+    parser.add_argument(
+        "--swap",
+        type=_names,
+        default=(),
+        metavar="ALGORITHM[,...]",
+        help="go through these algorithms and the node's own in turn, as fast as it goes",
+    )
+    parser.add_argument(
+        "--kill-readers",
+        action="store_true",
+        help="have other readers of the matrices come, and kill or stop them, all the time",
+    )
+    limits = parser.add_argument_group("limits")
+    for field in dataclasses.fields(Limits):
+        default = "%(default)g" if math.isfinite(Limits.__dict__[field.name]) else "none"
+        words = f"{_LIMIT_HELP[field.name]} (default: {default})"
+        limits.add_argument(
+            f"--{field.name}", type=_positive, default=field.default, metavar="MOST", help=words
+        )
+    parser.add_argument("node", nargs="*", help=argparse.SUPPRESS)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the run; return the exit status."""
+    options = _parser().parse_args(arguments)
+    fault = without("delassus_soak", *_NEEDED)
+    if fault is not None:
+        print(fault, file=sys.stderr)
+        return 2
+    names = [field.name for field in dataclasses.fields(Limits)]
+    limits = Limits(**{name: getattr(options, name) for name in names})
+    try:
+        return run(
+            options.seconds, options.rate, limits, options.node, options.swap, options.kill_readers
+        )
+    except (SoakError, ProcessLookupError) as error:
+        print(f"delassus_soak: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""ROS node that sends joint states of the 30-joint humanoid at a rate, and keeps their stamps."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ActiveContacts
+from delassus_msgs_py import SerializedMessage
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from delassus_ros.model import Robot
+from delassus_ros.ros_program import run_program
+from delassus_ros.soak.control import Control, Order, Target
+from delassus_ros.soak.humanoid import CONTACTS, Motion, humanoid_urdf
+
+TOPICS = {Target.NODE: "joint_states", Target.ECHO: "echo/joint_states"}
+"""Where the joint states for each target go."""
+
+_PROBE_PERIOD = 0.05  # s
+_CONTACTS_PERIOD = 0.05  # s; the set is repeated
+_LOOK_PERIOD = 0.2  # s between looks for subscribers, while there is nothing to send
+_CATCH_UP = 0.01  # s of delay that is made good
+_STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+
+
+class SoakPublisher(Node):
+    """Publish the humanoid's description, contacts and joint states, as told through a file.
+
+    Parameters
+    ----------
+    control
+        Says when to send and to whom; gets the stamps.
+    rate
+        Joint states per second.
+    """
+
+    def __init__(self, control: Control, rate: float) -> None:
+        super().__init__("soak_publisher", start_parameter_services=False, enable_rosout=False)
+        self._control = control
+        self._period = 1.0 / rate
+        urdf = humanoid_urdf()
+        joints = Robot.from_urdf(urdf.encode()).joint_names
+        self._motion = Motion(joints)
+        zeros = [0.0] * len(joints)
+        state = JointState(name=list(joints), position=zeros, velocity=zeros, effort=zeros)
+        self._state = SerializedMessage(state, _STAMP, ("position",))
+        self._position = self._state.arrays["position"]
+        self._outputs: dict[Target, Publisher] = {
+            target: self.create_publisher(JointState, topic, 10)
+            for target, topic in TOPICS.items()
+        }
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
+        self._active = ActiveContacts(
+            names=list(CONTACTS), status=[ActiveContacts.ACTIVE] * len(CONTACTS)
+        )
+        self._contacts_due = self._look_due = 0.0
+        self._stamp = 0
+        self._move(0)
+        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=urdf))
+
+    def run(self, proceed: Callable[[], bool]) -> None:
+        """Do as told; late ticks are made good at up to twice the rate, never back to back.
+
+        Parameters
+        ----------
+        proceed
+            Asked before every tick.
+        """
+        control = self._control
+        deadline = time.monotonic()
+        while proceed():
+            begin = time.monotonic()
+            command = control.command
+            period = _PROBE_PERIOD if command is Order.PROBE else self._period
+            if begin >= self._contacts_due:
+                self._publish_contacts(begin)
+            if begin - deadline > _CATCH_UP:
+                control.late += command is Order.SEND
+                deadline = begin
+            if command is Order.WAIT:
+                self._look(begin)
+            elif not control.full:
+                self._send(control.target)
+            deadline += period
+            wait = max(deadline, begin + 0.5 * period) - time.monotonic()
+            if wait > 0.0:
+                time.sleep(wait)
+
+    def _send(self, target: Target) -> None:
+        number = self._control.count(target)
+        if number != self._number:
+            self._move(number)
+        # Stamps identify joint states here: no two may be the same.
+        stamp = self._stamp = max(time.time_ns(), self._stamp + 1)
+        self._state.set("stamp", *divmod(stamp, 10**9))
+        self._control.add(target, stamp)
+        self._outputs[target].publish(self._state.to_bytes())
+        # Now, so that nobody waits for it.
+        self._move(number + 1)
+
+    def _move(self, number: int) -> None:
+        """Write the positions of the joint state of this number."""
+        self._number = number
+        self._position[...] = self._motion.at(number)
+
+    def _publish_contacts(self, now: float) -> None:
+        self._contacts_due = now + _CONTACTS_PERIOD
+        sec, nanosec = divmod(time.time_ns(), 10**9)
+        self._active.header.stamp = Time(sec=sec, nanosec=nanosec)
+        self._contacts.publish(self._active)
+
+    def _look(self, now: float) -> None:
+        if now < self._look_due:
+            return
+        self._look_due = now + _LOOK_PERIOD
+        needed = [*self._outputs.values(), self._contacts]
+        self._control.ready = all(output.get_subscription_count() for output in needed)
+
+
+def main() -> int:
+    """Run until told to stop; the arguments are the file and the rate."""
+    path, rate = sys.argv[1:3]
+    return run_program(
+        "soak_publisher", lambda: SoakPublisher(Control(Path(path)), float(rate)), _run, []
+    )
+
+
+def _run(node: SoakPublisher, stopping: Callable[[], bool]) -> int:
+    # What exists by now stays; the collector need not look at it again in the loop.
+    gc.freeze()
+    node.run(lambda: not stopping())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

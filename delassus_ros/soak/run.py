@@ -1,0 +1,404 @@
+"""One soak run: its processes, what they are told, and what is measured on the way.
+
+Run and publisher share a file in memory of both, without messages. Where asked to, the algorithm
+of the node is changed all the time.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from delassus_ros.errors import DelassusError
+from delassus_ros.processes import Command, Programs
+from delassus_ros.sim.demo import demo_environment
+from delassus_ros.soak.accounting import STRETCH, Gaps, NodeCounts, Timing, account
+from delassus_ros.soak.control import Control, Order, Target
+from delassus_ros.soak.humanoid import CONTACTS, problem, recomputed
+from delassus_ros.soak.verdict import EndedReaders, Result
+
+_CYCLE = {Target.NODE: 8.0, Target.ECHO: 2.0}  # s, in turn
+_START_LIMIT = 60.0  # s until both answer
+_QUIET = 0.3  # s without arrivals, after which nothing is on its way
+_TURN = sum(_CYCLE.values())
+_COUNTS = re.compile(
+    r"inactive: published (\d+) matrices and (\d+) times INVALID; (\d+) joint states were"
+)
+
+
+class SoakError(DelassusError):
+    """The run could not be made or finished."""
+
+
+def node_arguments(more: Sequence[str] = ()) -> list[str]:
+    """Return the ROS arguments of delassus_node for the humanoid."""
+    parameters = {"autostart": "true", "contacts.names": f"[{', '.join(CONTACTS)}]"}
+    for name, frame in CONTACTS.items():
+        parameters[f"contacts.{name}.frame"] = frame
+        parameters[f"contacts.{name}.kind"] = "surface"
+    given = [word for item in parameters.items() for word in ("-p", "{}:={}".format(*item))]
+    return ["--ros-args", *given, *more]
+
+
+def commands(
+    control: Path, rate: float, more: Sequence[str] = (), readers: Path | None = None
+) -> list[Command]:
+    """Return the processes of the run, the consumer apart.
+
+    Parameters
+    ----------
+    control
+        The file through which the publisher is told what to do.
+    rate, more
+        As in :func:`delassus_ros.soak.main.run`.
+    readers
+        File in which other readers, that come and are killed, are counted; None for no such.
+    """
+
+    def module(name: str, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", f"delassus_ros.{name}", *arguments]
+
+    return [
+        Command("delassus_node", module("node.main", *node_arguments(more))),
+        Command("echo", module("soak.echo")),
+        Command("publisher", module("soak.publisher", str(control), repr(rate))),
+        *(
+            []
+            if readers is None
+            else [Command("readers", module("soak.readers", str(readers)))]
+        ),
+    ]
+
+
+def node_counts(output: str) -> NodeCounts:
+    """Return what the node said of itself when it was deactivated.
+
+    Raises
+    ------
+    SoakError
+        It did not.
+    """
+    found = _COUNTS.findall(output)
+    if not found:
+        raise SoakError(f"delassus_node has not said what it published; it said:\n{output}")
+    return NodeCounts(*map(int, found[-1]))
+
+
+def ended_readers(file: Path) -> EndedReaders:
+    """Return how many readers were ended, of the file in which they are counted."""
+    text = file.read_text(encoding="utf-8") if file.exists() else "0 0 0"
+    return EndedReaders(*map(int, text.split()))
+
+
+class _Run:
+    """One run: its nodes, the consumer, and what was measured on the way."""
+
+    def __init__(
+        self,
+        children: Programs,
+        control: Control,
+        node: Any,
+        spin: Callable[[], None],
+        proceed: Callable[[], bool],
+        swapper: Swapper,
+    ) -> None:
+        self._swapper = swapper
+        self._children = children
+        self._control = control
+        self._node = node
+        self._spin = spin
+        self._proceed = proceed
+        self._loaded = {Target.NODE: children["delassus_node"], Target.ECHO: children["echo"]}
+        self._busy = dict.fromkeys(Target, 0.0)
+        self._wall = dict.fromkeys(Target, 0.0)
+        self._memory: list[float] = []
+
+    def wait(self, condition: Callable[[], Any], what: str, limit: float) -> None:
+        """Take messages until a condition holds."""
+        deadline = time.monotonic() + limit
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SoakError(f"no {what} within {limit:g} s\n{self._children.report()}")
+            if not self._proceed():
+                raise SoakError(f"interrupted while waiting for: {what}")
+            self._spin()
+            self._check()
+
+    def connect(self) -> None:
+        """Wait until both answer: from then on nothing has to be lost to discovery."""
+        self.wait(lambda: self._node.connected() and self._control.ready, "nodes", _START_LIMIT)
+        for target in Target:
+            self._control.order(Order.PROBE, target)
+            name = f"valid answer of the {target.name.lower()}"
+            self.wait(self._node.arrivals[target].any_good, name, _START_LIMIT)
+            self.drain()
+
+    def block(self, target: Target, seconds: float) -> None:
+        """Send to one of the two for a while."""
+        child = self._loaded[target]
+        begin, used = time.monotonic(), child.processor_time()
+        self._control.order(Order.SEND, target)
+        while time.monotonic() < begin + seconds and self._proceed():
+            self._spin()
+            if target is Target.NODE:
+                self._swapper.look()
+            self._check()
+        self._wall[target] += time.monotonic() - begin
+        self._swapper.pause()
+        self.drain()
+        # With the work that was left, as it belongs to these joint states.
+        self._busy[target] += child.processor_time() - used
+        if target is Target.NODE:
+            self._memory.append(child.memory())
+
+    def drain(self) -> None:
+        """Stop sending, and take what is on its way."""
+        self._control.order(Order.WAIT, Target.NODE)
+        counts: list[int] = []
+        changed = time.monotonic()
+        while time.monotonic() < changed + _QUIET:
+            before = counts
+            counts = [arrivals.count for arrivals in self._node.arrivals.values()]
+            if counts != before:
+                changed = time.monotonic()
+            self._spin()
+
+    def forget(self) -> None:
+        """End the warm-up: processor time, memory and swaps count from here on."""
+        self._swapper.restart()
+        self._memory = self._memory[-1:]
+        for target in Target:
+            self._busy[target] = self._wall[target] = 0.0
+
+    def finish(self) -> NodeCounts:
+        """Deactivate the node, and return what it says then."""
+        # An interrupted run is accounted for as well.
+        self._proceed = lambda: True
+        future = self._node.deactivate()
+        self.wait(future.done, "answer to the request to deactivate", _START_LIMIT)
+        return node_counts(self._children["delassus_node"].tail())
+
+    def result(
+        self, rate: float, begin: int, counts: NodeCounts, readers: EndedReaders | None
+    ) -> Result:
+        """Return all of it, with times from a stamp [ns] on."""
+        arrivals = self._node.arrivals
+        load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Target}
+        sent = {target: self._control.sent(target) for target in Target}
+        checked, wrong = recomputed(sent[Target.NODE], *self._node.kept())
+        # Without the warm-up.
+        counted = {target: stamps[stamps >= begin] for target, stamps in sent.items()}
+        node_gaps, echo_gaps = (
+            Gaps.of(counted[target], arrivals[target], _QUIET, self._swapper.marks)
+            for target in (Target.NODE, Target.ECHO)
+        )
+        return Result(
+            rate=rate,
+            sent_rate=len(counted[Target.NODE]) / max(self._wall[Target.NODE], 1e-9),
+            account=account(sent[Target.NODE], arrivals[Target.NODE], counts),
+            node=Timing.of(arrivals[Target.NODE].latency(begin)),
+            echo=Timing.of(arrivals[Target.ECHO].latency(begin)),
+            cpu=load[Target.NODE],
+            echo_cpu=load[Target.ECHO],
+            memory=(self._memory[0], self._memory[-1]),
+            checked=checked,
+            wrong=wrong,
+            node_gaps=node_gaps,
+            echo_gaps=echo_gaps,
+            changes=self._swapper.count if self._swapper.is_used else None,
+            readers=readers,
+        )
+
+    def progress(self, begin: int) -> str:
+        """Return a line on how it goes, with times from a stamp [ns] on."""
+        arrivals = self._node.arrivals
+        node = Timing.of(arrivals[Target.NODE].latency(begin))
+        echo = Timing.of(arrivals[Target.ECHO].latency(begin))
+        return f"node {node.words()}; echo {echo.words()}; {self._memory[-1]:.1f} MB"
+
+    def _check(self) -> None:
+        gone = self._children.dead()
+        if gone:
+            names = ", ".join(f"{child.name} (status {child.status})" for child in gone)
+            raise SoakError(f"ended by itself: {names}\n{self._children.report()}")
+        if self._node.malformed:
+            raise SoakError(f"a message contradicts itself: {self._node.malformed}")
+        if self._swapper.refusal:
+            raise SoakError(f"the algorithm is not changed: {self._swapper.refusal}")
+
+
+def measure(
+    folder: Path,
+    seconds: float,
+    rate: float,
+    proceed: Callable[[], bool],
+    more: Sequence[str],
+    swap: Sequence[str],
+    kill_readers: bool,
+) -> Result:
+    """Make one run, and return what it shows.
+
+    Parameters
+    ----------
+    folder
+        Empty; for the file through which the publisher is told what to do.
+    seconds, rate, more, swap, kill_readers
+        As in :func:`delassus_ros.soak.main.run`.
+    proceed
+        Asked several times per second; the run ends when it says no, and is accounted for.
+
+    Raises
+    ------
+    SoakError
+        The run could not be made or finished.
+    """
+    # Here, as they need ROS, which the command has looked for by now; and slow, so after the
+    # signals were taken care of.
+    from delassus_ros.node.main import executing
+    from delassus_ros.ros_program import ros
+    from delassus_ros.soak.consumer import SoakNode
+
+    environment = demo_environment(os.environ)
+    os.environ.update(environment)
+    capacity = int(1.1 * seconds * rate) + 10_000
+    control = Control(folder / "control", capacity)
+    readers = folder / "readers" if kill_readers else None
+    processes = commands(folder / "control", rate, more, readers)
+    rows = problem().contacts.rows
+    busy = ", ".join(f"{load:.2f}" for load in os.getloadavg())
+    print(
+        f"{seconds:g} s at {rate:g} Hz, m = {rows}, in ROS domain {environment['ROS_DOMAIN_ID']}; "
+        f"{os.cpu_count()} processors, load average {busy}",
+        flush=True,
+    )
+    with Programs(processes, environment) as children, ros([]):
+        node = SoakNode(capacity, rows)
+        with executing([node]) as executor:
+            one = _Run(
+                children,
+                control,
+                node,
+                lambda: executor.spin_once(timeout_sec=0.05),
+                proceed,
+                Swapper(node, swap),
+            )
+            one.connect()
+            gc.freeze()
+            begin = _cycles(one, seconds, proceed)
+            counts = one.finish()
+    if control.late:
+        print(f"the publisher moved its schedule {control.late} times: the machine was too busy")
+    ended = None if readers is None else ended_readers(readers)
+    return one.result(rate, begin, counts, ended)
+
+
+def _cycles(one: _Run, seconds: float, proceed: Callable[[], bool]) -> int:
+    """Send to node and echo node in turn; return the stamp [ns] at which the warm-up ended."""
+    start = time.monotonic()
+    begin = time.time_ns()
+    total = max(round(seconds / _TURN), 1)
+    warm = max(total // 10, 1) if total > 1 else 0
+    for cycle in range(total):
+        for target, share in _CYCLE.items():
+            one.block(target, share / _TURN * seconds / total)
+            if not proceed():
+                return begin
+        print(f"{time.monotonic() - start:.0f} s: {one.progress(begin)}", flush=True)
+        if cycle + 1 == warm:
+            begin = time.time_ns()
+            one.forget()
+    return begin
+
+
+_PATIENCE = 30.0  # s for a change to come about
+
+
+class Swapper:
+    """Ask for the next of some algorithms as soon as the last change is seen in a matrix.
+
+    Parameters
+    ----------
+    node
+        The consumer, a :class:`~delassus_ros.soak.consumer.SoakNode`.
+    others
+        Algorithms to go through, with the one that the node begins with; none to do nothing.
+
+    Attributes
+    ----------
+    count
+        Changes that were seen.
+    marks
+        When counting began, and when each :data:`STRETCH` changes more were seen, ns.
+    refusal
+        What became of a change that did not come about; empty if all did.
+    """
+
+    def __init__(self, node: Any, others: Sequence[str]) -> None:
+        self.restart()
+        self.refusal = ""
+        self._node = node
+        self._names = list(others)
+        self._wanted = ""
+        self._answer: Any = None
+        self._latest = math.inf
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there are algorithms to go through."""
+        return bool(self._names)
+
+    def restart(self) -> None:
+        """Count from here on."""
+        self.count = 0
+        self.marks = [time.time_ns()]
+
+    def pause(self) -> None:
+        """Do not wait for a change any more: no matrices come for a while."""
+        self._latest = math.inf
+
+    def look(self) -> None:
+        """Go on with the next change, if the last one has come about."""
+        present = self._node.algorithm
+        if not self._names or not present or not self._is_accepted():
+            return
+        if not self._wanted:
+            if present in self._names:
+                self.refusal = f"it computes with {present!r} already"
+                return
+            self._names.append(present)
+        elif present != self._wanted:
+            self._wait()
+            return
+        else:
+            self.count += 1
+            if self.count % STRETCH == 0:
+                self.marks.append(time.time_ns())
+        self._wanted = self._names[0]
+        self._names.append(self._names.pop(0))
+        self._answer = self._node.set_algorithm(self._wanted)
+        self._latest = math.inf
+
+    def _is_accepted(self) -> bool:
+        """Return whether there is no answer to wait for; note what it says."""
+        if self._answer is None:
+            return True
+        if not self._answer.done():
+            self._wait()
+            return False
+        (result,) = self._answer.result().results
+        self.refusal = self.refusal or result.reason
+        self._answer = None
+        return True
+
+    def _wait(self) -> None:
+        now = time.monotonic()
+        self._latest = min(self._latest, now + _PATIENCE)
+        if now >= self._latest:
+            self.refusal = f"{self._wanted!r} is not in use {_PATIENCE:g} s after it was asked for"

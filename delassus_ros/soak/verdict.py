@@ -1,0 +1,177 @@
+"""The verdict on a soak run: its figures, and which are not within the limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from delassus_ros.soak.accounting import STRETCH, Account, Gaps, Timing
+
+_KEPT = 0.98  # of the wanted rate, below which a run says nothing of that rate
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run must keep to pass; each is an option of the command.
+
+    Nothing may be lost, refused, or wrong: that has no option. Times are judged beside those of
+    the echo node, which computes nothing, as they are mostly the machine's.
+    """
+
+    ratio: float = 1.3
+    """Median and 99th percentile as multiples of the echo node's."""
+    p50: float = math.inf
+    """Median time from joint state to matrix [ms]."""
+    p99: float = math.inf
+    """99th percentile of it [ms]."""
+    cpu: float = 20.0
+    """Processor time of the node [% of one core, at 1 kHz; in proportion at other rates]."""
+    superseded: float = 0.5
+    """Joint states superseded by newer ones [%]."""
+    growth: float = 2.0
+    """Growth of the node's memory after the warm-up [MB]."""
+    gap: float = 2.0
+    """Periods from one matrix to the next, while the algorithm changes."""
+
+
+@dataclass(frozen=True)
+class EndedReaders:
+    """Other readers of the matrices that came and were ended, one after the other.
+
+    Attributes
+    ----------
+    killed
+        How many were killed.
+    stopped
+        Of them, those that were stopped for a while before.
+    deaf
+        Of them, those that have got no matrix.
+    """
+
+    killed: int
+    stopped: int
+    deaf: int
+
+    def words(self) -> str:
+        """Return it in one line."""
+        return (
+            f"{self.killed} other readers killed, {self.stopped} of them stopped before; "
+            f"{self.deaf} had got no matrix"
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that a run has measured.
+
+    Attributes
+    ----------
+    rate, sent_rate
+        Joint states per second: as wanted, and as they were sent while the node had its turn.
+    account
+        Where they went.
+    node, echo
+        Times from stamp to arrival.
+    cpu, echo_cpu
+        Processor time as a share of one core.
+    memory
+        Memory of the node after the warm-up and at the end, MB.
+    checked, wrong
+        Matrices recomputed by another algorithm, and those of them that differ.
+    node_gaps, echo_gaps
+        Ways from one matrix to the next.
+    changes
+        Changes of the algorithm; None if it was left alone.
+    readers
+        Other readers that were killed; None if there were none.
+    """
+
+    rate: float
+    sent_rate: float
+    account: Account
+    node: Timing
+    echo: Timing
+    cpu: float
+    echo_cpu: float
+    memory: tuple[float, float]
+    checked: int
+    wrong: int
+    node_gaps: Gaps
+    echo_gaps: Gaps
+    changes: int | None = None
+    readers: EndedReaders | None = None
+
+    @property
+    def growth(self) -> float:
+        """Growth of the node's memory, MB."""
+        return self.memory[1] - self.memory[0]
+
+    def report(self) -> list[str]:
+        """Return the figures, a line each."""
+        ratios = (self.node.p50 / self.echo.p50, self.node.p99 / self.echo.p99)
+        return [
+            f"{self.sent_rate:.0f} Hz; {self.account.words()}",
+            f"node  {self.node.words()}; {100.0 * self.cpu:.1f} % of a core",
+            f"echo  {self.echo.words()}; {100.0 * self.echo_cpu:.1f} % of a core",
+            f"node to echo: p50 {ratios[0]:.2f}, p99 {ratios[1]:.2f}; there is no hard bound",
+            f"memory of the node {self.memory[0]:.1f} MB after the warm-up, "
+            f"{self.memory[1]:.1f} MB at the end",
+            f"{self.checked} matrices recomputed, {self.wrong} of them wrong",
+            f"from one matrix to the next: node {self.node_gaps.words()}; "
+            f"echo {self.echo_gaps.words()}; joint states at most "
+            f"{1e3 * self.node_gaps.sent:.2f} and {1e3 * self.echo_gaps.sent:.2f} ms apart",
+            *([] if self.changes is None else [self._change_words()]),
+            *([] if self.readers is None else [self.readers.words()]),
+        ]
+
+    def _change_words(self) -> str:
+        text = f"{self.changes} changes of the algorithm; at most "
+        *whole, rest = self.node_gaps.stretches or (self.node_gaps.periods,)
+        if whole:
+            text += f"{', '.join(map(str, whole))} periods in each {STRETCH} of them, "
+        return f"{text}{rest} periods in the {'rest' if whole else 'time'}"
+
+    def faults(self, limits: Limits) -> list[str]:
+        """Say in words what is not within the limits; empty if all is."""
+        count = self.account
+        faults = [
+            f"{number} {what}"
+            for number, what in (
+                (count.lost_before, "joint states lost between publisher and node"),
+                (count.lost_after, "answers lost between node and consumer"),
+                (count.refused, "joint states without a valid matrix"),
+                (count.strange, "answers to joint states that were not sent, or answered twice"),
+                (self.wrong, f"of {self.checked} matrices wrong"),
+            )
+            if number
+        ]
+        if not count.answered or not self.checked:
+            faults.append(f"{count.answered} matrices arrived, {self.checked} were recomputed")
+        measured = {
+            "p50": ("median [ms]", 1e3 * self.node.p50),
+            "p99": ("99th percentile [ms]", 1e3 * self.node.p99),
+            "cpu": ("processor time [% at 1 kHz]", 100.0 * self.cpu * 1000.0 / self.sent_rate),
+            "superseded": ("superseded [%]", 100.0 * count.superseded_share),
+            "growth": ("memory growth [MB]", self.growth),
+        }
+        over = [(words, value, getattr(limits, name)) for name, (words, value) in measured.items()]
+        over.append(("median to the echo node's", self.node.p50 / self.echo.p50, limits.ratio))
+        over.append(
+            ("99th percentile to the echo node's", self.node.p99 / self.echo.p99, limits.ratio)
+        )
+        if self.changes == 0:
+            faults.append("the algorithm has not changed once after the warm-up")
+        if self.changes is not None:
+            over.append(("periods between two matrices", self.node_gaps.periods, limits.gap))
+        if self.sent_rate < _KEPT * self.rate:
+            faults.append(
+                f"only {self.sent_rate:.0f} joint states per second instead of {self.rate:g}: "
+                "the machine was too busy for the publisher"
+            )
+        # Not a number is not within a limit.
+        faults += [
+            f"{words} {value:.3f}, limit {limit:g}"
+            for words, value, limit in over
+            if not value <= limit
+        ]
+        return faults

@@ -1,0 +1,176 @@
+"""Many configurations at once: what :meth:`DelassusSolver.solve_batch` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delassus_ros.arguments import count
+from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.inputs import Given, InputCheck
+
+LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
+_REMEMBERED = 64
+"""Sets of active contacts whose rows are kept; there are 2ⁿ of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchSolution:
+    """Delassus matrices of many configurations; equal to itself alone.
+
+    Attributes
+    ----------
+    matrix : (N, k, k), or (k, k, N) with columns; NaN where the status is not OK.
+    status : (N,) int32, a :class:`~delassus_ros.scalars.ports.Status` per configuration.
+    contacts : the active contacts, in the order of their rows.
+    row_offsets : first row of each active contact, then k.
+    """
+
+    matrix: Array
+    status: NDArray[np.int32]
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Active:
+    """What a set of active contacts asks of the kernel.
+
+    Attributes
+    ----------
+    names, row_offsets : as in :class:`BatchSolution`.
+    pick : numbers of the values of their rows and columns, row-major.
+    """
+
+    names: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    pick: NDArray[np.int64]
+
+
+class BatchSolver:
+    """Runs the batch kernel of a problem on arrays.
+
+    Parameters
+    ----------
+    problem : what to compute.
+    kernel : its batch kernel.
+    check : the check of its inputs.
+    """
+
+    def __init__(self, problem: Problem, kernel: BatchKernel, check: InputCheck) -> None:
+        self._problem = problem
+        self._kernel = kernel
+        self._check = check
+        self._active: dict[tuple[int, ...], _Active] = {}
+
+    def solve(
+        self,
+        given: Given,
+        active: Iterable[str] | None,
+        threads: int,
+        layout: Layout,
+        out: Array | None,
+    ) -> BatchSolution:
+        """Compute all at the inputs `given`; see :meth:`DelassusSolver.solve_batch`."""
+        if layout not in LAYOUTS:
+            raise InputError(unknown("layout", str(layout), LAYOUTS))
+        threads = count("threads", threads)
+        inputs = self._check.batch(given, columns=layout == "columns")
+        n = inputs.shape[0 if layout == "rows" else 1]
+        contact_set = self._problem.contacts
+        indices = contact_set.indices(contact_set.names if active is None else active)
+        contacts = self._active.get(indices)
+        if contacts is None:
+            # Another thread may clear it at any time.
+            if len(self._active) >= _REMEMBERED:
+                self._active.clear()
+            contacts = self._active[indices] = self._active_contacts(indices)
+        k = contacts.row_offsets[-1]
+        shape = (n, k, k) if layout == "rows" else (k, k, n)
+        matrix = _output(out, shape, inputs)
+        status = np.zeros(n, dtype=np.int32)
+        if n and k:
+            self._run(inputs, matrix, status, contacts.pick, layout, threads)
+        elif n:
+            finite = np.isfinite(inputs).all(axis=1 if layout == "rows" else 0)
+            status[~finite] = Status.NOT_FINITE
+        if np.count_nonzero(status):  # in half of the time of any()
+            failed = status != Status.OK
+            matrix[failed if layout == "rows" else (..., failed)] = np.nan
+        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets)
+
+    def _active_contacts(self, indices: tuple[int, ...]) -> _Active:
+        contact_set = self._problem.contacts
+        offsets = contact_set.row_offsets
+        m, active_offsets = offsets[-1], [0]
+        for i in indices:
+            active_offsets.append(active_offsets[-1] + contact_set[i].rows)
+        rows = [r for i in indices for r in range(offsets[i], offsets[i + 1])]
+        full = self._kernel.unique[: m * m].reshape(m, m)
+        pick = np.ascontiguousarray(full[np.ix_(rows, rows)]).ravel()
+        return _Active(tuple(contact_set[i].name for i in indices), tuple(active_offsets), pick)
+
+    def _run(
+        self,
+        inputs: Array,
+        matrix: Array,
+        status: NDArray[np.int32],
+        pick: NDArray[np.int64],
+        layout: Layout,
+        threads: int,
+    ) -> None:
+        n, width = status.shape[0], self._kernel.width
+        if n >= width:
+            flat = matrix.reshape((n, -1) if layout == "rows" else (-1, n))
+            self._kernel.run(inputs, flat, status, pick, layout, threads)
+            return
+        # Fewer than one vector: repeat the last configuration.
+        axis = 0 if layout == "rows" else 1
+        repeated = np.ascontiguousarray(
+            np.take(inputs, np.minimum(np.arange(width), n - 1), axis=axis)
+        )
+        shape = (width, pick.shape[0]) if layout == "rows" else (pick.shape[0], width)
+        flat, all_status = np.empty(shape), np.zeros(width, dtype=np.int32)
+        self._kernel.run(repeated, flat, all_status, pick, layout, 1)
+        status[:] = all_status[:n]
+        part = flat[:n] if layout == "rows" else flat[:, :n]
+        matrix[...] = part.reshape(matrix.shape)
+
+
+def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
+    """Return the array to write to: `out` after a check, or a new one.
+
+    Parameters
+    ----------
+    inputs : what the kernel reads while it writes, contiguous.
+    """
+    if out is None:
+        return np.empty(shape)
+    wrong = _wrong(out, shape, inputs)
+    if wrong:
+        raise InputError(
+            f"out must be a writeable, C-contiguous float64 array of shape {shape} with memory "
+            f"of its own; it is {wrong}"
+        )
+    return out
+
+
+def _wrong(out: Array, shape: tuple[int, ...], inputs: Array) -> str:
+    """Return what an array to write to is instead; empty if it can be written to."""
+    if not isinstance(out, np.ndarray):
+        return f"no numpy array but {type(out).__name__}"
+    if out.shape != shape or out.dtype != np.float64:
+        return f"{out.dtype} of shape {out.shape}"
+    if not out.flags.writeable:
+        return "read-only"
+    if not (out.flags.c_contiguous and out.flags.aligned):
+        return f"not contiguous, with strides {out.strides}, or not aligned"
+    # Bounds are enough: both are contiguous.
+    return "in the memory of the inputs" if np.may_share_memory(out, inputs) else ""

@@ -1,0 +1,299 @@
+"""What a solver returns, and the solver of control loops, which allocates nothing."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.compiler.kernel import BoundKernel, Kernel, aligned_zeros
+from delassus_ros.compiler.python_call import NOT_TAKEN
+from delassus_ros.contacts import ContactSet
+from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.inputs import InputArrays, InputCheck
+
+_OK = Status.OK
+"""Looking up a member of an enumeration takes as long as half of a small kernel."""
+_TIME, _FAILED = 0, 1
+"""Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
+
+
+@dataclass(slots=True, eq=False)
+class Solution:
+    """The Delassus matrix of the active contacts; equal to itself alone.
+
+    Attributes
+    ----------
+    matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
+    status : outcome of the computation.
+    contacts : the active contacts, in the order of their rows.
+    row_offsets : first row of each active contact, then k; len(contacts) + 1.
+    algorithm : name of the algorithm.
+    compute_time : wall time of the computation [s].
+    J : (k, nv) rows of the active contacts, if the problem has the output ``"J"``.
+    MinvJT : (nv, k) columns of the active contacts, if it has ``"MinvJT"``.
+    """
+
+    matrix: Array
+    status: Status
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    algorithm: str
+    compute_time: float
+    J: Array | None = None
+    MinvJT: Array | None = None
+
+    def copy(self) -> Solution:
+        """Return the same with arrays of its own, which no other computation changes."""
+        J = None if self.J is None else self.J.copy()
+        MinvJT = None if self.MinvJT is None else self.MinvJT.copy()
+        return Solution(
+            self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
+            self.compute_time, J, MinvJT,
+        )  # fmt: skip
+
+    def block(self, row: str, column: str) -> Array:
+        """Return the block that maps forces at contact `column` to accelerations at `row`.
+
+        Raises
+        ------
+        InputError
+            For a contact that is not active.
+        """
+        return self.matrix[self._rows_of(row), self._rows_of(column)]
+
+    def _rows_of(self, contact: str) -> slice:
+        if contact not in self.contacts:
+            active = ", ".join(self.contacts) or "none"
+            raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
+        i = self.contacts.index(contact)
+        return slice(self.row_offsets[i], self.row_offsets[i + 1])
+
+
+class _BoundSolution(Solution):
+    """A solution whose compute time is what the kernel's own code writes to a record."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, matrix: Array, contacts: ContactSet, algorithm: str) -> None:
+        self.record = array("d", [0.0, 0.0])
+        super().__init__(matrix, Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0)
+
+    @property
+    def compute_time(self) -> float:
+        return self.record[_TIME]
+
+    @compute_time.setter
+    def compute_time(self, seconds: float) -> None:
+        self.record[_TIME] = seconds
+
+
+class BoundSolver:
+    """A solver with buffers of its own, for control loops; one per thread.
+
+    A call creates no array: :meth:`solve` always returns the same :class:`Solution`, whose
+    content is valid until the next call.
+
+    Attributes
+    ----------
+    kernel : what computes.
+    """
+
+    def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
+        self.kernel = kernel
+        self._contact_set = problem.contacts
+        bound = kernel.bind()
+        self._computation = _Computation(problem, bound, algorithm)
+        self._inputs = InputArrays("inputs", "input", bound.inputs)
+        for name, values in problem.placements.items():
+            self._inputs[name] = values
+        self._positions = self._by_contact("contact_positions", problem.moving)
+        self._orientations = self._by_contact("contact_orientations", problem.turning)
+        solve = self._computation.built_in()
+        if solve is not None:
+            # What the method below does, in machine code: Python finds it before the method.
+            vars(self)["solve"] = solve
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: its arrays lie where its machine code looks.
+
+        Raises
+        ------
+        InputError
+            Always; says what can be copied.
+        """
+        raise InputError(
+            "a BoundSolver cannot be copied or pickled; copy or pickle its DelassusSolver and "
+            "bind that"
+        )
+
+    def _by_contact(self, port: str, names: Sequence[str]) -> InputArrays:
+        """Return each contact's row of an input."""
+        rows = self._inputs.get(port, ())
+        return InputArrays(port, "contact", dict(zip(names, rows, strict=True)))
+
+    @property
+    def inputs(self) -> InputArrays:
+        """Arrays by port name (``q``, …) to be filled before :meth:`solve`.
+
+        ``inputs["q"] = values`` copies as ``inputs["q"][...] = values`` does.
+        """
+        return self._inputs
+
+    @property
+    def contact_positions(self) -> InputArrays:
+        """By name of each moving contact, its part of the inputs: (3,) in its frame [m].
+
+        At first the contact's own placement; filled like :attr:`inputs`. It has to be finite for
+        contacts that are not active, too.
+        """
+        return self._positions
+
+    @property
+    def contact_orientations(self) -> InputArrays:
+        """The same for contacts with ``moving="pose"``: (4,) unit quaternion x, y, z, w.
+
+        It takes the contact's axes to its frame's.
+        """
+        return self._orientations
+
+    @property
+    def solution(self) -> Solution:
+        """What :meth:`solve` returns.
+
+        Contacts and offsets follow :meth:`activate` at once; the matrix is then NaN until the
+        next :meth:`solve`.
+        """
+        return self._computation.solution
+
+    def activate(self, contacts: Iterable[str]) -> None:
+        """Choose the active contacts from the next :meth:`solve` on.
+
+        Raises
+        ------
+        InputError
+            For an unknown contact or one given twice; the active set stays as it was.
+        """
+        contact_set = self._contact_set
+        rows: list[int] = []
+        offsets = [0]
+        indices = contact_set.indices(contacts)
+        for i in indices:
+            rows += range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1])
+            offsets.append(len(rows))
+        self._computation.select(rows)
+        solution = self._computation.solution
+        solution.contacts = tuple(contact_set[i].name for i in indices)
+        solution.row_offsets = tuple(offsets)
+
+    def solve(self, q: ArrayLike | None = None, /) -> Solution:
+        """Compute G at the present inputs for the active contacts.
+
+        Look at :attr:`Solution.status` before using the matrix: it tells a singular loop, too.
+        With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
+        it): this is not checked.
+
+        Parameters
+        ----------
+        q : (nq,) joint positions [rad, m], written to ``inputs["q"]`` first; a contiguous numpy
+            array of float64 is the fastest way to give them. None: the inputs as they are.
+
+        Raises
+        ------
+        InputError
+            If q is not numbers of this shape; nothing was computed then. Numbers that are not
+            finite show in the status.
+        """
+        return self._computation.solve(q)
+
+
+class _Computation:
+    """What a bound solver computes with; apart from it, so that nothing refers to itself."""
+
+    def __init__(self, problem: Problem, bound: BoundKernel, algorithm: str) -> None:
+        self._check, self._q = InputCheck(problem), problem.inputs[0]
+        self._bound = bound
+        self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
+        self.solution.J = bound.outputs.get("J")
+        self.solution.MinvJT = bound.outputs.get("MinvJT")
+        self._others = [
+            _Slices(name, bound.outputs[name], axis)
+            for name, axis in (("J", 0), ("MinvJT", 1))
+            if name in bound.outputs
+        ]
+
+    def built_in(self) -> Callable[..., object] | None:
+        """Return :meth:`solve` as a built-in function, if there is one."""
+        if self._others:
+            return None
+        return self._bound.solve(self.solution.record, self.solution, self.solve)
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Choose the rows of all outputs."""
+        self.solution.matrix = self._bound.select(rows)
+        self.solution.matrix.fill(np.nan)
+        for other in self._others:
+            setattr(self.solution, other.name, other.select(rows))
+            other.active.fill(np.nan)
+
+    def solve(self, q: ArrayLike | None = None, /) -> Solution:
+        """Compute; see :meth:`BoundSolver.solve`."""
+        solution = self.solution
+        start = perf_counter()
+        status = self._bound.run() if q is None else self._bound.run_at(q)
+        if status == NOT_TAKEN:
+            self._bound.inputs["q"][...] = self._check.shaped(self._q, q)
+            status = self._bound.run()
+        solution.record[_FAILED] = float(status != _OK)
+        if status:
+            solution.status = Status(status)
+            solution.matrix.fill(np.nan)
+            for other in self._others:
+                other.active.fill(np.nan)
+        else:
+            solution.status = _OK
+            for other in self._others:
+                other.take()
+        solution.compute_time = perf_counter() - start
+        return solution
+
+
+# What help() says of a bound solver's built-in function.
+_Computation.solve.__doc__ = BoundSolver.solve.__doc__
+
+
+class _Slices:
+    """The rows or columns of the active contacts of one output, copied without allocating."""
+
+    def __init__(self, name: str, full: Array, axis: int) -> None:
+        self.name = name
+        self._full, self._axis = full, axis
+        m, n = full.shape[axis], full.shape[1 - axis]
+        numbers, buffer = np.arange(m), aligned_zeros(m * n)
+        shapes = [(k, n) if axis == 0 else (n, k) for k in range(m)]
+        # One view per size, made now, so that a switch of contacts makes none.
+        self._views = [buffer[: k * n].reshape(shape) for k, shape in enumerate(shapes)] + [full]
+        self._numbers = [numbers[:k] for k in range(m + 1)]
+        self.active = full
+        self._chosen = numbers
+
+    def select(self, rows: Sequence[int]) -> Array:
+        """Choose rows (columns) by number; return the array that :meth:`take` fills."""
+        self.active, self._chosen = self._views[len(rows)], self._numbers[len(rows)]
+        for i, row in enumerate(rows):
+            self._chosen[i] = row
+        return self.active
+
+    def take(self) -> None:
+        """Copy what was chosen."""
+        if self.active is not self._full:
+            # Rows are in range; mode="clip" spares take() a buffer for the output.
+            self._full.take(self._chosen, self._axis, self.active, "clip")

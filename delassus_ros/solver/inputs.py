@@ -1,0 +1,369 @@
+"""The check of run-time inputs, the same for one configuration and for many, and their arrays.
+
+What is assigned to an input of a bound solver is copied into its array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.arguments import as_numbers, numbers
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.robot import JointKind
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port, Problem
+
+Given: TypeAlias = Mapping[str, Any]
+"""What a caller gives per input: numbers (for :data:`PLACEMENTS` by contact) or None."""
+
+
+class InputCheck:
+    """Turns what a caller gives into arrays for the ports of a problem, or refuses it.
+
+    Parameters
+    ----------
+    problem : whose inputs are checked.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._ports = problem.inputs
+        self._names = tuple(port.name for port in self._ports)
+        self._robot = robot = problem.robot
+        self._axes = problem.axes
+        self._placements = {
+            port.name: PlacementCheck(problem, port)
+            for port in self._ports
+            if port.name in PLACEMENTS
+        }
+        # Where an input holds quaternions, each with what to call it.
+        self._quaternions = {
+            "base_orientation": [(0, "base_orientation")],
+            "q": [
+                (offset + 3, f"q[{offset + 3}:{offset + 7}] (joint {joint.name!r})")
+                for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+                if joint.kind is JointKind.FLOATING
+            ],
+        }
+
+    def single(self, given: Given) -> dict[str, Array]:
+        """Return the inputs of one configuration by name; not copied where that is possible.
+
+        Raises
+        ------
+        InputError
+            For a missing or superfluous input, one of wrong shape or with entries that are not
+            finite, or a quaternion that is not of unit norm.
+        """
+        self._check_names(given)
+        arrays = {}
+        for port in self._ports:
+            if port.name in self._placements:
+                arrays[port.name] = self._placements[port.name].single(given.get(port.name))
+                continue
+            array = self.shaped(port, given[port.name])
+            # On few numbers faster than numpy.
+            if not all(map(math.isfinite, array.tolist())):
+                k = int(np.flatnonzero(~np.isfinite(array))[0])
+                joint = f" (joint {self._joint_of(k)!r})" if port.name == "q" else ""
+                raise InputError(
+                    f"{port.name}[{k}]{joint} is {array[k]}, expected a finite number"
+                )
+            for what, quaternions in self._unit(port, array[:, np.newaxis]):
+                check_unit(what, quaternions, "")
+            arrays[port.name] = array
+        return arrays
+
+    def shaped(self, port: Port, values: ArrayLike | None) -> Array:
+        """Return the values of one port, not looking at what they are.
+
+        Raises
+        ------
+        InputError
+            If there are none, or they are not numbers of the port's shape.
+        """
+        array = _numbers(port, values, f"({port.size},)")
+        if array.shape != port.shape:
+            names = ", ".join(self._robot.joint_names)
+            order = f"; joints: {names}" if port.name == "q" else ""
+            raise _wrong_shape(port, array, f"({port.size},){order}")
+        return array
+
+    def batch(self, given: Given, columns: bool) -> Array:
+        """Return all ports of N configurations side by side, contiguous; copied only if needed.
+
+        Entries that are not finite pass: they show in the status of their configuration.
+
+        Parameters
+        ----------
+        columns : the configurations are columns, (size, N), instead of rows, (N, size).
+
+        Raises
+        ------
+        InputError
+            For a missing or superfluous input, one of wrong shape, different numbers of
+            configurations, or a quaternion that is not of unit norm.
+        """
+        self._check_names(given)
+        axis = 0 if columns else 1
+        arrays: list[Array] = []
+        for port in self._ports:
+            if port.name in self._placements:
+                check, count = self._placements[port.name], arrays[0].shape[1 - axis]
+                arrays.append(check.batch(given.get(port.name), count, columns))
+                continue
+            expected = f"({port.size}, N)" if columns else f"(N, {port.size})"
+            array = np.ascontiguousarray(_numbers(port, given[port.name], expected))
+            if array.ndim != 2 or array.shape[axis] != port.size:
+                raise _wrong_shape(port, array, expected)
+            for what, quaternions in self._unit(port, array if columns else array.T):
+                check_unit(what, quaternions, "configuration {}: ")
+            arrays.append(array)
+        counts = {array.shape[1 - axis] for array in arrays}
+        if len(counts) > 1:
+            raise InputError(f"inputs differ in the number of configurations: {sorted(counts)}")
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=axis)
+
+    def _check_names(self, given: Given) -> None:
+        for name, values in given.items():
+            if values is not None and name not in self._names:
+                raise InputError(
+                    f"input {name!r} is not used by this problem; inputs: "
+                    + ", ".join(self._names) + self._missing(name)
+                )  # fmt: skip
+
+    def _missing(self, name: str) -> str:
+        """Return why a problem has no input for placements, if that is what `name` is."""
+        if name not in PLACEMENTS:
+            return ""
+        if name == "contact_orientations" and self._axes == "world":
+            return "; rows in world axes do not depend on it"
+        moving = "'position' or 'pose'" if name == "contact_positions" else "'pose'"
+        return f"; no contact has moving={moving}"
+
+    def _unit(self, port: Port, array: Array) -> list[tuple[str, Array]]:
+        """Return an input's quaternions, (4, N) each, of an array (entries, N)."""
+        return [(what, array[first : first + 4]) for first, what in self._quaternions[port.name]]
+
+    def _joint_of(self, q_index: int) -> str:
+        robot = self._robot
+        named = [
+            (o, j.name) for o, j in zip(robot.q_offsets, robot.joints, strict=True) if j.kind.nq
+        ]
+        return [name for offset, name in named if offset <= q_index][-1]
+
+
+def _numbers(port: Port, values: ArrayLike | None, shape: str) -> Array:
+    if values is None:
+        raise InputError(f"input {port.name!r} is missing; it has shape {shape}")
+    try:
+        return as_numbers(values)
+    except (TypeError, ValueError) as error:
+        text = f"input {port.name!r} must be numbers of shape {shape}: {error}"
+        raise InputError(text) from error
+
+
+def _wrong_shape(port: Port, array: Array, expected: str) -> InputError:
+    return InputError(f"input {port.name!r} has shape {array.shape}, expected {expected}")
+
+
+PLACEMENTS = ("contact_positions", "contact_orientations")
+"""Inputs that are given by contact."""
+UNIT_TOLERANCE = 1e-3
+"""How far the norm of a quaternion may be from 1."""
+
+
+class PlacementCheck:
+    """Turns positions or orientations by contact into one array, or refuses them.
+
+    A contact that is not named is at its own placement.
+
+    Parameters
+    ----------
+    problem : whose contacts move.
+    port : ``contact_positions`` or ``contact_orientations``.
+    """
+
+    def __init__(self, problem: Problem, port: Port) -> None:
+        self._port = port.name
+        self._contacts = problem.contacts
+        self._unit = port.name == "contact_orientations"
+        names = problem.turning if self._unit else problem.moving
+        self._index = {name: i for i, name in enumerate(names)}
+        self._own = problem.placements[port.name]
+        self._width = port.shape[1]
+
+    def single(self, given: Mapping[str, ArrayLike] | None) -> Array:
+        """Return the placements of one configuration, (contacts, width).
+
+        Raises
+        ------
+        InputError
+            For a contact that is unknown or does not move so, values of wrong shape or not
+            finite, or a quaternion that is not of unit norm.
+        """
+        block = np.array(self._own)
+        for name, values in self._named(given).items():
+            what, array = self._numbers(name, values)
+            if array.shape != (self._width,):
+                raise InputError(f"{what} has shape {array.shape}, expected ({self._width},)")
+            if not np.isfinite(array).all():
+                raise InputError(f"{what} is {array.tolist()}, expected finite numbers")
+            if self._unit:
+                check_unit(what, array[:, np.newaxis], "")
+            block[self._index[name]] = array
+        return block
+
+    def batch(self, given: Mapping[str, ArrayLike] | None, count: int, columns: bool) -> Array:
+        """Return the placements of `count` configurations, (count, contacts · width).
+
+        Entries that are not finite pass: they show in the status of their configuration.
+
+        Parameters
+        ----------
+        columns : the configurations are columns instead of rows, given and returned.
+
+        Raises
+        ------
+        InputError
+            As in :meth:`single`; (width,) is for all configurations.
+        """
+        block = np.empty((count, *self._own.shape))
+        block[:] = self._own
+        for name, values in self._named(given).items():
+            what, array = self._numbers(name, values)
+            if array.ndim == 2 and columns:
+                array = array.T
+            if array.shape not in ((self._width,), (count, self._width)):
+                many = (self._width, count) if columns else (count, self._width)
+                shape = array.T.shape if columns else array.shape
+                raise InputError(f"{what} has shape {shape}, expected ({self._width},) or {many}")
+            if self._unit:
+                where = "configuration {}: " if array.ndim == 2 else ""
+                check_unit(what, np.atleast_2d(array).T, where)
+            block[:, self._index[name]] = array
+        # Not -1: of an empty batch any number of columns would do.
+        flat = block.reshape(count, self._own.size)
+        return np.ascontiguousarray(flat.T) if columns else flat
+
+    def _named(self, given: Mapping[str, ArrayLike] | None) -> Mapping[str, ArrayLike]:
+        """Return what is given, once every name in it is right."""
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"{self._port} must be a mapping from names of contacts to lists of "
+                f"{self._width} numbers, got {type(given).__name__}"
+            )
+        for name in given:
+            if name in self._index:
+                continue
+            if name not in self._contacts.names:
+                raise InputError(f"{self._port}: {unknown('contact', name, self._index)}")
+            contact = self._contacts[self._contacts.names.index(name)]
+            raise InputError(
+                f"{self._port}: contact {name!r} has moving={contact.moving!r}; contacts with "
+                f"this input: {', '.join(self._index)}"
+            )
+        return given
+
+    def _numbers(self, name: str, values: ArrayLike) -> tuple[str, Array]:
+        """Return what to call the values of a contact, and the values."""
+        what = f"{self._port}[{name!r}]"
+        return what, numbers(what, values, f"{self._width} numbers")
+
+
+def check_unit(what: str, quaternions: Array, where: str) -> None:
+    """Refuse quaternions (4, N) whose norm is not 1; entries that are not finite pass.
+
+    Parameters
+    ----------
+    where : takes the number of the configuration.
+    """
+    # Of large entries it is infinite.
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(quaternions, axis=0)
+    off = np.abs(norms - 1.0) > UNIT_TOLERANCE
+    if not off.any():
+        return
+    wrong = np.flatnonzero(off & np.isfinite(quaternions).all(axis=0))
+    if wrong.size:
+        raise InputError(
+            f"{where.format(wrong[0])}{what} has norm {norms[wrong[0]]:.4g}, expected a unit "
+            "quaternion x, y, z, w"
+        )
+
+
+class UnknownInputError(InputError, KeyError):
+    """There is no input of this name."""
+
+    def __str__(self) -> str:
+        """Return the message, of which a KeyError would show the quotes."""
+        return InputError.__str__(self)
+
+
+class InputArrays(Mapping[str, Array]):
+    """Arrays that a kernel reads, by name.
+
+    ``arrays[name] = values`` does the same as ``arrays[name][...] = values``: an array in the
+    kernel's memory is never replaced by another one, which the kernel would not see.
+
+    Parameters
+    ----------
+    what : what to call them, in messages.
+    kind : what a name stands for, e.g. ``"contact"``.
+    arrays : the arrays by name.
+    """
+
+    __slots__ = ("_arrays", "_kind", "_what")
+
+    def __init__(self, what: str, kind: str, arrays: Mapping[str, Array]) -> None:
+        self._what, self._kind = what, kind
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the array of a name.
+
+        Raises
+        ------
+        UnknownInputError
+            If there is none; a KeyError as well.
+        """
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise UnknownInputError(self._unknown(name)) from None
+
+    def __setitem__(self, name: str, values: ArrayLike) -> None:
+        """Copy numbers of the array's shape into it.
+
+        Raises
+        ------
+        InputError
+            For an unknown name, or what is not numbers of this shape. Numbers that are not
+            finite show in the status of the next solve.
+        """
+        if name not in self._arrays:
+            raise UnknownInputError(self._unknown(name))
+        array = self._arrays[name]
+        what = f"{self._what}[{name!r}]"
+        given = numbers(what, values, f"numbers of shape {array.shape}")
+        if given.shape != array.shape:
+            raise InputError(f"{what} has shape {given.shape}, expected {array.shape}")
+        array[...] = given
+
+    def _unknown(self, name: object) -> str:
+        return f"{self._what}: {unknown(self._kind, str(name), self._arrays)}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return repr(self._arrays)

@@ -1,0 +1,286 @@
+"""The solver: configuration and active contacts in, Delassus matrix out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+
+from numpy.typing import ArrayLike
+
+from delassus_ros import algorithms
+from delassus_ros.algorithms.registry import TracedAlgorithm
+from delassus_ros.arguments import instance
+from delassus_ros.compiler.batch_kernel import Layout
+from delassus_ros.compiler.build import batch_kernel_for, kernel_for
+from delassus_ros.compiler.kernel import Kernel
+from delassus_ros.compiler.trace import trace
+from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.batch import BatchSolution, BatchSolver
+from delassus_ros.solver.bound import BoundSolver, Solution
+from delassus_ros.solver.inputs import InputCheck
+
+_PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
+"""The call that makes a problem, for messages."""
+
+
+class DelassusSolver:
+    """Computes the Delassus matrix of a problem; safe to use from several threads.
+
+    Copied or pickled it becomes another solver of the same problem, which takes its kernel from
+    the disk cache or compiles it anew.
+
+    Parameters
+    ----------
+    problem : what to compute.
+    algorithm : name of a registered algorithm; see :func:`delassus_ros.algorithms.names`.
+    cache : use the disk cache of compiled kernels.
+    prebuilt : the kernel of this very problem and algorithm, if the caller has it; see
+        :mod:`delassus_ros.compiler.worker`.
+
+    Raises
+    ------
+    AlgorithmError
+        For an unknown algorithm, or one that refuses the problem.
+    CompilerError
+        If compilation fails.
+    ProblemError
+        If `problem` is no Problem.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        algorithm: str = "pv_osimr",
+        cache: bool = True,
+        prebuilt: Kernel | None = None,
+    ) -> None:
+        self._problem = instance("problem", problem, Problem, _PROBLEM, ProblemError)
+        self._algorithm = algorithms.get(algorithm)
+        if prebuilt is None:
+            prebuilt = kernel_for(problem, self._algorithm, use_cache=cache)
+        elif (prebuilt.inputs, prebuilt.outputs) != (problem.inputs, problem.outputs):
+            raise InputError(
+                f"prebuilt has inputs {prebuilt.inputs} and outputs {prebuilt.outputs}; expected "
+                f"{problem.inputs} and {problem.outputs}, of this problem"
+            )
+        self._kernel = prebuilt
+        self._is_approximate = self._algorithm.approximates(problem)
+        self._check = InputCheck(problem)
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._cache = cache
+        self._batch: BatchSolver | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """What is computed."""
+        return self._problem
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+        return self._algorithm.name
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether G is off by more than rounding, since that is what the algorithm is for."""
+        return self._is_approximate
+
+    @property
+    def operations(self) -> OperationCount | None:
+        """Operation count of the kernel; None for back ends that cannot be counted."""
+        return self._kernel.operations
+
+    @property
+    def generic_operations(self) -> OperationCount | None:
+        """The same with the robot's constants unknown, the papers' measure; traced when asked.
+
+        Counted is what depends on the inputs: what depends on the constants alone is computed
+        once. Unknown are the constants of the tree that algorithms work on; `dense`, which reads
+        the robot itself, knows them still. None for back ends that cannot be counted.
+        """
+        if not isinstance(self._algorithm, TracedAlgorithm):
+            return None
+        return trace(self._problem, self._algorithm, generic=True).operations
+
+    def bind(self) -> BoundSolver:
+        """Return a solver with buffers of its own, all contacts active.
+
+        Raises
+        ------
+        AlgorithmError
+            If a back end cannot be prepared for the problem.
+        """
+        return BoundSolver(self._problem, self._kernel, self._algorithm.name)
+
+    def use(self, bound: BoundSolver) -> None:
+        """Have :meth:`solve` of this thread compute with a binding that another thread made.
+
+        A back end may take long to make one, as the first :meth:`solve` of a thread does.
+
+        Parameters
+        ----------
+        bound : made by :meth:`bind` of this solver, and used by nobody else.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or of another solver.
+        """
+        instance("bound", bound, BoundSolver, "solver.bind()", InputError)
+        if bound.kernel is not self._kernel:
+            raise InputError(
+                "bound is of another solver; expected what bind() of this solver returned"
+            )
+        self._local.bound = bound
+
+    def solve(
+        self,
+        q: ArrayLike,
+        active: Iterable[str] | None = None,
+        base_orientation: ArrayLike | None = None,
+        contact_positions: Mapping[str, ArrayLike] | None = None,
+        contact_orientations: Mapping[str, ArrayLike] | None = None,
+    ) -> Solution:
+        """Compute G, and the problem's other outputs, once.
+
+        With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
+        it): this is not checked.
+
+        Parameters
+        ----------
+        q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``. An angle is
+            known to its rounding: after 10⁶ rad, G is to some 1e-10.
+        active : names of the active contacts; all if None.
+        base_orientation : (4,) unit quaternion x, y, z, w of the root link in the world; only
+            with ``axes="world"`` and a floating base.
+        contact_positions : (3,) position in its frame [m] of each moving contact, by name; one
+            that is not named is at its own placement.
+        contact_orientations : (4,) unit quaternion x, y, z, w that takes a contact's axes to
+            its frame's, by name of contacts with ``moving="pose"``; with ``axes="contact"``.
+
+        Returns
+        -------
+        An independent :class:`Solution`; its status is OK.
+
+        Raises
+        ------
+        InputError
+            For a q of wrong size or with non-finite entries, an unknown contact or something
+            else than a list of names, a missing or superfluous base orientation, a placement of a
+            contact that does not move, or a quaternion that is not of unit norm.
+        AlgorithmError
+            If a back end cannot be prepared for the problem, at a thread's first call.
+        NumericalError
+            If M is not positive definite or a loop is singular at q, naming the joint or loop, or
+            if a back end fails.
+        """
+        bound = self._thread_bound()
+        given = {
+            "q": q,
+            "base_orientation": base_orientation,
+            "contact_positions": contact_positions,
+            "contact_orientations": contact_orientations,
+        }
+        for name, values in self._check.single(given).items():
+            bound.inputs[name][...] = values
+        wanted = self._problem.contacts.names if active is None else active
+        # Of arrays != is an array.
+        if not isinstance(wanted, tuple) or wanted != bound.solution.contacts:
+            bound.activate(wanted)
+        solution = bound.solve()
+        if solution.status is not Status.OK:
+            raise self._numerical_error(solution.status, bound)
+        return solution.copy()
+
+    def solve_batch(
+        self,
+        Q: ArrayLike,
+        active: Iterable[str] | None = None,
+        threads: int = 1,
+        base_orientation: ArrayLike | None = None,
+        layout: Layout = "rows",
+        out: Array | None = None,
+        contact_positions: Mapping[str, ArrayLike] | None = None,
+        contact_orientations: Mapping[str, ArrayLike] | None = None,
+    ) -> BatchSolution:
+        """Compute G at many configurations, several per instruction, with the GIL released.
+
+        G is all that it computes, also for a problem with further outputs. With couplings or
+        loops every q must close them (:class:`~delassus_ros.closure.Closure` finds it): this is
+        not checked.
+
+        Parameters
+        ----------
+        Q : (N, nq) joint positions [rad, m]; not copied if it is contiguous float64.
+        active : names of the active contacts, the same for all; all if None.
+        threads : how many threads share the work, at most one per processor; where the others
+            have none to run on, this one does all. Afterwards they look out for another call for
+            1 ms, since waking them takes long.
+        base_orientation : (N, 4) unit quaternions x, y, z, w; with ``axes="world"`` and a
+            floating base.
+        layout : ``"rows"``, or ``"columns"`` for structures of arrays: Q is then (nq, N),
+            base_orientation (4, N) and the result (k, k, N). Slower than rows for thousands of
+            configurations or large k, where columns are far apart in memory.
+        out : array to write the result to, writeable, C-contiguous, float64 and with memory of its
+            own; a new one if None.
+        contact_positions, contact_orientations : placements of moving contacts by name, as in
+            :meth:`solve`: one for all configurations, or (N, 3) and (N, 4), with columns (3, N)
+            and (4, N).
+
+        Returns
+        -------
+        A :class:`BatchSolution`; its status tells configurations that failed, a singular loop
+        among them; their matrices are NaN.
+
+        Raises
+        ------
+        InputError
+            For wrong shapes or names, a quaternion that is not of unit norm, threads that are not
+            a whole number from 1 on, or an `out` that cannot be written to.
+        AlgorithmError
+            If the algorithm is a numeric back end, which has no batch kernel.
+        """
+        with self._lock:
+            if self._batch is None:
+                if not isinstance(self._algorithm, TracedAlgorithm):
+                    raise AlgorithmError(
+                        f"algorithm {self.algorithm!r} is a numeric back end and cannot compute "
+                        "batches; call solve() for each configuration"
+                    )
+                kernel = batch_kernel_for(self._problem, self._algorithm, self._cache)
+                self._batch = BatchSolver(self._problem, kernel, self._check)
+        given = {
+            "q": Q,
+            "base_orientation": base_orientation,
+            "contact_positions": contact_positions,
+            "contact_orientations": contact_orientations,
+        }
+        return self._batch.solve(given, active, threads, layout, out)
+
+    def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
+        """Pickle by the arguments of the constructor: machine code stays in its process."""
+        return type(self), (self._problem, self._algorithm.name, self._cache)
+
+    def _thread_bound(self) -> BoundSolver:
+        bound: BoundSolver | None = getattr(self._local, "bound", None)
+        if bound is None:
+            bound = self._local.bound = self.bind()
+        return bound
+
+    def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
+        """Return the error with the joint at fault, found by running on floats."""
+        if isinstance(self._algorithm, TracedAlgorithm):
+            values = {name: array_.ravel().tolist() for name, array_ in bound.inputs.items()}
+            try:
+                self._algorithm.evaluate(self._problem, values)
+            except NumericalError as error:
+                return error
+            except (ZeroDivisionError, OverflowError) as error:
+                return NumericalError(f"{self.algorithm}: {error} at q = {values['q']}")
+        hint = " (its log says why)" if status is Status.FAILED else ""
+        return NumericalError(f"{self.algorithm}: {status.name}{hint} at q = {bound.inputs['q']}")
