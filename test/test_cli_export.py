@@ -17,7 +17,7 @@ from cli_support import QUADRUPED, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
-from delassus_ros.node.settings import SETTINGS
+from delassus_ros.node.settings import OPERATION
 
 CONFIG = Path(__file__).parents[1] / "config" / "quadruped.yaml"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cpp" / "controller.cpp"
@@ -173,7 +173,7 @@ def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, nod
 
 def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> None:
     parameters = {
-        **{name: setting.default for name, setting in SETTINGS.items() if setting.default != ()},
+        **{name: setting.default for name, setting in OPERATION.items() if setting.default != ()},
         "contacts.names": ["LF"],
         "contacts.LF.frame": "LF_FOOT",
         "autostart": True,
@@ -224,7 +224,7 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         (f"a: {{ros__parameters: {{{ONE}, knd: surface}}}}}}}}",
          "unknown parameter 'contacts.LF.knd'; did you mean 'contacts.LF.kind'?"),
         (f"a: {{ros__parameters: {{{ONE}}}}}, algoritm: efpa}}}}",
-         "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: auto"),
+         "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: rob"),
         (f"a: {{ros__parameters: {{{ONE}}}}}, max_skw: 1}}}}", "did you mean 'max_skew'?"),
         (f"a: {{ros__parameters: {{{ONE}}}, RF: {{frame: RF_FOOT}}}}}}}}",
          "unknown parameter 'contacts.RF.frame'; did you mean 'contacts.LF.frame'?"),
@@ -238,7 +238,7 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
             )
         ),
         (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: -1}}}}}}",
-         "'orientation.timeout' is -1.0; expected seconds, 0 for never"),
+         "'orientation.timeout' is -1.0; expected 0 to 60"),
     ],
 )
 def test_export_refuses_other_files(capsys, tmp_path: Path, text: str, words: str) -> None:

@@ -38,8 +38,7 @@ from delassus_ros.algorithms.dense import Dense  # noqa: E402
 from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.settings import (
-    DEFAULTS,  # noqa: E402
-    SETTINGS,  # noqa: E402
+    PARAMETERS,  # noqa: E402
 )
 
 # --- algorithm --------------------------------------------------------------------------------
@@ -87,7 +86,8 @@ def test_algorithm_refusals_give_the_reason(graph, start, monkeypatch) -> None:
 
 def test_algorithm_choices_are_in_the_descriptor(graph, start) -> None:
     constraints = start().describe_parameter("algorithm").additional_constraints
-    assert constraints == f"one of: {', '.join(algorithms.names())}"
+    names = (*algorithms.names(), *algorithms.aliases())
+    assert constraints == f"one of: {', '.join(names)}"
 
 
 def test_a_failed_build_keeps_the_old_algorithm(graph, start, robot, q, monkeypatch) -> None:
@@ -421,7 +421,7 @@ def test_every_parameter_is_described(start) -> None:
     node = start(autostart=False)
     names = node.list_parameters([], 0).names
     own = [name for name in names if not name.startswith(("qos_overrides", "use_sim", "start_"))]
-    assert len(own) == 1 + len(DEFAULTS) + len(SETTINGS) + 6 * len(FEET)
+    assert len(own) == len(PARAMETERS) + 6 * len(FEET)
     for name in own:
         assert node.describe_parameter(name).description, name
 

@@ -35,7 +35,7 @@ from ros_support import stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node import realtime as collection  # noqa: E402
-from delassus_ros.node.settings import SETTINGS  # noqa: E402
+from delassus_ros.node.settings import OPERATION  # noqa: E402
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
 ILL = DelassusMatrix.REASON_ILL_CONDITIONED
@@ -325,7 +325,7 @@ def test_garbage_that_outlived_many_collections_is_collected(graph, start, monke
 
 def test_ranges_and_choices_are_in_the_descriptors(start) -> None:
     node = start(autostart=False)
-    for name, setting in SETTINGS.items():
+    for name, setting in OPERATION.items():
         descriptor = node.describe_parameter(name)
         ranges = [*descriptor.floating_point_range, *descriptor.integer_range]
         if setting.low is not None:
@@ -347,7 +347,7 @@ def test_values_out_of_range_are_refused_and_change_nothing(graph, start, robot,
         ("max_skew", 2.0, "max_skew"),
         ("input_timeout", float("nan"), "input_timeout"),
         ("diagnostics_period", 1e-6, "'diagnostics_period' is 1e-06; expected 0, or 0.05 to 60"),
-        ("damping.mode", "much", "unknown choice 'much'"),
+        ("damping.mode", "much", "unknown damping.mode 'much'"),
         ("conditioning.weak", 1e6, "thresholds out of order"),
     ):
         before = node.get_parameter(name).value

@@ -13,11 +13,11 @@ from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa
 from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.node.realtime import RealtimeSettings  # noqa: E402
 from delassus_ros.node.settings import (
-    SETTINGS,  # noqa: E402
+    OPERATION,  # noqa: E402
     Operation,  # noqa: E402
 )
 
-RANGES = [(name, s) for name, s in SETTINGS.items() if s.low is not None]
+RANGES = [(name, s) for name, s in OPERATION.items() if s.low is not None]
 
 
 def test_defaults_are_those_of_what_they_are_turned_into() -> None:
@@ -80,7 +80,7 @@ def test_ranges_are_kept_and_the_parameter_is_named(name, setting) -> None:
 def test_what_is_too_small_to_work_is_refused_but_none_is_not(name, least) -> None:
     for value in (0.0, least):
         assert getattr(Operation.from_parameters({name: value}), name) == value
-    high = SETTINGS[name].high
+    high = OPERATION[name].high
     words = f"parameter '{name}' is .*; expected 0, or {least:g} to {high:g}"
     for value in (0.99 * least, 1e-12, 1e-300, 5e-324):
         with pytest.raises(InputError, match=words):
@@ -93,7 +93,7 @@ def test_what_contradicts_is_refused_with_both_values() -> None:
 
 
 def test_unknown_choices_and_processors_are_named() -> None:
-    with pytest.raises(InputError, match="'damping.mode': unknown choice 'uniforn'; did you mean"):
+    with pytest.raises(InputError, match="unknown damping.mode 'uniforn'; did you mean"):
         Operation.from_parameters({"damping.mode": "uniforn"})
     with pytest.raises(InputError, match="'realtime.cpus' is \\[-1\\]"):
         Operation.from_parameters({"realtime.cpus": [-1]})

@@ -13,8 +13,8 @@ import pytest
 import robots
 import yaml
 
-from delassus_ros.errors import ContactError, DelassusError, InputError, ProblemError, RobotError
-from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, SETTINGS, Settings
+from delassus_ros.errors import ContactError, DelassusError, InputError, RobotError
+from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings
 from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
@@ -216,9 +216,9 @@ def test_settings_can_be_sent_to_another_process() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"base": "flying"}, ProblemError, "unknown base 'flying'.*floating, fixed"),
-        ({"axes": "body"}, ProblemError, "unknown axes 'body'.*contact, world"),
-        ({"rows": "some"}, ProblemError, "unknown rows 'some'.*active, all"),
+        ({"base": "flying"}, InputError, "unknown base 'flying'.*floating, fixed"),
+        ({"axes": "body"}, InputError, "unknown axes 'body'.*contact, world"),
+        ({"rows": "some"}, InputError, "unknown rows 'some'.*active, all"),
         ({"contacts__names": []}, ContactError, "'contacts.names' is empty"),
         ({"contacts__names": ["LF", "LF"]}, ContactError, "'LF' appears twice"),
         ({"contacts__LF__frame": ""}, ContactError, "'contacts.LF.frame' is not set"),
@@ -246,7 +246,7 @@ def test_settings_can_be_sent_to_another_process() -> None:
             "joint 'LF_HAA' more than once",
         ),
         ({"reference__names": ["LF_HAA"]}, RobotError, "'reference.names' has 1 entries but"),
-        ({"orientation__source": "gps"}, ProblemError, "unknown orientation.source 'gps'"),
+        ({"orientation__source": "gps"}, InputError, "unknown orientation.source 'gps'"),
         ({"orientation__timeout": -0.1}, InputError, "'orientation.timeout' is -0.1; expected"),
         ({"orientation__timeout": np.nan}, InputError, "'orientation.timeout' is nan; expected"),
     ],
@@ -282,9 +282,9 @@ def test_a_description_that_is_no_xml_is_not_taken_for_a_path() -> None:
 def test_the_demo_file_explains_every_parameter() -> None:
     """By its last part: what is not set there is in a comment."""
     text = (CONFIG / "quadruped.yaml").read_text(encoding="utf-8")
-    for name in (*DEFAULTS, *SETTINGS, "autostart"):
+    for name in PARAMETERS:
         first, *rest = name.split(".")
         assert re.search(rf"\b{first}:\s", text), name
         assert not rest or re.search(rf"\b{rest[-1]}:\s", text), name
-    for name in CONTACT_DEFAULTS:
+    for name in OF_CONTACT:
         assert re.search(rf"\b{name}\b", text), name

@@ -17,7 +17,7 @@ from delassus_ros.model.reading.xml import number
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.settings import CONTACT_DEFAULTS, DEFAULTS, Settings, misspelt
+from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings, misspelt
 from delassus_ros.problem import Problem
 
 NEUTRAL = "neutral"
@@ -328,20 +328,23 @@ def _flat(values: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 def _typed(path: str, name: str, value: Any) -> Any:
     """Return a value of the type that ROS would give to the node for this parameter."""
-    default = DEFAULTS.get(name)
-    if default is None and name.startswith("contacts."):
-        default = CONTACT_DEFAULTS.get(name.rpartition(".")[2])
+    setting = PARAMETERS.get(name)
+    if setting is None and name.startswith("contacts."):
+        setting = OF_CONTACT.get(name.rpartition(".")[2])
+    if setting is None:
+        return value
+    default = setting.default
     if isinstance(default, str) and not isinstance(value, str):
         expected = "text"
     elif isinstance(default, float):
         if _is_number(value):
             return float(value)
         expected = "a number"
-    elif isinstance(default, tuple) and name.endswith(".names"):
+    elif setting.holds == "names":
         if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
             return value
         expected = "a list of names"
-    elif isinstance(default, tuple):
+    elif setting.holds == "numbers":
         if isinstance(value, list) and all(map(_is_number, value)):
             return [float(entry) for entry in value]
         expected = "a list of numbers"

@@ -31,7 +31,7 @@ from delassus_ros.node.logs import LogBridge, LoopLog, Throttle
 from delassus_ros.node.parameters import overrides_of
 from delassus_ros.node.qos import Mismatches, unused_overrides
 from delassus_ros.node.services import ListService
-from delassus_ros.node.settings import SETTINGS, Operation, Settings
+from delassus_ros.node.settings import OPERATION, Operation, Settings
 from delassus_ros.node.swaps import DescriptionTopic, refusal
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
@@ -382,7 +382,7 @@ class DelassusNode(EventlessNode):
         wanted = {change.name: change.value for change in changes}
         # All are read only where they count: hundreds of contacts are declared one by one, and
         # another algorithm is asked for between two ticks.
-        present = parameters.values(self) if wanted.keys() & SETTINGS.keys() else {}
+        present = parameters.values(self) if wanted.keys() & OPERATION.keys() else {}
         configured = self._configuration is not None
         reason = parameters.refusal_of_deletion(self, changes) or parameters.refusal(
             present, changes, configured, self._overrides
@@ -427,7 +427,7 @@ class DelassusNode(EventlessNode):
             if self._autostart and _DESCRIPTION in names:
                 self._start_soon()
             return
-        if names & SETTINGS.keys():
+        if names & OPERATION.keys():
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
         if names & {_DESCRIPTION, _ALGORITHM}:
             self._follow(names)

@@ -14,67 +14,22 @@ from delassus_ros import algorithms
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.node.settings import (
     AUTOSTART,
-    CHOICES,
-    CONTACT_CHOICES,
-    CONTACT_DEFAULTS,
-    DEFAULTS,
+    OF_CONTACT,
+    OPERATION,
+    PARAMETERS,
     RCLPYS,
-    SETTINGS,
     Operation,
     Setting,
     misspelt,
 )
 
-_ARRAYS = {
-    "contacts.names": Parameter.Type.STRING_ARRAY,
-    "armature.names": Parameter.Type.STRING_ARRAY,
-    "reference.names": Parameter.Type.STRING_ARRAY,
-    "realtime.cpus": Parameter.Type.INTEGER_ARRAY,
+_LISTS = {
+    "names": Parameter.Type.STRING_ARRAY,
+    "whole numbers": Parameter.Type.INTEGER_ARRAY,
 }
-"""Lists, empty by default; the type of an empty list cannot be told from it."""
-_NUMBERS = ("armature.values", "reference.values", "xyz", "rpy", "selection")
-"""Lists of numbers. YAML makes integers of [0, 0, 1], so they have no fixed type in ROS."""
-_NUMBER_TYPES = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.INTEGER_ARRAY)
-_DESCRIPTIONS = {
-    "robot_description": "URDF of the robot (XML text). If empty, it is taken from the topic "
-    "robot_description. May change while the node runs; one that turns out bad is set back.",
-    "base": "How the root link is held: free in all six directions, or fixed to the world.",
-    "axes": "Axes of the rows: those of each contact's own frame, or those of the world, which "
-    "with a floating base needs its orientation (orientation.*).",
-    "rows": "Which contacts a matrix holds: the active ones, or all of them, in messages of "
-    "fixed size.",
-    "algorithm": "Algorithm that computes the matrix; may change while the node runs.",
-    "fallback": "Algorithm that computes a matrix where the configured one fails; the message "
-    "says so. Empty: none, such an instant is INVALID.",
-    "contacts.names": "Names of all contacts that may ever be active, in the order of their rows.",
-    "armature.names": "Joints with a rotor inertia, which the URDF does not say.",
-    "armature.values": "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
-    "loops": "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its "
-    "text.",
-    "reference.names": "Joints whose positions say on which branch the loops close.",
-    "reference.values": "Positions of the joints of reference.names [rad or m].",
-    "orientation.source": "Where the orientation of the base comes from, with world axes and a "
-    "floating base: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
-    "orientation.frame": "Link whose orientation it is, fixed to the root link. Empty: the one "
-    "that the messages name; one that names none is refused.",
-    "orientation.world_frame": "Frame along whose axes the rows are; an odometry has to be in it. "
-    "An Imu does not say what it is relative to: the matrices are "
-    "labelled with this frame, whatever that is.",
-    "orientation.timeout": "Age of the orientation above which the answer is INVALID [s]. "
-    "0: never.",
-}
-_RANGES = {"orientation.timeout": (0.0, 60.0)}
-_CONTACT_DESCRIPTIONS = {
-    "frame": "Link of the robot that the contact is fixed to.",
-    "kind": "Rows of the contact: 3 linear, 3 linear and 3 angular, or those of selection.",
-    "xyz": "Position of the contact in its frame: x, y, z [m].",
-    "rpy": "Orientation of the contact in its frame: roll, pitch, yaw [rad].",
-    "selection": "Rows of a (k, 6) matrix, linear first, for kind 'selection'.",
-    "moving": "What of the placement is an input, for exported kernels; the node takes only "
-    "'nothing'.",
-}
-_LIVE = ("algorithm", "robot_description")
-"""Those of the settings that the node follows while it runs."""
+"""Types of lists, by what they hold. YAML makes integers of [0, 0, 1], so that lists of numbers
+have no fixed type in ROS."""
+_NUMBERS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.INTEGER_ARRAY)
 
 
 def declare(node: Node) -> dict[str, Any]:
@@ -96,18 +51,7 @@ def declare(node: Node) -> dict[str, Any]:
     """
     given = overrides_of(node)
     given.update({name: _declarable(parameter) for name, parameter in given.items()})
-    node.declare_parameter(
-        AUTOSTART,
-        False,
-        ParameterDescriptor(
-            description="Configure and activate by itself, once there is a robot description.",
-            read_only=True,
-        ),
-    )
-    for name, default in DEFAULTS.items():
-        low, high = _RANGES.get(name, (None, None))
-        _declare(node, name, Setting(default, _DESCRIPTIONS[name], low, high, _choices(name)))
-    for name, setting in SETTINGS.items():
+    for name, setting in PARAMETERS.items():
         _declare(node, name, setting)
     declare_contacts(node)
     for complaint in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
@@ -122,11 +66,10 @@ def declare(node: Node) -> dict[str, Any]:
 def declare_contacts(node: Node) -> None:
     """Declare the parameters of each contact in contacts.names, where they are not yet."""
     for contact in node.get_parameter_or("contacts.names").value or ():
-        for key, default in CONTACT_DEFAULTS.items():
+        for key, setting in OF_CONTACT.items():
             name = f"contacts.{contact}.{key}"
             if not node.has_parameter(name):
-                choices = CONTACT_CHOICES.get(key, ())
-                _declare(node, name, Setting(default, _CONTACT_DESCRIPTIONS[key], choices=choices))
+                _declare(node, name, setting)
 
 
 def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> None:
@@ -145,12 +88,12 @@ def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> N
         If there is one; names it and the one that may be meant.
     """
     names = list(contacts)
-    known = {f"contacts.{contact}.{key}" for contact in names for key in CONTACT_DEFAULTS}
+    known = {f"contacts.{contact}.{key}" for contact in names for key in OF_CONTACT}
     for name in sorted(set(given) - known):
         for contact in names:
             begin = f"contacts.{contact}."
             if name.startswith(begin):
-                key = unknown("parameter", name.removeprefix(begin), CONTACT_DEFAULTS)
+                key = unknown("parameter", name.removeprefix(begin), OF_CONTACT)
                 raise ContactError(f"contact {contact!r}: {key}")
 
 
@@ -163,11 +106,13 @@ def suited(changes: Iterable[Parameter]) -> list[Parameter]:
 
 
 def _suited(change: Parameter) -> Parameter:
-    name = change.name
-    if change.type_ == Parameter.Type.INTEGER and isinstance(_default(name), float):
-        return Parameter(name, value=float(change.value))
-    if name in _ARRAYS and _is_empty_list(change):
-        return Parameter(name, _ARRAYS[name], [])
+    setting = PARAMETERS.get(change.name)
+    if setting is None:
+        return change
+    if change.type_ == Parameter.Type.INTEGER and isinstance(setting.default, float):
+        return Parameter(change.name, value=float(change.value))
+    if setting.holds in _LISTS and _is_empty_list(change):
+        return Parameter(change.name, _LISTS[setting.holds], [])
     return change
 
 
@@ -176,17 +121,14 @@ def _declarable(override: Parameter) -> Parameter:
     # In YAML an empty list has no type, so that rclpy has no value for it.
     if override.value is None or _is_empty_list(override):
         # rclpy would ask the list for its type again; without a value it is empty, too.
-        return Parameter(override.name, value=None if override.name in _ARRAYS else [])
+        setting = PARAMETERS.get(override.name)
+        typed = setting is not None and setting.holds in _LISTS
+        return Parameter(override.name, value=None if typed else [])
     return _suited(override)
 
 
 def _is_empty_list(parameter: Parameter) -> bool:
     return parameter.type_.name.endswith("_ARRAY") and len(parameter.value) == 0
-
-
-def _default(name: str) -> Any:
-    """Return the default of a parameter that is not of a contact; None if there is none such."""
-    return SETTINGS[name].default if name in SETTINGS else DEFAULTS.get(name)
 
 
 def values(node: Node) -> dict[str, Any]:
@@ -208,7 +150,7 @@ def refusal(
 
     Parameters
     ----------
-    present : values by name; those that are not of the table SETTINGS do not count.
+    present : values by name; those that are not of the table OPERATION do not count.
     changes : what is to be set.
     configured : whether the node is.
     overrides : what :func:`declare` returned.
@@ -222,7 +164,7 @@ def refusal(
             return reason
         if change.value is not None:
             wanted[change.name] = change.value
-    if not wanted.keys() & SETTINGS.keys():
+    if not wanted.keys() & OPERATION.keys():
         return None
     try:
         Operation.from_parameters(wanted)
@@ -244,24 +186,22 @@ def refusal_of_deletion(node: Node, changes: Iterable[Parameter]) -> str | None:
 
 def _refusal(name: str, value: Any, configured: bool) -> str | None:
     """Return why a parameter cannot have this value, or None if it can."""
-    of_contact = name.startswith("contacts.") and name != "contacts.names"
+    of_contact = name.startswith("contacts.") and name not in PARAMETERS
     key = name.rpartition(".")[2] if of_contact else name
-    known = CONTACT_DEFAULTS if of_contact else {**DEFAULTS, **SETTINGS}
-    if key not in known:
+    setting = (OF_CONTACT if of_contact else PARAMETERS).get(key)
+    if setting is None:
         return None
-    live = name in _LIVE or (name in SETTINGS and SETTINGS[name].live)
-    if configured and not live:
+    if configured and not setting.live:
         return (
             f"{name!r} can be set only while the node is unconfigured, as it is read when the "
             "node is configured; deactivate and clean up the node, set it, and configure again"
         )
-    if key in _NUMBERS and not _is_numbers(Parameter(name, value=value)):
+    if setting.holds == "numbers" and not _is_numbers(Parameter(name, value=value)):
         return f"{name!r} is {value!r}; expected a list of numbers"
-    if name == "fallback" and value and value not in algorithms.names():
+    if name == "fallback" and value and value not in _algorithms():
         return unknown("algorithm", str(value), algorithms.names())
-    choices = CONTACT_CHOICES.get(key, ()) if of_contact else CHOICES.get(name, ())
-    if choices and value not in choices:
-        return unknown(key, str(value), choices, plural=key)
+    if setting.choices and value not in setting.choices:
+        return unknown(key, str(value), setting.choices, plural=key)
     return None
 
 
@@ -271,12 +211,12 @@ def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any])
     Declaring their parameters, which nobody could refuse any more, would raise it.
     """
     for contact in contacts:
-        for key, default in CONTACT_DEFAULTS.items():
+        for key, setting in OF_CONTACT.items():
             name = f"contacts.{contact}.{key}"
             if name not in overrides:
                 continue
             value = overrides[name]
-            if isinstance(default, str) and not isinstance(value, str):
+            if isinstance(setting.default, str) and not isinstance(value, str):
                 reason: str | None = f"it is {value!r}; expected text"
             else:
                 reason = _refusal(name, value, configured=False)
@@ -288,18 +228,22 @@ def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any])
     return None
 
 
-def _choices(name: str) -> tuple[str, ...]:
+def _algorithms() -> tuple[str, ...]:
+    """Return the names of all algorithms, those that stand for others at the end."""
+    return (*algorithms.names(), *algorithms.aliases())
+
+
+def _choices(name: str, setting: Setting) -> tuple[str, ...]:
     if name in ("algorithm", "fallback"):
-        none = ("",) if name == "fallback" else ()
-        return (*none, *algorithms.names())
-    return tuple(CHOICES.get(name, ()))
+        return (*(("nothing",) if name == "fallback" else ()), *_algorithms())
+    return setting.choices
 
 
 def _declare(node: Node, name: str, setting: Setting) -> None:
-    descriptor = ParameterDescriptor(description=setting.description)
+    descriptor = ParameterDescriptor(description=setting.description, read_only=name == AUTOSTART)
     default = setting.default
-    if setting.choices:
-        choices = [choice or "nothing" for choice in setting.choices]
+    choices = _choices(name, setting)
+    if choices:
         descriptor.additional_constraints = f"one of: {', '.join(choices)}"
     if isinstance(default, float) and setting.low is not None:
         descriptor.floating_point_range = [
@@ -309,16 +253,17 @@ def _declare(node: Node, name: str, setting: Setting) -> None:
         descriptor.additional_constraints = setting.range if setting.least else ""
     elif setting.low is not None:
         descriptor.integer_range = [IntegerRange(from_value=setting.low, to_value=setting.high)]
-    numbers = name in _NUMBERS or name.rpartition(".")[2] in _NUMBERS
+    numbers = setting.holds == "numbers"
     if numbers:
         descriptor.additional_constraints = "a list of integers or of floating-point numbers"
         descriptor.dynamic_typing = True
         default = list(default) or None
-    declared = node.declare_parameter(name, _ARRAYS.get(name, default), descriptor)
+    declared = node.declare_parameter(name, _LISTS.get(setting.holds, default), descriptor)
     if numbers and not _is_numbers(declared):
         raise InvalidParameterTypeException(declared, Parameter.Type.DOUBLE_ARRAY)
-    setting.check(name, declared.value)
-    kind = Parameter.Type.DOUBLE_ARRAY if numbers else _ARRAYS.get(name)
+    if setting.low is not None:
+        setting.check(name, declared.value)
+    kind = Parameter.Type.DOUBLE_ARRAY if numbers else _LISTS.get(setting.holds)
     if declared.value is None and kind is not None:
         # To who asks for a parameter without a value among others, as `ros2 param dump` does for
         # all, rclpy answers nothing of any.
@@ -329,7 +274,7 @@ def _is_numbers(parameter: Parameter) -> bool:
     """Whether a parameter is a list of numbers, or empty."""
     # An empty list may have the type of a list of anything.
     empty = parameter.value is None or _is_empty_list(parameter)
-    return parameter.type_ in _NUMBER_TYPES or empty
+    return parameter.type_ in _NUMBERS or empty
 
 
 def overrides_of(node: Node) -> dict[str, Parameter]:

@@ -23,43 +23,269 @@ from delassus_ros.node.realtime import RealtimeSettings
 from delassus_ros.node.reasons import Limits
 from delassus_ros.problem import AXES, Axes, Problem
 
-DEFAULTS: Mapping[str, Any] = {
-    "robot_description": "",
-    "base": "floating",
-    "axes": "contact",
-    "rows": "active",
-    "algorithm": "pv_osimr",
-    "fallback": "",
-    "contacts.names": (),
-    "armature.names": (),
-    "armature.values": (),
-    "loops": "",
-    "reference.names": (),
-    "reference.values": (),
-    "orientation.source": "odometry",
-    "orientation.frame": "",
-    "orientation.world_frame": "odom",
-    "orientation.timeout": 0.1,
-}
-"""Parameters that are not of a single contact."""
-CONTACT_DEFAULTS: Mapping[str, Any] = {
-    "frame": "",
-    "kind": "point",
-    "xyz": (0.0, 0.0, 0.0),
-    "rpy": (0.0, 0.0, 0.0),
-    "selection": (),
-    "moving": "nothing",
-}
+
+@dataclass(frozen=True)
+class Setting:
+    """One parameter: all that there is to say of it.
+
+    Attributes
+    ----------
+    default : its value if it is not given; of the parameter's type.
+    description : what it does, in a sentence or two.
+    low, high : the range of a number, both ends included; None for others.
+    least : smallest number but 0, where 0 stands for none, and others can be too small to work.
+    choices : the values of a text.
+    holds : of a list: ``"names"``, ``"numbers"`` or ``"whole numbers"``.
+    live : it may be set in any state of the node, and takes effect from the next instant on;
+        others are read when the node is configured.
+    """
+
+    default: Any
+    description: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    least: float = 0.0
+    holds: str = ""
+    live: bool = False
+
+    @property
+    def range(self) -> str:
+        """Return the range in words; empty if there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        none = "0, or " if self.least else ""
+        return f"{none}{self.least or self.low:g} to {self.high:g}"
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse a number out of range, or another text than the choices.
+
+        Raises
+        ------
+        InputError
+            It is; names the parameter.
+        """
+        if self.choices and value not in self.choices:
+            raise InputError(unknown(name, str(value), self.choices, plural=name))
+        if self.holds == "whole numbers" and any(each < 0 for each in value):
+            raise InputError(f"parameter {name!r} is {list(value)}; expected numbers from 0 on")
+        if self.low is None or self.high is None:
+            return
+        # Written so that NaN is refused.
+        if not self.low <= value <= self.high or (self.least and 0 != value < self.least):
+            raise InputError(f"parameter {name!r} is {value}; expected {self.range}")
+
+
+COMPUTED: Mapping[str, Setting] = {
+    "robot_description": Setting(
+        "",
+        "URDF of the robot (XML text). If empty, it is taken from the topic robot_description. "
+        "May change while the node runs; one that turns out bad is set back.",
+        live=True,
+    ),
+    "base": Setting(
+        "floating",
+        "How the root link is held: free in all six directions, or fixed to the world.",
+        choices=("floating", "fixed"),
+    ),
+    "axes": Setting(
+        "contact",
+        "Axes of the rows: those of each contact's own frame, or those of the world, which with "
+        "a floating base needs its orientation (orientation.*).",
+        choices=AXES,
+    ),
+    "rows": Setting(
+        "active",
+        "Which contacts a matrix holds: the active ones, or all of them, in messages of fixed "
+        "size.",
+        choices=("active", "all"),
+    ),
+    "algorithm": Setting(
+        "pv_osimr",
+        "Algorithm that computes the matrix; may change while the node runs.",
+        live=True,
+    ),
+    "fallback": Setting(
+        "",
+        "Algorithm that computes a matrix where the configured one fails; the message says so. "
+        "Empty: none, such an instant is INVALID.",
+    ),
+    "contacts.names": Setting(
+        (),
+        "Names of all contacts that may ever be active, in the order of their rows.",
+        holds="names",
+    ),
+    "armature.names": Setting(
+        (), "Joints with a rotor inertia, which the URDF does not say.", holds="names"
+    ),
+    "armature.values": Setting(
+        (),
+        "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
+        holds="numbers",
+    ),
+    "loops": Setting(
+        "",
+        "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its text.",
+    ),
+    "reference.names": Setting(
+        (), "Joints whose positions say on which branch the loops close.", holds="names"
+    ),
+    "reference.values": Setting(
+        (), "Positions of the joints of reference.names [rad or m].", holds="numbers"
+    ),
+    "orientation.source": Setting(
+        "odometry",
+        "Where the orientation of the base comes from, with world axes and a floating base: the "
+        "topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
+        choices=("odometry", "imu"),
+    ),
+    "orientation.frame": Setting(
+        "",
+        "Link whose orientation it is, fixed to the root link. Empty: the one that the messages "
+        "name; one that names none is refused.",
+    ),
+    "orientation.world_frame": Setting(
+        "odom",
+        "Frame along whose axes the rows are; an odometry has to be in it. An Imu does not say "
+        "what it is relative to: the matrices are labelled with this frame, whatever that is.",
+    ),
+    "orientation.timeout": Setting(
+        0.1, "Age of the orientation above which the answer is INVALID [s]. 0: never.", 0.0, 60.0
+    ),
+}  # fmt: skip
+"""Parameters of what is computed, by name, those of single contacts apart."""
+OF_CONTACT: Mapping[str, Setting] = {
+    "frame": Setting("", "Link of the robot that the contact is fixed to."),
+    "kind": Setting(
+        "point",
+        "Rows of the contact: 3 linear, 3 linear and 3 angular, or those of selection.",
+        choices=("point", "surface", "selection"),
+    ),
+    "xyz": Setting(
+        (0.0, 0.0, 0.0),
+        "Position of the contact in its frame: x, y, z [m].",
+        holds="numbers",
+    ),
+    "rpy": Setting(
+        (0.0, 0.0, 0.0),
+        "Orientation of the contact in its frame: roll, pitch, yaw [rad].",
+        holds="numbers",
+    ),
+    "selection": Setting(
+        (), "Rows of a (k, 6) matrix, linear first, for kind 'selection'.", holds="numbers"
+    ),
+    "moving": Setting(
+        "nothing",
+        "What of the placement is an input, for exported kernels; the node takes only 'nothing'.",
+        choices=MOVING,
+    ),
+}  # fmt: skip
 """Parameters of a contact, each after ``contacts.<name>.``."""
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "base": ("floating", "fixed"),
-    "axes": AXES,
-    "rows": ("active", "all"),
-    "orientation.source": ("odometry", "imu"),
-}
-KINDS = ("point", "surface", "selection")
-CONTACT_CHOICES: Mapping[str, tuple[str, ...]] = {"kind": KINDS, "moving": MOVING}
-"""Values of a contact's parameters that have a fixed number of them."""
+AUTOSTART = "autostart"
+OPERATION: Mapping[str, Setting] = {
+    AUTOSTART: Setting(
+        False, "Configure and activate by itself, once there is a robot description."
+    ),
+    "max_skew": Setting(
+        Limits.max_skew,
+        "How far stamps of joint states that complete each other may be apart, and how far they "
+        "may be ahead of the node's clock, with simulated time beyond a step of /clock [s].",
+        0.0, 1.0, live=True,
+    ),
+    "input_timeout": Setting(
+        Limits.input_timeout,
+        "Age of the joint positions above which the answer is INVALID; INVALID or a matrix is "
+        "said at least as often [s]. 0: never, unless joint states make no matrix for 1 s.",
+        0.0, 60.0, live=True,
+    ),
+    "contacts_timeout": Setting(
+        Limits.contacts_timeout,
+        "Age of the set of active contacts above which the answer is INVALID, with all rows "
+        "DEGRADED [s]; publishers repeat it at 10 Hz or more, with a new stamp. 0: never.",
+        0.0, 60.0, live=True,
+    ),
+    "conditioning.characteristic_length": Setting(
+        ConditionSettings.characteristic_length,
+        "Weighs angular against linear rows where matrices are judged [m]: half a foot's "
+        "length, say.",
+        1e-4, 10.0, live=True,
+    ),
+    "conditioning.weak": Setting(
+        ConditionSettings.weak,
+        "Condition number at which a matrix becomes WEAK.",
+        1.0, 1e10, live=True,
+    ),
+    "conditioning.singular": Setting(
+        ConditionSettings.singular,
+        "Condition number at which a matrix becomes SINGULAR; more than weak times hysteresis.",
+        1.0, 1e10, live=True,
+    ),
+    "conditioning.hysteresis": Setting(
+        ConditionSettings.hysteresis,
+        "A matrix gets better again below a threshold divided by this.",
+        1.0, 100.0, live=True,
+    ),
+    "damping.mode": Setting(
+        ConditionSettings.damping.name.lower(),
+        "What is added to the matrix: nothing, the same to the whole diagonal, or as much as "
+        "weak directions need. It is always reported.",
+        choices=tuple(mode.name.lower() for mode in Damping), live=True,
+    ),
+    "damping.ratio": Setting(
+        ConditionSettings.damping_ratio,
+        "Amount of uniform damping, and the smallest eigenvalue that selective damping leaves, "
+        "both as a fraction of the largest eigenvalue.",
+        1e-12, 0.5, live=True,
+    ),
+    "deadline": Setting(
+        0.0,
+        "Time since the node took a joint state up after which its matrix is an overrun, "
+        "which is counted and reported [s]. 0: none.",
+        0.0, 10.0, live=True,
+    ),
+    "diagnostics_period": Setting(
+        1.0,
+        "Time between two diagnostics [s]: 0.05 or more, or 0 for none.",
+        0.0, 60.0, least=0.05, live=True,
+    ),
+    "rate": Setting(
+        0.0,
+        "Matrices per second, each of the newest joint state at that instant: 0.001 or more. 0: "
+        "one for each joint state, as soon as it comes.",
+        0.0, 10000.0, least=0.001,
+    ),
+    "realtime.priority": Setting(
+        0,
+        "SCHED_FIFO priority of all threads of the process while the node is active; 0: normal "
+        "scheduling. Needs permission; without, the node says so and goes on.",
+        0, 99,
+    ),
+    "realtime.cpus": Setting(
+        (),
+        "Numbers of the processors that the process is kept to while the node is active; all if "
+        "empty.",
+        holds="whole numbers",
+    ),
+    "realtime.lock_memory": Setting(
+        False,
+        "Lock all memory of the process into RAM while the node is active. Needs permission.",
+    ),
+    "realtime.wakeup_latency": Setting(
+        -1,
+        "Longest time that idle processors of the machine may take to wake up while the node is "
+        "active [us]; 0 keeps them awake, which costs power; -1: as the system is set. Needs "
+        "permission.",
+        -1, 10000,
+    ),
+    "realtime.hold_garbage": Setting(
+        True,
+        "Collect Python's garbage only between joint states while the node is active.",
+    ),
+}  # fmt: skip
+"""Parameters of how the node works, by name."""
+PARAMETERS: Mapping[str, Setting] = {**COMPUTED, **OPERATION}
+RCLPYS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
+"""Beginnings of parameters that are rclpy's."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +332,14 @@ class Settings:
 
         Raises
         ------
-        ProblemError
-            For an unknown base, axes, rows or source of the orientation.
+        InputError
+            For a value out of range or an unknown choice; names the parameter.
         ContactError
             If there is no contact, or one is not described in full; names the parameter.
         RobotError
             If armature.names and armature.values do not belong together, or those of reference.
-        InputError
-            If a time is negative or not a number.
         """
-        values = {**DEFAULTS, **given}
-        for name, choices in CHOICES.items():
-            if values[name] not in choices:
-                raise ProblemError(unknown(name, str(values[name]), choices, plural=name))
+        values = _checked(COMPUTED, given)
         if not values["contacts.names"]:
             raise ContactError(
                 "parameter 'contacts.names' is empty; list the contacts in it, in the order of "
@@ -138,7 +359,7 @@ class Settings:
             orientation_source=values["orientation.source"],
             orientation_frame=values["orientation.frame"],
             orientation_world_frame=values["orientation.world_frame"],
-            orientation_timeout=_timeout("orientation.timeout", values),
+            orientation_timeout=values["orientation.timeout"] or math.inf,
         )
 
     def problem(self, urdf: str | bytes) -> Problem:
@@ -226,17 +447,18 @@ class Settings:
 def _contact(name: str, values: Mapping[str, Any]) -> Contact:
     """Return the contact that the parameters ``contacts.<name>.*`` describe."""
     own = {
-        key: values.get(f"contacts.{name}.{key}", default)
-        for key, default in CONTACT_DEFAULTS.items()
+        key: values.get(f"contacts.{name}.{key}", setting.default)
+        for key, setting in OF_CONTACT.items()
     }
     if not own["frame"]:
         raise ContactError(
             f"contact {name!r}: parameter 'contacts.{name}.frame' is not set; it names the link "
             "that the contact is fixed to"
         )
-    for key, choices in CONTACT_CHOICES.items():
-        if own[key] not in choices:
-            raise ContactError(f"contact {name!r}: {unknown(key, own[key], choices, 'choices')}")
+    for key, setting in OF_CONTACT.items():
+        if setting.choices and own[key] not in setting.choices:
+            words = unknown(key, own[key], setting.choices, "choices")
+            raise ContactError(f"contact {name!r}: {words}")
     selection = list(own["selection"])
     if own["kind"] == "selection":
         if not selection or len(selection) % 6:
@@ -281,12 +503,16 @@ def _by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
     return {joint: float(number) for joint, number in zip(joints, numbers, strict=True)}
 
 
-def _timeout(name: str, values: Mapping[str, Any]) -> float:
-    """Return a time [s] of which 0 means that there is no end."""
-    value = float(values[name])
-    if not 0.0 <= value < np.inf:
-        raise InputError(f"parameter '{name}' is {value}; expected seconds, 0 for never")
-    return value or np.inf
+def _checked(settings: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by name; what is absent has its default.
+
+    Those of single contacts are passed on as they are.
+    """
+    values = dict(given)
+    for name, setting in settings.items():
+        values[name] = given.get(name, setting.default)
+        setting.check(name, values[name])
+    return values
 
 
 @dataclass(frozen=True)
@@ -318,9 +544,7 @@ class Operation:
             For a value out of range, an unknown choice, or values that contradict each other;
             names the parameter.
         """
-        values = {name: given.get(name, each.default) for name, each in SETTINGS.items()}
-        for name, value in values.items():
-            _check(name, value, SETTINGS[name])
+        values = _checked(OPERATION, given)
         return cls(
             limits=Limits(
                 max_skew=values["max_skew"],
@@ -341,14 +565,6 @@ class Operation:
         )
 
 
-def _check(name: str, value: Any, setting: Setting) -> None:
-    if setting.choices and value not in setting.choices:
-        raise InputError(f"parameter {name!r}: {unknown('choice', value, setting.choices)}")
-    setting.check(name, value)
-    if name == "realtime.cpus" and any(cpu < 0 for cpu in value):
-        raise InputError(f"parameter {name!r} is {list(value)}; expected numbers from 0 on")
-
-
 def _condition(values: Mapping[str, Any]) -> ConditionSettings:
     try:
         return ConditionSettings(
@@ -363,157 +579,6 @@ def _condition(values: Mapping[str, Any]) -> ConditionSettings:
         raise InputError(f"parameters 'conditioning.*' and 'damping.*': {error}") from error
 
 
-AUTOSTART = "autostart"
-RCLPYS = ("qos_overrides.", "use_sim_time", "start_type_description_service")
-"""Beginnings of parameters that are rclpy's."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One parameter.
-
-    Attributes
-    ----------
-    default : its value if it is not given; of the parameter's type.
-    description : what it does, in a sentence or two.
-    low, high : the range of a number, both ends included; None for others.
-    least : smallest number but 0, where 0 stands for none, and others can be too small to work.
-    choices : the values of a text.
-    live : it may be set in any state of the node, and takes effect from the next instant on;
-        others are read when the node is configured.
-    """
-
-    default: Any
-    description: str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    live: bool = True
-    least: float = 0.0
-
-    @property
-    def range(self) -> str:
-        """Return the range in words; empty if there is none."""
-        if self.low is None or self.high is None:
-            return ""
-        none = "0, or " if self.least else ""
-        return f"{none}{self.least or self.low:g} to {self.high:g}"
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a number out of range.
-
-        Raises
-        ------
-        InputError
-            It is; names the parameter.
-        """
-        if self.low is None or self.high is None:
-            return
-        # Written so that NaN is refused.
-        if not self.low <= value <= self.high or (self.least and 0 != value < self.least):
-            raise InputError(f"parameter {name!r} is {value}; expected {self.range}")
-
-
-SETTINGS: Mapping[str, Setting] = {
-    "max_skew": Setting(
-        Limits.max_skew,
-        "How far stamps of joint states that complete each other may be apart, and how far they "
-        "may be ahead of the node's clock, with simulated time beyond a step of /clock [s].",
-        0.0, 1.0,
-    ),
-    "input_timeout": Setting(
-        Limits.input_timeout,
-        "Age of the joint positions above which the answer is INVALID; INVALID or a matrix is "
-        "said at least as often [s]. 0: never, unless joint states make no matrix for 1 s.",
-        0.0, 60.0,
-    ),
-    "contacts_timeout": Setting(
-        Limits.contacts_timeout,
-        "Age of the set of active contacts above which the answer is INVALID, with all rows "
-        "DEGRADED [s]; publishers repeat it at 10 Hz or more, with a new stamp. 0: never.",
-        0.0, 60.0,
-    ),
-    "conditioning.characteristic_length": Setting(
-        ConditionSettings.characteristic_length,
-        "Weighs angular against linear rows where matrices are judged [m]: half a foot's "
-        "length, say.",
-        1e-4, 10.0,
-    ),
-    "conditioning.weak": Setting(
-        ConditionSettings.weak, "Condition number at which a matrix becomes WEAK.", 1.0, 1e10
-    ),
-    "conditioning.singular": Setting(
-        ConditionSettings.singular,
-        "Condition number at which a matrix becomes SINGULAR; more than weak times hysteresis.",
-        1.0, 1e10,
-    ),
-    "conditioning.hysteresis": Setting(
-        ConditionSettings.hysteresis,
-        "A matrix gets better again below a threshold divided by this.",
-        1.0, 100.0,
-    ),
-    "damping.mode": Setting(
-        ConditionSettings.damping.name.lower(),
-        "What is added to the matrix: nothing, the same to the whole diagonal, or as much as "
-        "weak directions need. It is always reported.",
-        choices=tuple(mode.name.lower() for mode in Damping),
-    ),
-    "damping.ratio": Setting(
-        ConditionSettings.damping_ratio,
-        "Amount of uniform damping, and the smallest eigenvalue that selective damping leaves, "
-        "both as a fraction of the largest eigenvalue.",
-        1e-12, 0.5,
-    ),
-    "deadline": Setting(
-        0.0,
-        "Time since the node took a joint state up after which its matrix is an overrun, "
-        "which is counted and reported [s]. 0: none.",
-        0.0, 10.0,
-    ),
-    "diagnostics_period": Setting(
-        1.0,
-        "Time between two diagnostics [s]: 0.05 or more, or 0 for none.",
-        0.0, 60.0, least=0.05,
-    ),
-    "rate": Setting(
-        0.0,
-        "Matrices per second, each of the newest joint state at that instant: 0.001 or more. 0: "
-        "one for each joint state, as soon as it comes.",
-        0.0, 10000.0, live=False, least=0.001,
-    ),
-    "realtime.priority": Setting(
-        0,
-        "SCHED_FIFO priority of all threads of the process while the node is active; 0: normal "
-        "scheduling. Needs permission; without, the node says so and goes on.",
-        0, 99, live=False,
-    ),
-    "realtime.cpus": Setting(
-        (),
-        "Numbers of the processors that the process is kept to while the node is active; all if "
-        "empty.",
-        live=False,
-    ),
-    "realtime.lock_memory": Setting(
-        False,
-        "Lock all memory of the process into RAM while the node is active. Needs permission.",
-        live=False,
-    ),
-    "realtime.wakeup_latency": Setting(
-        -1,
-        "Longest time that idle processors of the machine may take to wake up while the node is "
-        "active [us]; 0 keeps them awake, which costs power; -1: as the system is set. Needs "
-        "permission.",
-        -1, 10000, live=False,
-    ),
-    "realtime.hold_garbage": Setting(
-        True,
-        "Collect Python's garbage only between joint states while the node is active.",
-        live=False,
-    ),
-}  # fmt: skip
-"""Parameters of how the node works, by name."""
-
-
 def misspelt(given: Iterable[str], contacts: Iterable[str]) -> list[str]:
     """Return what to say of each name that is not a parameter of the node, sorted.
 
@@ -522,8 +587,8 @@ def misspelt(given: Iterable[str], contacts: Iterable[str]) -> list[str]:
     given : names of parameters.
     contacts : names of the contacts, which have parameters each.
     """
-    of_contacts = [f"contacts.{name}.{key}" for name in contacts for key in CONTACT_DEFAULTS]
-    known = dict.fromkeys((AUTOSTART, *DEFAULTS, *SETTINGS, *of_contacts))
+    of_contacts = [f"contacts.{name}.{key}" for name in contacts for key in OF_CONTACT]
+    known = dict.fromkeys((*PARAMETERS, *of_contacts))
     return [
         unknown("parameter", name, known)
         for name in sorted(given)

@@ -69,11 +69,7 @@ def commands(
         Command("delassus_node", module("node.main", *node_arguments(more))),
         Command("echo", module("soak.echo")),
         Command("publisher", module("soak.publisher", str(control), repr(rate))),
-        *(
-            []
-            if readers is None
-            else [Command("readers", module("soak.readers", str(readers)))]
-        ),
+        *([] if readers is None else [Command("readers", module("soak.readers", str(readers)))]),
     ]
 
 
