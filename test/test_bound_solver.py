@@ -329,3 +329,12 @@ def test_an_unknown_input_is_named_where_it_is_read(solver) -> None:
         bound.inputs["Q"][:] = 0.0
     assert isinstance(caught.value, KeyError)
     assert "Q" not in bound.inputs and bound.inputs.get("Q") is None
+
+
+@pytest.mark.parametrize("algorithm", ["pv_osimr", "pinocchio"])
+def test_contacts_in_the_call_are_refused_with_what_to_call(algorithm: str) -> None:
+    if algorithm == "pinocchio":
+        pytest.importorskip("pinocchio")
+    bound = DelassusSolver(problem(), algorithm).bind()
+    with pytest.raises(InputError, match=r"BoundSolver.solve takes q alone, not active: choose"):
+        bound.solve(Q, active=["LF"])

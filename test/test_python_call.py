@@ -169,10 +169,13 @@ class Solving:
         address = self.owner.binding.buffer_info()[0]
         solve = python_solve(
             code, address, self.owner.q.ctypes.data, N, self.owner, self.record, self.solution,
-            self._otherwise,
+            self._otherwise, self._refuse,
         )  # fmt: skip
         assert solve is not None
         self.solve = solve
+
+    def _refuse(self, names: tuple[str, ...]) -> object:
+        raise KeyError(*names)
 
     def _otherwise(self, *arguments: object) -> object:
         self.handed_on.append(arguments)
@@ -196,11 +199,9 @@ def test_solve_answers_itself_as_long_as_all_is_well(machine_code: bytes) -> Non
 def test_solve_hands_on_everything_else(machine_code: bytes) -> None:
     solving = Solving(machine_code)
     failing, short = np.array([1.0, 2.0, 3.0]), np.zeros(2)
-    for arguments in ((failing,), (short,), (None,), ("abc",), ([0.0, 0.0, 0.0],), (1, 2)):
+    for arguments in ((failing,), (short,), (None,), ("abc",), ([0.0, 0.0, 0.0],), (1, 2, 3)):
         assert solving.solve(*arguments) is solving.answer
         assert solving.handed_on.pop() == arguments
-    assert solving.solve(1, 2, 3) is solving.answer  # two are enough to be refused
-    assert solving.handed_on.pop() == (1, 2)
     good = np.zeros(N)
     assert solving.solve(good) is solving.solution
     # As long as the solution tells of a failure, it is not taken for a good one.
@@ -213,6 +214,14 @@ def test_solve_hands_on_everything_else(machine_code: bytes) -> None:
         solving.solve(good)
 
 
+def test_solve_refuses_keywords_by_their_names(machine_code: bytes) -> None:
+    solving = Solving(machine_code)
+    for arguments in ((), (np.zeros(N),)):
+        with pytest.raises(KeyError, match="('q', 'active')"):
+            solving.solve(*arguments, q=1, active=[])
+    assert not solving.handed_on
+
+
 def test_solve_leaks_nothing(machine_code: bytes) -> None:
     solving = Solving(machine_code)
     good, bad = np.zeros(N), [1.0]
@@ -223,6 +232,8 @@ def test_solve_leaks_nothing(machine_code: bytes) -> None:
         solving.solve(bad)
         solving.solve(good, bad)
         solving.solve()
+        with pytest.raises(KeyError):
+            solving.solve(good, active=bad)
         solving.handed_on.clear()
     assert [sys.getrefcount(x) for x in things] == counts
     alive = weakref.ref(solving.owner)

@@ -61,7 +61,11 @@ class BoundKernel(ABC):
         """
 
     def solve(
-        self, record: array[float], solution: object, otherwise: Callable[..., object]
+        self,
+        record: array[float],
+        solution: object,
+        otherwise: Callable[..., object],
+        refuse: Callable[[tuple[str, ...]], object],
     ) -> Callable[..., object] | None:
         """Return :func:`~delassus_ros.compiler.python_call.python_solve` of this kernel.
 
@@ -141,10 +145,14 @@ class _CompiledBinding(BoundKernel):
         self.run, self.run_at = calls.run, calls.run_at
 
     def solve(
-        self, record: array[float], solution: object, otherwise: Callable[..., object]
+        self,
+        record: array[float],
+        solution: object,
+        otherwise: Callable[..., object],
+        refuse: Callable[[tuple[str, ...]], object],
     ) -> Callable[..., object] | None:
         """Return solve([q]) as a built-in function; see the base class."""
-        return python_solve(*self._call, record, solution, otherwise)
+        return python_solve(*self._call, record, solution, otherwise, refuse)
 
     def select(self, rows: Sequence[int]) -> Array:
         """Choose rows; see the base class."""

@@ -26,8 +26,8 @@ SOLVE, _TAKE = "delassus_python_solve", "delassus_python_take"
 NOT_TAKEN = -1
 """Returned, instead of a status, for an argument that is not an array as it has to be."""
 
-_NOARGS, _O, _FASTCALL = 4, 8, 0x80
-"""METH_NOARGS, METH_O and METH_FASTCALL: no argument, one, or any number in a C array."""
+_NOARGS, _O, _FASTCALL = 4, 8, 0x82
+"""METH_NOARGS, METH_O and METH_FASTCALL | METH_KEYWORDS: no argument, one, or any in a C array."""
 _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)
 """The clock of :func:`time.perf_counter` where clock_gettime has it; None elsewhere."""
 _TYPE = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
@@ -37,6 +37,7 @@ _CONTIGUOUS = 0x3C
 _PYTHON = (
     "PyTuple_GetItem", "PyCapsule_GetPointer", "PyLong_FromSsize_t", "PyObject_GetBuffer",
     "PyBuffer_Release", "PyErr_Clear", "Py_IncRef", "PyObject_CallFunctionObjArgs",
+    "PyObject_VectorcallDict",
 )  # fmt: skip
 
 
@@ -95,12 +96,14 @@ def python_solve(
     record: array[float],
     solution: object,
     otherwise: Callable[..., object],
+    refuse: Callable[[tuple[str, ...]], object],
 ) -> Callable[..., object] | None:
     """Return the built-in function ``solve([q])``; None on a platform without its clock.
 
     It computes and returns `solution`. Whenever anything is not as in most calls it returns what
     `otherwise` does with the same arguments: if q is not an array as it has to be, if a status is
     not 0, or if the record says that the last one was not. The docstring is that of `otherwise`.
+    With keywords it does what `refuse` does with their names.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def python_solve(
     if _CLOCK is None:
         return None
     words = array("q", [argument, target, size * 8, id(np.ndarray), record.buffer_info()[0]])
-    state = (_capsule(words), solution, otherwise, words, code, owner, record)
+    state = (_capsule(words), solution, otherwise, refuse, words, code, owner, record)
     # Python takes the signature from the lines up to the dashes.
     doc = f"solve(q=None, /)\n--\n\n{otherwise.__doc__}".encode()
     solve = _definition(b"solve", code.address(SOLVE), _FASTCALL, doc)
@@ -276,9 +279,10 @@ def _solve(function: str, clock: int) -> str:
     return f"""
 declare void @Py_IncRef(i64)
 declare i64 @PyObject_CallFunctionObjArgs(i64, ...)
+declare i64 @PyObject_VectorcallDict(i64, i64, i64, i64)
 declare i32 @clock_gettime(i32, i64)
 
-define i64 @{SOLVE}(i64 %self, i64 %given, i64 %count) {{
+define i64 @{SOLVE}(i64 %self, i64 %given, i64 %count, i64 %keywords) {{
 entry:
   %times = alloca [4 x i64], align 8
   %begin = ptrtoint {t} %times to i64
@@ -290,6 +294,9 @@ entry:
   %failed = load double, {d} %failed.place, align 8
   %well = fcmp oeq double %failed, 0.0
   %arguments = inttoptr i64 %given to {w}
+  %plain = icmp eq i64 %keywords, 0
+  br i1 %plain, label %known, label %refuse
+known:
   br i1 %well, label %look, label %otherwise
 look:
   switch i64 %count, label %otherwise [ i64 0, label %compute
@@ -323,20 +330,11 @@ done:
   ret i64 %solution
 otherwise:
   %python = call i64 @PyTuple_GetItem(i64 %self, i64 2)
-  switch i64 %count, label %two [ i64 0, label %none
-                                  i64 1, label %one ]
-none:
-  %r0 = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %python, i64 0)
-  ret i64 %r0
-one:
-  %a1 = load i64, {w} %arguments, align 8
-  %r1 = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %python, i64 %a1, i64 0)
-  ret i64 %r1
-two:
-  %a2 = load i64, {w} %arguments, align 8
-  %second.place = getelementptr i64, {w} %arguments, i64 1
-  %b2 = load i64, {w} %second.place, align 8
-  %r2 = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %python, i64 %a2, i64 %b2, i64 0)
-  ret i64 %r2
+  %other = call i64 @PyObject_VectorcallDict(i64 %python, i64 %given, i64 %count, i64 0)
+  ret i64 %other
+refuse:
+  %refusing = call i64 @PyTuple_GetItem(i64 %self, i64 3)
+  %none = call i64 (i64, ...) @PyObject_CallFunctionObjArgs(i64 %refusing, i64 %keywords, i64 0)
+  ret i64 %none
 }}
 """

@@ -194,7 +194,7 @@ class BoundSolver:
         solution.contacts = tuple(contact_set[i].name for i in indices)
         solution.row_offsets = tuple(offsets)
 
-    def solve(self, q: ArrayLike | None = None, /) -> Solution:
+    def solve(self, q: ArrayLike | None = None, /, **others: object) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
         Look at :attr:`Solution.status` before using the matrix: it tells a singular loop, too.
@@ -209,10 +209,21 @@ class BoundSolver:
         Raises
         ------
         InputError
-            If q is not numbers of this shape; nothing was computed then. Numbers that are not
-            finite show in the status.
+            If q is not numbers of this shape, or anything else is given; nothing was computed
+            then. Numbers that are not finite show in the status.
         """
+        if others:
+            _refuse(tuple(others))
         return self._computation.solve(q)
+
+
+def _refuse(names: tuple[str, ...]) -> NoReturn:
+    """Refuse what :meth:`DelassusSolver.solve` takes and :meth:`BoundSolver.solve` does not."""
+    given = ", ".join(names)
+    raise InputError(
+        f"BoundSolver.solve takes q alone, not {given}: choose contacts by bound.activate(names) "
+        "and fill bound.inputs by name before"
+    )
 
 
 class _Computation:
@@ -234,7 +245,7 @@ class _Computation:
         """Return :meth:`solve` as a built-in function, if there is one."""
         if self._others:
             return None
-        return self._bound.solve(self.solution.record, self.solution, self.solve)
+        return self._bound.solve(self.solution.record, self.solution, self.solve, _refuse)
 
     def select(self, rows: Sequence[int]) -> None:
         """Choose the rows of all outputs."""

@@ -15,6 +15,7 @@ from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Kernel
 from delassus_ros.compiler.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
+from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.counts import OperationCount
@@ -23,6 +24,8 @@ from delassus_ros.solver.batch import BatchSolution, BatchSolver
 from delassus_ros.solver.bound import BoundSolver, Solution
 from delassus_ros.solver.inputs import InputCheck
 
+_OK = Status.OK
+"""Looking up a member of an enumeration takes as long as half of a small kernel."""
 _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
 """The call that makes a problem, for messages."""
 
@@ -70,6 +73,10 @@ class DelassusSolver:
         self._kernel = prebuilt
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
+        self._names = problem.contacts.names
+        # Quaternions among the joints have to be looked at.
+        floating = any(joint.kind is JointKind.FLOATING for joint in problem.robot.joints)
+        self._only_q = len(problem.inputs) == 1 and not floating
         self._local = threading.local()
         self._lock = threading.Lock()
         self._cache = cache
@@ -180,6 +187,22 @@ class DelassusSolver:
             if a back end fails.
         """
         bound = self._thread_bound()
+        wanted = self._names if active is None else active
+        # Of arrays != is an array.
+        if not isinstance(wanted, tuple) or wanted != bound.solution.contacts:
+            bound.activate(wanted)
+        plain = (
+            self._only_q
+            and q is not None
+            and base_orientation is None
+            and contact_positions is None
+            and contact_orientations is None
+        )
+        if plain:
+            # The call that everybody writes: its status tells whether q is finite, too.
+            solution = bound.solve(q)
+            if solution.status is _OK:
+                return solution.copy()
         given = {
             "q": q,
             "base_orientation": base_orientation,
@@ -188,12 +211,9 @@ class DelassusSolver:
         }
         for name, values in self._check.single(given).items():
             bound.inputs[name][...] = values
-        wanted = self._problem.contacts.names if active is None else active
-        # Of arrays != is an array.
-        if not isinstance(wanted, tuple) or wanted != bound.solution.contacts:
-            bound.activate(wanted)
-        solution = bound.solve()
-        if solution.status is not Status.OK:
+        if not plain:
+            solution = bound.solve()
+        if solution.status is not _OK:
             raise self._numerical_error(solution.status, bound)
         return solution.copy()
 
