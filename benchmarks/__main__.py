@@ -37,8 +37,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--robots", metavar="NAME,...",
-        help="cases to run (default: all, and robots with loops, which "
-        "`python -m benchmarks.clusters` runs alone): " + ", ".join(case.name for case in CASES),
+        help="cases to run (default: all, and robots with loops, which `python -m "
+        "benchmarks.cluster_report` runs alone): " + ", ".join(case.name for case in CASES),
     )  # fmt: skip
     parser.add_argument(
         "--quick", action="store_true", help="few cases and repetitions, to see that it works"

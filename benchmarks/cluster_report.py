@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.cases import CASES
-from benchmarks.clusters import ALGORITHMS, BATCH, ClusterResult
+from benchmarks.cluster_cases import CLUSTER_CASES
+from benchmarks.clusters import ALGORITHMS, BATCH, FOLDER, ClusterResult, chosen, run
+from benchmarks.contenders import WrongResultError
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.measure import Times
 from benchmarks.report import claims_table, growth_table, table, times_table
@@ -202,8 +206,8 @@ def write(
 
 _QUICK = "\n\n**A quick run: too few repetitions for any claim.**"
 _INTRODUCTION = """\
-Written by `make bench`, or alone by `python -m benchmarks.clusters`. Every kernel's matrix was
-first compared with J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N a null space of all constraints, and with what the
+Written by `make bench`, or alone by `python -m benchmarks.cluster_report`. Every kernel's matrix
+was first compared with J N (Nᵀ M N)⁻¹ Nᵀ Jᵀ, N a null space of all constraints, and with what the
 cluster paper's own C++ library printed for the same robot, where it did (difference at most
 1e-9). Each call has another random configuration, of 64 that close the loops.
 
@@ -232,3 +236,41 @@ The exponent is the slope on log axes over the larger half of the sizes. Times a
 fixed contacts the number of operations of all but `ltl` grows linearly with the
 clusters, on a fixed robot at most with the square of the rows. Times grow faster where the
 straight-line code outgrows the caches."""
+
+
+def main() -> int:
+    """Run this part alone; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cluster_report",
+        description="Count and time robots with gears, belts and loops, and write clusters.md.",
+    )
+    parser.add_argument(
+        "--robots", metavar="NAME,...",
+        help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes")
+    parser.add_argument(
+        "--out", type=Path, default=FOLDER, metavar="FOLDER",
+        help="where the page goes (default: docs/benchmarks)",
+    )  # fmt: skip
+    arguments = parser.parse_args()
+    try:
+        cases = chosen(arguments.robots)
+    except ValueError as error:
+        print(f"--robots: {error}", file=sys.stderr)
+        return 2
+    seconds = 0.02 if arguments.quick else 0.1
+    try:
+        found = run(cases, seconds, arguments.quick, lambda text: print(text, flush=True))
+    except WrongResultError as error:
+        print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
+        return 1
+    for claim in write(*found, arguments.quick, arguments.out):
+        if claim.holds is False:
+            print(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
+    print(arguments.out / "clusters.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

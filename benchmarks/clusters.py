@@ -1,4 +1,4 @@
-"""Robots with gears, belts and loops: ``python -m benchmarks.clusters``, part of the benchmarks.
+"""Robots with gears, belts and loops, a part of the benchmarks: what is measured.
 
 Times beside those of the cluster paper's own C++ library, which were measured on another machine
 and are taken to this one by a peer that was measured on both.
@@ -6,8 +6,6 @@ and are taken to this one by a peer that was measured on both.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,43 +170,3 @@ def chosen(names: str | None) -> tuple[ClusterCase, ...]:
         if name not in by_name:
             raise ValueError(unknown("case", name, by_name))
     return tuple(by_name[name] for name in wanted)
-
-
-def main() -> int:
-    """Run this part alone; return the exit status."""
-    from benchmarks.cluster_report import write
-
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.clusters",
-        description="Count and time robots with gears, belts and loops, and write clusters.md.",
-    )
-    parser.add_argument(
-        "--robots", metavar="NAME,...",
-        help="cases to run (default: all): " + ", ".join(case.name for case in CLUSTER_CASES),
-    )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes")
-    parser.add_argument(
-        "--out", type=Path, default=FOLDER, metavar="FOLDER",
-        help="where the page goes (default: docs/benchmarks)",
-    )  # fmt: skip
-    arguments = parser.parse_args()
-    try:
-        cases = chosen(arguments.robots)
-    except ValueError as error:
-        print(f"--robots: {error}", file=sys.stderr)
-        return 2
-    seconds = 0.02 if arguments.quick else 0.1
-    try:
-        found = run(cases, seconds, arguments.quick, lambda text: print(text, flush=True))
-    except WrongResultError as error:
-        print(f"A wrong matrix, so no page is written. {error}", file=sys.stderr)
-        return 1
-    for claim in write(*found, arguments.quick, arguments.out):
-        if claim.holds is False:
-            print(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
-    print(arguments.out / "clusters.md")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -275,7 +275,7 @@ def test_unknown_case_is_named_with_the_known_ones(monkeypatch, capsys, tmp_path
         clusters.chosen("tello")
     assert [case.name for case in clusters.chosen("mit6,belts4")] == ["mit6", "belts4"]
     monkeypatch.setattr(sys, "argv", ["x", "--robots", "nobody", "--out", str(tmp_path / "o")])
-    assert clusters.main() == 2
+    assert cluster_report.main() == 2
     assert "unknown case 'nobody'" in capsys.readouterr().err
 
 

@@ -228,3 +228,13 @@ def test_no_home_at_all(log, monkeypatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nobody)
     refused(log, "kernel not cached", "Could not determine home directory")
+
+
+def test_nothing_is_made_below_a_folder_of_others(tmp_path: Path, monkeypatch, log) -> None:
+    """Nor is the mode of anything changed there, whatever somebody has put in its place."""
+    common = tmp_path / "common"
+    common.mkdir()
+    common.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(common / "mine" / "cache"))
+    refused(log, str(common), "set XDG_CACHE_HOME to a folder that only you can write")
+    assert not list(common.iterdir())

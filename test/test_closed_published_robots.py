@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import robots
 
+from delassus_ros import Contact, DelassusSolver, Problem
+from delassus_ros.algorithms.dense import definition
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot, clusters_of
 from delassus_ros.model.clusters import groups_of
@@ -131,3 +133,14 @@ def test_a_mimic_of_a_joint_that_does_not_exist_is_refused_by_name() -> None:
         RobotError, match="'Left_index_q2': <mimic>: unknown joint 'index_q1'; did you mean"
     ):
         Robot.from_urdf(path)
+
+
+def test_the_default_algorithm_takes_mimic_fingers() -> None:
+    """As `DelassusSolver(Problem(robot, contacts))` is the first call that everybody writes."""
+    robot = Robot.from_urdf(Path(robots.example("panda_description/urdf/panda.urdf")), "fixed")
+    problem = Problem(robot, [Contact("hand", "panda_hand", "surface")])
+    q = robot.neutral()
+    q[:7] = 0.3
+    G = DelassusSolver(problem, cache=False).solve(q).matrix
+    expected = definition(problem, {"q": q})
+    assert np.abs(G - expected).max() < 1e-11 * np.abs(expected).max()

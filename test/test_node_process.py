@@ -105,13 +105,16 @@ def test_signals_end_a_busy_node_cleanly(graph, number) -> None:
         assert "Traceback" not in node.output
 
 
-def test_a_signal_ends_a_build_as_well(graph) -> None:
+def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
     """The process that compiles must not stay behind."""
     from rclpy.parameter import Parameter
     from rclpy.parameter_client import AsyncParameterClient
 
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
-    with NodeProcess(arguments, graph.domain, {"XDG_CACHE_HOME": "/nonexistent"}) as node:
+    no_folder = tmp_path / "file"
+    no_folder.write_text("nothing can be kept below it, by root neither")
+    cache = {"XDG_CACHE_HOME": str(no_folder / "below")}
+    with NodeProcess(arguments, graph.domain, cache) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
         node.wait_for("active: from ")
         client = AsyncParameterClient(graph.peer, "delassus_node")

@@ -121,3 +121,21 @@ def test_a_loop_may_close_over_links_without_inertia() -> None:
     assert read_urdf(bars(INERTIAL), "fixed").bodies[0].inertia.mass == 0.0
     with pytest.raises(RobotError, match="loop 'bar': some motion .*'a', 'b', 'c' moves no"):
         read_urdf(bars(""), "fixed")
+
+
+def test_an_inertia_that_no_body_has_gets_a_warning_that_names_the_link(caplog) -> None:
+    """Of principal inertias 1, 1 and 3 kg m^2 the largest is more than the sum of the others."""
+    def read(izz: float) -> str:
+        caplog.clear()
+        inertial = (
+            '<inertial><mass value="1"/><inertia ixx="1" iyy="1" ixy="0" ixz="0" iyz="0" '
+            f'izz="{izz}"/></inertial>'
+        )
+        text = robot_xml(link("base"), link("arm", inertial), joint("shoulder", "base", "arm"))
+        Robot.from_urdf(text, base="fixed")
+        return caplog.text
+
+    assert "link 'arm': no body has the inertia of what joint 'shoulder' moves" in read(3.0)
+    assert "1, 1, 3 kg m^2" in caplog.text
+    assert not read(2.0)  # a plate
+    assert not read(2.01)  # a plate, rounded

@@ -377,3 +377,29 @@ def test_a_pickled_problem_gives_the_same_matrix(solver) -> None:
     again = pickle.loads(pickle.dumps(solver.problem))
     matrix = DelassusSolver(again, cache=False).solve(Q).matrix
     assert np.array_equal(matrix, solver.solve(Q).matrix)
+
+
+def test_it_shows_what_it_is_of_in_a_line() -> None:
+    solver = DelassusSolver(problem())
+    shown = repr(solver)
+    assert shown.startswith("DelassusSolver(Problem('walker', ") and shown.endswith("'pv_osimr')")
+    q = problem().robot.neutral()
+    bound = solver.bind()
+    assert repr(bound).startswith("<BoundSolver by pv_osimr, active contact")
+    solution = solver.solve(q)
+    k = len(solution.matrix)
+    assert repr(solution).startswith(f"<Solution OK, ({k}, {k}) for contact")
+    batch = repr(solver.solve_batch([q, q]))
+    assert batch.startswith(f"<BatchSolution of 2 configurations, 0 failed, (2, {k}, {k}) for ")
+    assert all("\n" not in text and " at 0x" not in text for text in (shown, repr(bound), batch))
+
+
+def test_every_error_is_at_the_top_of_the_package() -> None:
+    import delassus_ros
+    from delassus_ros import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    named = [kind for kind in kinds if issubclass(kind, errors.DelassusError)]
+    assert len(named) > 7
+    assert all(getattr(delassus_ros, kind.__name__) is kind for kind in named)
+    assert {kind.__name__ for kind in named} <= set(delassus_ros.__all__)

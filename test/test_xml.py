@@ -346,3 +346,10 @@ def test_random_bytes_are_refused(document: bytes) -> None:
     for source in (document, b"<" + document, b"<robot name='r'>" + document):
         with pytest.raises(RobotError):
             read_urdf(source)
+
+
+@pytest.mark.parametrize("url", ["package://a/b.urdf", " file:///tmp/a.urdf", "https://a.b/c"])
+def test_a_url_is_refused_by_its_scheme(url: str) -> None:
+    scheme = url.strip().partition(":")[0]
+    with pytest.raises(RobotError, match=f"is a URL of scheme '{scheme}'; expected the path of a"):
+        Robot.from_urdf(url)

@@ -81,11 +81,14 @@ def _open_folder(create: bool) -> int:
     """Return a descriptor of the checked cache folder."""
     path = folder()
     if create:
-        for missing in reversed([p for p in (path, *path.parents) if not os.path.lexists(p)]):
-            _make_private(missing)
+        missing = [p for p in (path, *path.parents) if not os.path.lexists(p)]
+        if missing:
+            # Before anything is made or changed in a place that is somebody else's.
+            _check_all(missing[-1].parent.resolve(strict=True))
+        for each in reversed(missing):
+            _make_private(each)
     resolved = path.parent.resolve(strict=True)
-    for parent in (resolved, *resolved.parents):
-        _check_parent(parent, os.stat(parent))
+    _check_all(resolved)
     if path.is_symlink():
         raise UnsafeCacheError(
             f"{path} is a symbolic link; remove it, or set XDG_CACHE_HOME to where it points"
@@ -114,6 +117,11 @@ def _make_private(path: Path) -> None:
         return  # made by another process at the same time, which gives it this mode, too
     # The umask may have taken rights of ours; it cannot have given any to others.
     path.chmod(0o700)
+
+
+def _check_all(folder: Path) -> None:
+    for parent in (folder, *folder.parents):
+        _check_parent(parent, os.stat(parent))
 
 
 def _check_parent(path: Path, info: os.stat_result) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from delassus_ros.arguments import count
 from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
@@ -21,7 +21,7 @@ _REMEMBERED = 64
 """Sets of active contacts whose rows are kept; there are 2ⁿ of them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BatchSolution:
     """Delassus matrices of many configurations; equal to itself alone.
 
@@ -37,6 +37,14 @@ class BatchSolution:
     status: NDArray[np.int32]
     contacts: tuple[str, ...]
     row_offsets: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        """Return what it is of, in a line; the numbers are in the matrices."""
+        failed = int(np.count_nonzero(self.status))
+        return (
+            f"<BatchSolution of {len(self.status)} configurations, {failed} failed, "
+            f"{self.matrix.shape} for {listed('contact', self.contacts)}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from delassus_ros.compiler.kernel import BoundKernel, Kernel, aligned_zeros
 from delassus_ros.compiler.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
-from delassus_ros.errors import InputError
+from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
@@ -26,7 +26,7 @@ _TIME, _FAILED = 0, 1
 """Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Solution:
     """The Delassus matrix of the active contacts; equal to itself alone.
 
@@ -50,6 +50,14 @@ class Solution:
     compute_time: float
     J: Array | None = None
     MinvJT: Array | None = None
+
+    def __repr__(self) -> str:
+        """Return what it is of, in a line; the numbers are in the matrix."""
+        k, _ = self.matrix.shape
+        return (
+            f"<Solution {self.status.name}, ({k}, {k}) for {listed('contact', self.contacts)}, by "
+            f"{self.algorithm} in {1e6 * self.compute_time:.1f} us>"
+        )
 
     def copy(self) -> Solution:
         """Return the same with arrays of its own, which no other computation changes."""
@@ -121,6 +129,12 @@ class BoundSolver:
         if solve is not None:
             # What the method below does, in machine code: Python finds it before the method.
             vars(self)["solve"] = solve
+
+    def __repr__(self) -> str:
+        """Return the algorithm and the active contacts."""
+        solution = self._computation.solution
+        active = listed("contact", solution.contacts)
+        return f"<BoundSolver by {solution.algorithm}, active {active}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: its arrays lie where its machine code looks.

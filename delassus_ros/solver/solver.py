@@ -82,6 +82,10 @@ class DelassusSolver:
         self._cache = cache
         self._batch: BatchSolver | None = None
 
+    def __repr__(self) -> str:
+        """Return robot, contacts and algorithm."""
+        return f"DelassusSolver({self._problem!r}, {self.algorithm!r})"
+
     @property
     def problem(self) -> Problem:
         """What is computed."""

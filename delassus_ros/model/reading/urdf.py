@@ -7,6 +7,7 @@ have to be such as can be: with a positive inertia, and so that every motion mov
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -181,9 +182,14 @@ class _Assembly:
         return name
 
 
+_log = logging.getLogger(__name__)
+
 PSD_TOLERANCE = 1e-6
 """How negative a body's principal inertia may be, relative to the largest one: published
 inertias are rounded to a few digits."""
+TRIANGLE_TOLERANCE = 0.01
+"""How far the largest principal inertia may exceed the sum of the others, relative to it, without
+a word: published inertias of rods and plates are rounded, too."""
 NOISE = 1e-12
 """Rotational inertia [kg·m²] taken for rounding, per kg and per kg·m² about the body's origin:
 point masses come with noise of either sign."""
@@ -196,11 +202,11 @@ def check_bodies(
 ) -> None:
     """Refuse bodies that cannot be.
 
-    Every body must have a positive semidefinite inertia; the triangle inequality is not asked
-    for, as published models break it. The floating base and bodies that carry none must have
-    some inertia, or, but for the base, their joint an armature. A body that a coupling or loop
-    ties to others need not, if every motion that the constraints of its cluster leave moves
-    inertia, armatures included; what the cluster carries counts as being fixed to it.
+    Every body must have a positive semidefinite inertia; where it breaks the triangle inequality,
+    as in some published models, there is a warning. The floating base and bodies that carry none
+    must have some inertia, or, but for the base, their joint an armature. A body that a coupling
+    or loop ties to others need not, if every motion that the constraints of its cluster leave
+    moves inertia, armatures included; what the cluster carries counts as being fixed to it.
 
     Parameters
     ----------
@@ -267,6 +273,7 @@ def _check_semidefinite(
     Single links are not judged: those on fixed joints act through their body alone.
     """
     if _is_semidefinite(inertia):
+        _warn_of_triangle(joint, inertia, lumped)
         return
     link, worst = min(lumped, key=lambda part: float(_principal(part[1])[0]))
     shown = ", ".join(f"{value:.3g}" for value in _principal(worst))
@@ -274,6 +281,26 @@ def _check_semidefinite(
         f"link {link!r}: the inertia of the body that joint {joint!r} moves must be "
         f"positive semidefinite; principal inertias of this link: {shown} kg m^2"
     )
+
+
+def _warn_of_triangle(joint: str, inertia: Inertia, lumped: Sequence[tuple[str, Inertia]]) -> None:
+    """Warn of a body that no mass can have: principal inertias with a + b < c."""
+    a, b, c = _principal(inertia)
+    noise = NOISE * (inertia.mass + np.abs(inertia.rotational).max())
+    if a + b >= c * (1.0 - TRIANGLE_TOLERANCE) - noise:
+        return
+    link, worst = min(lumped, key=lambda part: _spread(part[1]))
+    shown = ", ".join(f"{value:.3g}" for value in _principal(worst))
+    _log.warning(
+        "link %r: no body has the inertia of what joint %r moves: the largest principal inertia "
+        "is more than the sum of the others; of this link they are %s kg m^2",
+        link, joint, shown,
+    )  # fmt: skip
+
+
+def _spread(inertia: Inertia) -> float:
+    a, b, c = _principal(inertia)
+    return float(a + b - c)
 
 
 def _principal(inertia: Inertia) -> Array:

@@ -123,6 +123,13 @@ def _path(source: str | bytes | Path) -> Path | None:
     if not isinstance(source, str):
         return None
     text = _bare(source)
+    scheme = _SCHEME.match(text)
+    if scheme is not None:
+        raise RobotError(
+            f"{text[:_SAID]!r} is a URL of scheme {scheme[1]!r}; expected the path of a file: "
+            "leave file:// out, and write for package://name what "
+            "ament_index_python.get_package_share_directory(name) returns"
+        )
     # An empty string would be the path of the current folder.
     return None if text.startswith("<") or not text else Path(source)
 
@@ -193,6 +200,7 @@ def _read(path: Path) -> bytes:
         raise RobotError(f"{shown!r} is neither a path nor XML: {error}") from error
 
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _INHERITED = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/[0-9]+", re.ASCII)
 
 
