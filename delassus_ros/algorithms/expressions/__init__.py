@@ -1,1 +1,0 @@
-"""What an algorithm leaves when it runs on symbols: expressions, steps as calls, counts."""

@@ -1,0 +1,226 @@
+"""The command `delassus` on robots with couplings and loops."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import output, refusal
+from linkages import COUPLER, CRANK, GROUND, ROCKER, assembled
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.algorithms.dense import definition
+from delassus_ros.cli.main import main
+from delassus_ros.errors import InputError
+from delassus_ros.rotor_report import rotor_report
+
+ROOT = Path(__file__).resolve().parents[2]
+JOINTS = ("hip_roll", "hip_pitch", "knee", "ankle")
+LEG = str(ROOT / "docs" / "geared_leg.urdf")
+BAR = '<inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="0.02" ixy="0" ixz="0" ' \
+    'iyy="0.03" iyz="0" izz="0.04"/></inertial>'  # fmt: skip
+PIN = "loops:\n  - {name: pin, frames: [coupler_end, rocker_end], type: point}\n"
+LOOPS = PIN + "independent: [crank]\n"
+REFERENCE = f"--reference=crank=0.8,coupler={assembled(0.8)[0]},rocker={assembled(0.8)[1]}"
+
+
+def four_bar_urdf() -> str:
+    """Return crank, coupler and rocker; the loop is said elsewhere."""
+    parts = ['<link name="ground"/>']
+    for name in ("crank", "coupler", "rocker"):
+        parts.append(f'<link name="{name}">{BAR}</link>')
+    for name, parent, x in (
+        ("crank", "ground", 0.0), ("coupler", "crank", CRANK), ("rocker", "ground", GROUND),
+    ):  # fmt: skip
+        parts.append(
+            f'<joint name="{name}" type="continuous"><parent link="{parent}"/>'
+            f'<child link="{name}"/><origin xyz="{x} 0 0"/><axis xyz="0 0 1"/></joint>'
+        )
+    for name, length in (("coupler", COUPLER), ("rocker", ROCKER)):
+        parts.append(
+            f'<link name="{name}_end"/><joint name="{name}_end" type="fixed">'
+            f'<parent link="{name}"/><child link="{name}_end"/>'
+            f'<origin xyz="{length} 0 0"/></joint>'
+        )
+    return f'<robot name="four_bar">{"".join(parts)}</robot>'
+
+
+@pytest.fixture
+def four_bar(tmp_path: Path) -> tuple[str, ...]:
+    """Return the arguments that name a four-bar, its loop in a side file."""
+    urdf, loops = tmp_path / "four_bar.urdf", tmp_path / "loops.yaml"
+    urdf.write_text(four_bar_urdf())
+    loops.write_text(LOOPS)
+    return str(urdf), "--base", "fixed", "--loops", str(loops)
+
+
+def four_bar_problem() -> Problem:
+    robot = Robot.from_urdf(four_bar_urdf(), "fixed", loops=LOOPS)
+    return Problem(robot, [Contact("coupler_end", "coupler_end")])
+
+
+def matrix_in(out: str, rows: int) -> np.ndarray:
+    lines = out.split("\n\n")[1].splitlines()
+    return np.array([[float(word) for word in line.split()[-rows:]] for line in lines])
+
+
+def test_inspect_shows_what_is_tied_and_no_rotor_as_a_place_for_contacts(capsys, four_bar):
+    out = output(capsys, "inspect", *four_bar)
+    assert re.search(r"independent +follow +tied by +ratios\n", out)
+    assert re.search(r"\n  crank +coupler, rocker +pin +depend on q\n", out)
+    out = output(capsys, "inspect", LEG, "--base", "fixed")
+    assert re.search(r"\n  knee +knee_rotor +knee_gear +constant\n", out)
+    assert out.endswith("candidates for --contact:\n  sole\n")
+
+
+def test_inspect_of_an_open_chain_says_nothing_of_ties(capsys, four_bar):
+    out = output(capsys, "inspect", *four_bar[:3])
+    assert "tied" not in out
+
+
+@pytest.mark.parametrize("given", [("--q", "crank=0.95"), ("--q=0.95,0,0",)])
+def test_compute_closes_the_loop_and_says_so(capsys, four_bar, given):
+    out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE, *given)
+    line = next(line for line in out.splitlines() if line.startswith("loops"))
+    found = {n: float(v) for n, v in re.findall(r"(\w+)=(-?[\d.]+)", line.partition("warning")[0])}
+    assert set(found) == {"coupler", "rocker"}
+    coupler, rocker = assembled(0.95)
+    assert found["coupler"] == pytest.approx(coupler, 1e-5)
+    assert found["rocker"] == pytest.approx(rocker, 1e-5)
+    # All of q given, but not closed: a warning that names the loop.
+    assert ("warning: loop 'pin'" in line) == (given[0] != "--q")
+    q = np.array([0.95, coupler, rocker])
+    expected = definition(four_bar_problem(), {"q": q})
+    np.testing.assert_allclose(matrix_in(out, 3), expected, atol=1e-5 * np.abs(expected).max())
+    assert re.search(r"algorithm +pv_osimr\n", out)
+
+
+def test_compute_from_a_dependent_joint(capsys, four_bar):
+    """Slow side first: the rocker is given, the crank follows."""
+    rocker = assembled(0.9)[1]
+    out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE,
+                 "--q", f"rocker={rocker}")  # fmt: skip
+    assert float(re.search(r"crank=(-?[\d.]+)", out)[1]) == pytest.approx(0.9, abs=1e-5)
+
+
+def test_compute_at_the_reference_without_q(capsys, four_bar):
+    out = output(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE)
+    assert re.search(r"loops +solved for coupler=.*, rocker=.*; residual", out)
+
+
+def test_what_does_not_close_is_refused_with_the_loop(capsys, four_bar, tmp_path):
+    base = ("compute", *four_bar, "--contact", "coupler_end")
+    # Crank and coupler in line: the rocker cannot lead.
+    loops = tmp_path / "rocker.yaml"
+    loops.write_text(PIN + "independent: [rocker]\n")
+    reach = CRANK + COUPLER
+    crank = np.arccos((GROUND**2 + reach**2 - ROCKER**2) / (2 * GROUND * reach))
+    rocker = np.arctan2(reach * np.sin(crank), reach * np.cos(crank) - GROUND)
+    dead = ("compute", *four_bar[:4], str(loops), "--contact", "coupler_end",
+            "--reference", f"crank={crank},coupler=0,rocker={rocker}")  # fmt: skip
+    assert re.search(r"'pin' is singular.*--reference joint=position", refusal(capsys, *dead))
+    said = refusal(capsys, *base, REFERENCE, "--q", "rocker=1.0")
+    assert "the loops cannot be closed" in said and "pin" in said
+    assert "unknown joint 'crnk'; did you mean 'crank'" in refusal(
+        capsys, *base, REFERENCE, "--q", "crnk=1"
+    )
+    assert "--reference: 'crank' has no joint" in refusal(capsys, *base, "--reference", "crank")
+    twice = refusal(capsys, *base, "--reference", "crank=1,crank=2")
+    assert "--reference: joint 'crank' is given twice" in twice
+
+
+def test_compute_refuses_an_algorithm_for_open_chains(capsys, four_bar):
+    said = refusal(capsys, "compute", *four_bar, "--contact", "coupler_end", REFERENCE,
+                   "--algorithm", "kjr")  # fmt: skip
+    assert "open chains" in said and "use auto, efpa, ltl or pv_osimr" in said
+
+
+def test_compare_holds_the_cluster_algorithms_against_the_definition(capsys, four_bar):
+    out = output(capsys, "compare", *four_bar, "--contact", "coupler_end", REFERENCE,
+                 "--calls", "20")  # fmt: skip
+    for name in ("auto", "efpa", "pv_osimr", "ltl"):
+        line = next(line for line in out.splitlines() if line.startswith(name + " "))
+        assert float(line.split()[-1]) < 1e-10
+    assert "error to the definition" in out and "that close the loops" in out
+    assert re.search(r"\n  kjr +it is for open chains", out)
+
+
+def test_compare_shows_the_error_of_the_approximation(capsys):
+    out = output(capsys, "compare", LEG, "--base", "fixed", "--contact", "sole", "--calls", "20")
+    errors = {line.split()[0]: line.split()[-1] for line in out.splitlines()[3:14] if line}
+    assert float(errors["pv_osimr"]) < 1e-10
+    assert 1e-3 < float(errors["reflected_inertia"]) < 0.5
+
+
+def test_rotors_prints_what_the_report_holds(capsys):
+    out = output(capsys, "rotors", LEG, "--base", "fixed", "--contact", "sole")
+    robot = Robot.from_urdf(LEG, "fixed")
+    report = rotor_report(robot)
+    for name, (exact, usual) in report.armatures.items():
+        assert re.search(rf"\n{name} +{exact:.9g} +{usual:.9g}\n", out)
+    words = [line.split() for line in out.splitlines()]
+    rows = {w[0]: [float(v) for v in w[1:]] for w in words if len(w) == 11 and w[0] in JOINTS}
+    for joint, body in zip(report.robot.joints, report.robot.bodies, strict=True):
+        i = body.inertia.rotational
+        off_diagonal = i[0, 1], i[0, 2], i[1, 2]
+        expected = [body.inertia.mass, *body.inertia.moment, *np.diag(i), *off_diagonal]
+        np.testing.assert_allclose(rows[joint.name], expected, rtol=1e-8, atol=1e-12)
+    error = report.usual_error([Contact("sole", "sole")])
+    with pytest.raises(InputError, match="samples is 0"):
+        report.usual_error([Contact("sole", "sole")], samples=0)
+    assert f"off by {error:.2%}" in out
+
+
+def test_the_example_of_rotors_runs(capsys, monkeypatch):
+    with pytest.raises(SystemExit):
+        main(["rotors", "--help"])
+    _, example = capsys.readouterr().out.split("example:\n  delassus ")
+    monkeypatch.chdir(ROOT)
+    assert "G of sole is off by" in output(capsys, *example.split())
+
+
+def test_rotors_of_a_side_file(capsys, tmp_path):
+    """The leg's ankle, its coupling said in the side file instead."""
+    text = Path(LEG).read_text()
+    start, end = text.index('<coupling name="ankle_gear">'), text.index('<link name="sole"/>')
+    urdf, loops = tmp_path / "leg.urdf", tmp_path / "leg.yaml"
+    urdf.write_text(text[:start] + text[end:])
+    loops.write_text("couplings: [{name: ankle_gear, joints: {ankle_rotor: 1, ankle: -12}}]\n")
+    whole = output(capsys, "rotors", LEG, "--base", "fixed")
+    out = output(capsys, "rotors", str(urdf), "--base", "fixed", "--loops", str(loops))
+    assert out == whole
+    assert "Name contacts (--contact)" in out
+
+
+def test_rotors_says_what_it_cannot_do(capsys, four_bar):
+    assert "no ordinary tree: joints 'crank', 'coupler', 'rocker'" in refusal(
+        capsys, "rotors", *four_bar
+    )
+    assert "no joint turns a rotor" in output(capsys, "rotors", *four_bar[:3])
+
+
+CONFIG = """
+/**:
+  ros__parameters:
+    base: fixed
+    algorithm: pv_osimr
+    contacts: {{names: [end], end: {{frame: coupler_end, kind: point}}}}
+{loops}
+"""
+
+
+@pytest.mark.parametrize("where", ["option", "file"])
+def test_export_takes_the_loops(capsys, tmp_path, four_bar, where):
+    urdf, loops = four_bar[0], four_bar[4]
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(loops=f"    loops: {loops}" if where == "file" else ""))
+    target, header = str(tmp_path / "k.o"), str(tmp_path / "k.h")
+    extra = ("--loops", loops) if where == "option" else ()
+    out = output(capsys, "export", str(config), "--urdf", urdf, "-o", target, "--header", header,
+                 *extra)  # fmt: skip
+    assert "positions that close the loops" in out
+    count = DelassusSolver(four_bar_problem(), "pv_osimr").operations
+    assert count is not None and Path(target).stat().st_size > 1000
+    assert "pv_osimr" in out

@@ -1,0 +1,314 @@
+"""`delassus export`: the example in C++ as it stands, and what is said to other files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from cli_support import QUADRUPED, output, refusal
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.algorithms import NumericAlgorithm, registry
+from delassus_ros.node.settings import OPERATION
+
+CONFIG = Path(__file__).parents[2] / "config" / "quadruped.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp" / "controller.cpp"
+
+
+def exported(folder: Path, *more: str, config: Path = CONFIG) -> tuple[str, ...]:
+    """Return the arguments that export the quadruped to a folder."""
+    files = ("-o", str(folder / "quadruped.o"), "--header", str(folder / "quadruped.h"))
+    return ("export", str(config), "--urdf", QUADRUPED, *files, *more)
+
+
+def test_export_as_the_example_in_cpp_says(tmp_path: Path) -> None:
+    """Every command in the comment of controller.cpp, as it stands there."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    root = EXAMPLE.parents[2]
+    comment = EXAMPLE.read_text().partition("#include")[0]
+    export, build, feed = (line[5:] for line in comment.splitlines() if line[:5] == "//   ")
+    for folder in ("config", "delassus_ros", "examples"):
+        (tmp_path / folder).symlink_to(root / folder)
+    command = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
+    script = "\n".join(["set -e", export.replace("delassus", command, 1), build, feed])
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = done.stdout.splitlines()
+    assert printed[0].startswith("delassus_quadruped: floating base, 12 rows in contact axes: LF")
+    G = np.array([[float(word) for word in line.split()] for line in printed[-6:]])
+    robot = Robot.from_urdf(QUADRUPED)
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    solver = DelassusSolver(Problem(robot, contacts), cache=False)
+    expected = solver.solve([0.0, 0.7, -1.4] * 4, ("LF", "RH"))
+    assert np.array_equal(G, expected.matrix)
+
+
+def test_export_says_what_it_wrote(capsys, tmp_path: Path) -> None:
+    out = output(capsys, *exported(tmp_path))
+    assert re.search(r"^function +quadruped_kernel$", out, re.MULTILINE)
+    assert re.search(r"^algorithm +pv_osimr$", out, re.MULTILINE)
+    size = (tmp_path / "quadruped.o").stat().st_size
+    assert f"quadruped.o, {size} bytes" in out
+    assert "int32_t quadruped_kernel(const double" in (tmp_path / "quadruped.h").read_text()
+
+
+def test_export_options(capsys, tmp_path: Path) -> None:
+    out = output(
+        capsys, *exported(tmp_path, "--name", "dog", "--algorithm", "dense",
+                          "--target", "aarch64-linux-gnu", "--cpu", "cortex-a76"),
+    )  # fmt: skip
+    assert re.search(r"^function +dog_kernel$", out, re.MULTILINE)
+    assert re.search(r"^algorithm +dense$", out, re.MULTILINE)
+    header = (tmp_path / "quadruped.h").read_text()
+    assert "Algorithm dense; target aarch64-linux-gnu, processor cortex-a76;" in header
+    assert int.from_bytes((tmp_path / "quadruped.o").read_bytes()[18:20], "little") == 183
+
+
+def test_export_in_world_axes_has_the_orientation_as_an_input(capsys, tmp_path: Path) -> None:
+    config = tmp_path / "my robot-1.yaml"
+    config.write_text(CONFIG.read_text().replace("axes: contact", "axes: world"))
+    header, code = str(tmp_path / "k.h"), str(tmp_path / "my robot-1.o")
+    argv = ("export", str(config), "--urdf", QUADRUPED, "-o", code, "--header", header)
+    assert "my_robot_1_kernel" in output(capsys, *argv)
+    assert "MY_ROBOT_1_IN_BASE_ORIENTATION_SIZE = 4," in Path(header).read_text()
+
+
+def test_export_of_a_moving_contact_has_its_position_as_an_input(capsys, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    place = "{frame: LF_FOOT, xyz: [0.0, 0.0, -0.02], moving: position}"
+    config.write_text(f"/**: {{ros__parameters: {{contacts: {{names: [LF], LF: {place}}}}}}}")
+    out = output(capsys, *exported(tmp_path, config=config))
+    assert "3 rows in contact axes: LF (point, moving position)" in out
+    header = (tmp_path / "quadruped.h").read_text()
+    assert "QUADRUPED_IN_CONTACT_POSITIONS = 12, /* contact_positions: first of 3" in header
+    assert "static const double quadruped_contact_positions[3] = {0.0, 0.0, -0.02};" in header
+
+
+CONSUMER = """
+#include <stdio.h>
+#include "quadruped.h"
+
+static void print(const char *what, const double *values, int count) {
+  printf("%s", what);
+  for (int i = 0; i < count; ++i) printf(" %.17g", values[i]);
+  printf("\\n");
+}
+
+int main(void) {
+  double in[QUADRUPED_IN_SIZE], out[QUADRUPED_OUT_SIZE], work[QUADRUPED_WORK_SIZE + 1];
+  for (int i = 0; i < QUADRUPED_IN_Q_SIZE; ++i) in[QUADRUPED_IN_Q + i] = 0.1 * i;
+  if (quadruped_kernel(in, out, work) != QUADRUPED_OK) return 1;
+  for (int i = 0; i < QUADRUPED_VELOCITIES; ++i) printf("%s ", quadruped_velocities[i]);
+  printf("\\n");
+  print("G", out + QUADRUPED_OUT_G, QUADRUPED_OUT_G_SIZE);
+  print("J", out + QUADRUPED_OUT_J, QUADRUPED_OUT_J_SIZE);
+  print("MinvJT", out + QUADRUPED_OUT_MINVJT, QUADRUPED_OUT_MINVJT_SIZE);
+  return 0;
+}
+"""
+
+
+def test_export_of_the_other_outputs(capsys, tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    out = output(capsys, *exported(tmp_path, "--outputs", "J,MinvJT"))
+    assert re.search(r"^outputs +G, J, MinvJT$", out, re.MULTILINE)
+    (tmp_path / "main.c").write_text(CONSUMER)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
+    subprocess.run(
+        [compiler, *flags, "main.c", "quadruped.o", "-lm", "-o", "main"], cwd=tmp_path, check=True
+    )
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    names, *lines = done.stdout.splitlines()
+    found = {line.split()[0]: np.array(line.split()[1:], dtype=float) for line in lines}
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    problem = Problem(Robot.from_urdf(QUADRUPED), contacts, outputs=["J", "MinvJT"])
+    assert tuple(names.split()) == problem.velocities
+    expected = DelassusSolver(problem, "dense", cache=False).solve(0.1 * np.arange(12))
+    values = (expected.matrix, expected.J, expected.MinvJT)
+    for name, value in zip(("G", "J", "MinvJT"), values, strict=True):
+        difference = found[name].reshape(value.shape) - value
+        assert np.linalg.norm(difference) < 1e-10 * np.linalg.norm(value), name
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "sizes"),
+    [("J", "G, J", {"J": 216}), (" MinvJT ,G", "G, MinvJT", {"MINVJT": 216}), ("G", "G", {})],
+)
+def test_export_has_the_outputs_that_are_named(capsys, tmp_path, given, shown, sizes) -> None:
+    out = output(capsys, *exported(tmp_path, "--outputs", given))
+    assert re.search(rf"^outputs +{shown}$", out, re.MULTILINE)
+    header = (tmp_path / "quadruped.h").read_text()
+    found = dict(re.findall(r"QUADRUPED_OUT_(\w+)_SIZE = (\d+)", header))
+    assert found == {"G": "144"} | {name: str(size) for name, size in sizes.items()}
+    assert ("quadruped_velocities[18]" in header) == bool(sizes)
+
+
+ONE = "contacts: {names: [LF], LF: {frame: LF_FOOT"
+
+
+@pytest.mark.parametrize("node", ["/**", "delassus", "/ns: {delassus", '"/a/b"'])
+def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, node: str) -> None:
+    text = f"{{{ONE}, kind: surface, xyz: [0, 0, 1e-2]}}}}}}"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{node}: {{ros__parameters: {text}}}" + "}" * node.count("{"))
+    assert "6 rows in contact axes: LF (surface)" in output(
+        capsys, *exported(tmp_path, config=config)
+    )
+
+
+def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> None:
+    parameters = {
+        **{name: setting.default for name, setting in OPERATION.items() if setting.default != ()},
+        "contacts.names": ["LF"],
+        "contacts.LF.frame": "LF_FOOT",
+        "autostart": True,
+        "use_sim_time": True,
+        "qos_overrides./joint_states.subscription.depth": 1,
+        "orientation.timeout": 1,
+    }
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
+    assert "3 rows in contact axes: LF (point)" in output(
+        capsys, *exported(tmp_path, config=config)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the parameters of one node, as in '/**: {ros__parameters: {…}}'; nodes: none"),
+        ("[1, 2]", "nodes: none"),
+        ("a: {ros__parameters: {}}\nb: {ros__parameters: {}}", "nodes: a, b"),
+        ("a: {ros__parameters: 3}", "ros__parameters holds no parameters"),
+        ("a: {ros__parameters: {}}", "'contacts.names' is empty"),
+        ("a: [", "is not YAML: while parsing"),
+        ("a: \x00", "is not YAML"),
+        ("a: 2020-99-99", "is not YAML: month must be in 1..12"),
+        ("a: &x [1]\nb: *x", "has the alias *x; write it out"),
+        ("a: " + "[" * 30 + "]" * 30, "is nested more than 10 deep"),
+        ("a: !!python/object/apply:os.getcwd []", "not YAML: could not determine a constructor"),
+        ("#" * (2**18 + 1), "config.yaml' is larger than 262144 bytes"),
+        ("a: {ros__parameters: {base: fixed, base: floating}}",
+         "config.yaml': line 1: key 'base' appears twice"),
+        ("a: {ros__parameters: {rows: all}}\na: {ros__parameters: {}}", "key 'a' appears twice"),
+        ("a: {ros__parameters: {contacts: {names: [LF]}, contacts.names: [RF]}}",
+         "config.yaml': 'contacts.names' appears twice"),
+        ("a: {ros__parameters: {base: 1}}", "'base' is 1, expected text"),
+        ("a: {ros__parameters: {base: held}}", "unknown base 'held'"),
+        ("a: {ros__parameters: {contacts: {names: LF}}}", "'contacts.names' is 'LF', expected a"),
+        ("a: {ros__parameters: {contacts: {names: [on]}}}", "is [True], expected a list of names"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: [0, x, 0]}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: [0, on, 0]}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: '123'}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: [0, '1', 0]}}}}}}}}", "expected a list of numbers"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: 1}}}}}}}}", "LF.xyz' is 1, expected a list of n"),
+        (f"a: {{ros__parameters: {{{ONE}, kind: flat}}}}}}}}", "'LF': unknown kind 'flat'"),
+        (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True, expected te"),
+        (f"a: {{ros__parameters: {{{ONE}, moving: it}}}}}}}}", "'LF': unknown moving 'it'; choic"),
+        (f"a: {{ros__parameters: {{{ONE}T}}}}}}}}", "unknown frame 'LF_FOOTT'; did you mean"),
+        (f"a: {{ros__parameters: {{{ONE}, knd: surface}}}}}}}}",
+         "unknown parameter 'contacts.LF.knd'; did you mean 'contacts.LF.kind'?"),
+        (f"a: {{ros__parameters: {{{ONE}}}}}, algoritm: efpa}}}}",
+         "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: rob"),
+        (f"a: {{ros__parameters: {{{ONE}}}}}, max_skw: 1}}}}", "did you mean 'max_skew'?"),
+        (f"a: {{ros__parameters: {{{ONE}}}, RF: {{frame: RF_FOOT}}}}}}}}",
+         "unknown parameter 'contacts.RF.frame'; did you mean 'contacts.LF.frame'?"),
+        ("a: {ros__parameters: {contacts: {LF: {frame: LF_FOOT}}}}", "'contacts.names' is empty"),
+        *(
+            (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: {value}}}}}}}",
+             f"'orientation.timeout' is {shown}, expected a number")
+            for value, shown in (
+                ("abc", "'abc'"), ("on", "True"), ("[1]", "[1]"), ("", "None"), ("1_0", "'1_0'"),
+                ("1_0.5", "'1_0.5'"), ("1:30", "'1:30'"), ("'\u0662'", "'\u0662'"),
+            )
+        ),
+        (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: -1}}}}}}",
+         "'orientation.timeout' is -1.0; expected 0 to 60"),
+    ],
+)
+def test_export_refuses_other_files(capsys, tmp_path: Path, text: str, words: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    assert words in refusal(capsys, *exported(tmp_path, config=config))
+    assert not (tmp_path / "quadruped.o").exists()
+
+
+def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypatch) -> None:
+    class BackEnd(NumericAlgorithm):
+        """Cannot be traced."""
+
+        name = "numeric"
+
+        def prepare(self, problem):
+            raise NotImplementedError
+
+    monkeypatch.setitem(registry._registry, "numeric", BackEnd())
+    for more, words in (
+        (("--algorithm", "numeric"), "algorithm 'numeric' is a back end: there is no kernel to"),
+        (("--algorithm", "rnea"), "unknown algorithm 'rnea'"),
+        (("--outputs", "J,Minv"), "unknown output 'Minv'; did you mean 'MinvJT'? outputs: G, J, "),
+        (("--outputs", ""), "unknown output ''; outputs: G, J, MinvJT"),
+        (("--name", "2nd"), "'2nd' is not a C identifier"),
+        (("--target", "no-such"), "target 'no-such' is unknown to LLVM"),
+        (("--target", "avr"), "target 'avr': kernels are not known to work on avr; architectures"),
+        (("--cpu", "foo"), "processor 'foo' is unknown to LLVM for "),
+        (("--target", "aarch64-linux-gnu", "--cpu", "raspberrypi5"), "'raspberrypi5' is unknown"),
+        (("-o", "/no/such/folder/k.o"), "'/no/such/folder/k.o' cannot be written: No such file"),
+    ):
+        assert words in refusal(capsys, *exported(tmp_path, *more))
+    assert not (tmp_path / "quadruped.o").exists()
+    (tmp_path / "link.h").symlink_to(tmp_path / "quadruped.o")
+    for header in (f"{tmp_path}/./quadruped.o", str(tmp_path / "link.h")):
+        said = refusal(capsys, *exported(tmp_path, "--header", header))
+        assert said == f"-o and --header are one file, {header!r}; name two\n"
+    said = refusal(capsys, *exported(tmp_path, "-o", str(tmp_path / "2nd.o")))
+    assert said == f"-o {tmp_path}/2nd.o gives no prefix for names in C: add --name PREFIX\n"
+    missing = tmp_path / "missing.yaml"
+    said = refusal(capsys, *exported(tmp_path, config=missing))
+    assert said == f"parameter file '{missing}' cannot be read: No such file or directory\n"
+    os.mkfifo(tmp_path / "pipe")
+    said = refusal(capsys, *exported(tmp_path, config=tmp_path / "pipe"))
+    assert "pipe' cannot be read: Not a regular file" in said
+
+
+def test_export_writes_over_nothing_that_it_reads(capsys, tmp_path: Path) -> None:
+    config, urdf = tmp_path / "robot.yaml", tmp_path / "robot.urdf"
+    for mine, theirs in ((config, CONFIG), (urdf, Path(QUADRUPED))):
+        mine.write_bytes(theirs.read_bytes())
+    for option, path, other in (
+        ("-o", config, "CONFIG"), ("--header", config, "CONFIG"),
+        ("-o", urdf, "--urdf"), ("--header", urdf, "--urdf"),
+    ):  # fmt: skip
+        arguments = (*exported(tmp_path, config=config), "--urdf", str(urdf), option, str(path))
+        said = refusal(capsys, *arguments)
+        assert said == f"{other} and {option} are one file, {str(path)!r}; name two\n"
+    assert config.read_bytes() == CONFIG.read_bytes()
+    assert urdf.read_bytes() == Path(QUADRUPED).read_bytes()
+
+
+def test_export_that_fails_leaves_what_was_there(capsys, tmp_path: Path) -> None:
+    """An object with the header of another would be called with blocks that are too small."""
+    impossible = ("--header", str(tmp_path / "no" / "k.h"))
+    assert "cannot be written: No such file" in refusal(capsys, *exported(tmp_path, *impossible))
+    assert not list(tmp_path.iterdir())
+    before = tmp_path / "quadruped.o"
+    before.write_bytes(b"before")
+    refusal(capsys, *exported(tmp_path, *impossible))
+    assert before.read_bytes() == b"before"
+    output(capsys, *exported(tmp_path, "--header", "/dev/null"))
+    assert before.read_bytes() != b"before"

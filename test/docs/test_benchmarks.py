@@ -1,0 +1,393 @@
+"""The benchmarks: every routine that is timed computes the right matrix. No time is asserted."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# They are not installed; what is installed keeps its place in the path.
+sys.path.append(str(ROOT))
+
+from benchmarks import (  # noqa: E402
+    casadi_peer,
+    cases,
+    compilers,
+    contenders,
+    machine,
+    measure,
+    ours,
+    pinocchio_cpp,
+    pinocchio_python,
+    report,
+    scaling,
+    startup,
+    targets,
+    timing,
+)
+from benchmarks.cases import AbsentError, Case  # noqa: E402
+from benchmarks.pinocchio_model import PinocchioProblem  # noqa: E402
+from benchmarks.timing import Timing  # noqa: E402
+from delassus_ros import Problem  # noqa: E402
+from delassus_ros.compiler.batch_kernel import Layout  # noqa: E402
+from delassus_ros.testing import SIMPLE, random_problem  # noqa: E402
+from delassus_ros.testing.conformance import relative_error, textbook  # noqa: E402
+
+TOLERANCE = contenders.TOLERANCE
+LIMIT = 600.0
+"""Patience with the C++ compiler [s]."""
+
+
+@pytest.fixture(scope="module", params=["quadruped", 14, 28])
+def problem(request: pytest.FixtureRequest) -> Problem:
+    """Return a robot with joints about x, y and z, or a random tree with points and surfaces."""
+    if request.param == "quadruped":
+        return cases.quadruped()
+    return random_problem(request.param, SIMPLE)
+
+
+def needs_compiler() -> None:
+    try:
+        compilers.find()
+    except AbsentError as error:
+        pytest.skip(str(error))
+
+
+def test_clang_is_preferred_and_its_absence_is_known(monkeypatch, tmp_path):
+    def program(name: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\necho {name} 1.2.3\n")
+        path.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    find = compilers.find.__wrapped__
+    with pytest.raises(AbsentError, match="no C\\+\\+ compiler: install clang"):
+        find()
+    program("gcc")
+    program("g++")
+    assert (find().version, find().is_clang) == ("g++ 1.2.3", False)
+    program("clang")
+    program("clang++")
+    assert (find().version, find().is_clang) == ("clang++ 1.2.3", True)
+
+
+def test_what_the_compiler_says_is_in_the_error(monkeypatch, tmp_path):
+    needs_compiler()
+    monkeypatch.setattr(compilers, "FOLDER", tmp_path)
+    with pytest.raises(AbsentError, match=r"(?s)compilation failed: .*error"):
+        compilers.Compilation("int f(void) { return nothing; }").library()
+    assert compilers.Compilation("int f(void) { return 7; }").library().f() == 7
+    assert len(list(tmp_path.glob("*.so"))) == 1
+
+
+def error_of(problem: Problem, i: int, matrix: np.ndarray) -> float:
+    expected = textbook(problem, {"q": cases.pool(problem)[i]})
+    return relative_error(problem, matrix, expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("auto", "pv_osimr") else pytest.param(name, marks=pytest.mark.slow)
+        for name in ours.traced_names()
+    ],
+)
+def test_kernel_called_by_address_computes_the_matrix(problem, name):
+    built = ours.build(problem, name, cases.pool(problem))
+    for i in (0, 5):
+        assert error_of(problem, i, built.routine.matrix(i)) < TOLERANCE
+    assert built.kernel.operations == ours.operations(problem, name)
+
+
+def test_calls_from_python_compute_the_matrix_of_their_argument(problem):
+    inputs = cases.pool(problem)
+    built = ours.build(problem, ours.CHOSEN, inputs)
+    calls = ours.python_calls(problem, built, ours.CHOSEN)
+    assert set(calls) == {"BoundSolver.solve", "kernel.bind().run", "DelassusSolver.solve"}
+    for call in calls.values():
+        for i in (7, 2):
+            assert error_of(problem, i, call(inputs[i])) < TOLERANCE
+
+
+@pytest.mark.parametrize("layout", measure.LAYOUTS)
+def test_batches_compute_the_matrix_of_each_configuration(problem, layout: Layout):
+    needs_compiler()
+    inputs = cases.pool(problem, 37)  # a last block that is not full
+    batch = ours.Batch(problem, ours.CHOSEN)
+    pairs = [batch.resident(inputs, layout)]
+    pairs += [batch.from_numpy(inputs, layout, threads) for threads in (1, 2)]
+    for matrices, sample in pairs:
+        assert matrices.shape == (37, problem.contacts.rows, problem.contacts.rows)
+        assert (sample(2) > 0).all()
+        for i in (0, 20, 36):
+            assert error_of(problem, i, matrices[i]) < TOLERANCE
+
+
+def test_samplers_in_c_run_through_all_inputs_and_leave_the_last_matrix(problem):
+    needs_compiler()
+    inputs = cases.pool(problem)
+    routine = ours.build(problem, "pv_osimr", inputs).routine
+    m = routine.rows
+    for sample, last in (
+        (timing.warm(routine), cases.POOL - 1),
+        (timing.cold(routine, 1 << 16), 4),  # one call per sample
+    ):
+        routine.out.fill(np.nan)
+        times = sample(5)
+        assert times.shape == (5,)
+        assert (times > 0).all() and (times < 1.0).all()
+        assert error_of(problem, last, routine.out.reshape(m, m)) < TOLERANCE
+    out = np.zeros((cases.POOL, m, m))
+    timing.each(routine, inputs, out)(1)
+    assert max(error_of(problem, i, out[i]) for i in range(cases.POOL)) < TOLERANCE
+
+
+def test_measuring_keeps_the_least_and_the_middle_of_all_samples():
+    calls = []
+
+    def sample(n: int) -> np.ndarray:
+        calls.append(n)
+        return np.linspace(1.0, 3.0, n) if n > 1 else np.array([2.0])
+
+    found = timing.measure({"one": sample, "other": lambda n: 2 * sample(n)}, seconds=1e-3)
+    assert found["one"].minimum == pytest.approx(1.0)
+    assert found["one"].median == pytest.approx(2.0)
+    assert found["one"].ratio(found["other"]) == Timing(pytest.approx(2.0), pytest.approx(2.0))
+
+
+def test_python_sampler_passes_each_row_in_turn():
+    seen = []
+    rows = np.arange(6.0).reshape(3, 2)
+    assert timing.python(lambda row: seen.append(tuple(row)), rows)(2).shape == (2,)
+    assert seen == [(0.0, 1.0), (2.0, 3.0), (4.0, 5.0)] * 2
+
+
+def test_casadi_computes_the_matrix(problem):
+    needs_compiler()
+    pytest.importorskip("casadi")
+    library = casadi_peer.compilation(problem).library()
+    routine = casadi_peer.routine(library, cases.pool(problem), problem.contacts.rows)
+    for i in (0, 5):
+        assert error_of(problem, i, routine.matrix(i)) < TOLERANCE
+
+
+def test_pinocchio_from_python_computes_the_matrix_of_its_argument(problem):
+    pytest.importorskip("pinocchio")
+    peer = PinocchioProblem(problem)
+    inputs = peer.configurations(cases.pool(problem))
+    for route in pinocchio_python.routes(peer).values():
+        for i in (7, 2):
+            assert error_of(problem, i, route.read(route.call(inputs[i]))) < TOLERANCE
+
+
+def test_pinocchio_s_model_is_depth_first_about_its_own_axes():
+    pytest.importorskip("pinocchio")
+    model = PinocchioProblem(random_problem(28, SIMPLE)).model
+    for i in range(2, model.njoints):
+        ancestors = {i - 1}
+        parent = i - 1
+        while parent:
+            parent = model.parents[parent]
+            ancestors.add(parent)
+        assert model.parents[i] in ancestors
+    kinds = {joint.shortname() for joint in list(model.joints)[1:]}
+    assert not any("Unaligned" in kind for kind in kinds)
+
+
+def test_contacts_that_pinocchio_does_not_have_are_named():
+    pytest.importorskip("pinocchio")
+    with pytest.raises(AbsentError, match="no peer for selections"):
+        PinocchioProblem(random_problem(3, SIMPLE))
+
+
+@pytest.mark.slow
+def test_pinocchio_in_cpp_computes_the_matrix(problem):
+    needs_compiler()
+    pytest.importorskip("pinocchio")
+    try:
+        library = pinocchio_cpp.compilation().library()
+    except AbsentError as error:
+        if "compilation failed" in str(error):
+            raise
+        pytest.skip(str(error))
+    peer = PinocchioProblem(problem)
+    inputs = peer.configurations(cases.pool(problem))
+    found = pinocchio_cpp.routines(library, peer, problem.contacts.rows, inputs)
+    assert set(found) == set(pinocchio_cpp.ROUTES)
+    # In turns: they share what they compute in.
+    for i in (0, 5, 2):
+        for name, routine in found.items():
+            assert error_of(problem, i, routine.matrix(i)) < TOLERANCE, name
+
+
+def test_a_wrong_matrix_ends_the_run(monkeypatch):
+    case = Case("quadruped", "quadruped", "quadruped", cases.quadruped)
+    monkeypatch.setattr(contenders, "textbook", lambda problem, inputs: np.eye(12))
+    with pytest.raises(contenders.WrongResultError, match="quadruped: .* differs from the defin"):
+        contenders.Contenders(case, cases.quadruped(), ("auto",), 10**6)
+
+
+def test_too_large_a_kernel_is_left_out_with_its_count():
+    case = Case("quadruped", "quadruped", "quadruped", cases.quadruped)
+    made = contenders.Contenders(case, cases.quadruped(), ("auto", "pv_osimr"), 10)
+    assert set(made.routines) == {"auto"}
+    assert f"pv_osimr: not compiled, {made.operations['pv_osimr']} operations" in made.notes
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_cases_have_the_rows_that_their_label_says(case):
+    try:
+        problem = case.load()
+    except AbsentError as error:
+        pytest.skip(str(error))
+    assert case.label.endswith(f"m={problem.contacts.rows}")
+    assert (case.family == "arm") == (problem.robot.base == "fixed")
+
+
+def test_absent_robots_are_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(cases, "BESIDE", tmp_path)
+    with pytest.raises(AbsentError, match="atlas_v5.urdf beside the repository"):
+        next(case for case in cases.CASES if case.name == "atlas").load()
+
+
+def test_unknown_case_is_named_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown case 'talso'; did you mean 'talos'"):
+        cases.chosen("panda,talso")
+    assert [case.name for case in cases.chosen("ur5,panda")] == ["ur5", "panda"]
+
+
+def test_exponent_is_the_slope_of_the_larger_half():
+    assert scaling.exponent({x: 3.0 * x**2 for x in (1, 2, 4, 8)}) == pytest.approx(2.0)
+    bent = {1: 100.0, 2: 100.0, 4: 4.0, 8: 8.0, 16: 16.0}
+    assert scaling.exponent(bent) == pytest.approx(1.0)
+    assert scaling.exponent({1: 1.0, 2: 2.0}) is None
+
+
+def test_growth_counts_and_ends_its_times_where_building_takes_too_long():
+    needs_compiler()
+    series = next(series for series in scaling.SERIES if series.name == "chain")
+    found = scaling.growth(series, (4, 8), None, limit=1e-9, seconds=1e-3)
+    curve = found.curves["pv_osimr"]
+    assert set(curve.counts) == {4}
+    assert set(curve.minima) == {4}
+    assert "too long" in curve.note
+
+
+@pytest.mark.parametrize("series", scaling.SERIES, ids=lambda series: series.name)
+def test_problems_grow_by_their_size(series):
+    small, large = (series.make(x) for x in series.sizes[:2])
+    step = series.sizes[1] - series.sizes[0]
+    if series.name == "contacts":
+        assert large.contacts.rows - small.contacts.rows == step
+        assert large.robot.nq == small.robot.nq
+    else:
+        assert large.robot.nq - small.robot.nq == step
+        assert large.contacts.rows == small.contacts.rows
+
+
+def test_start_up_in_fresh_processes():
+    case = next(case for case in cases.CASES if case.name == "quadruped")
+    found = startup.start_up(case, "pv_osimr")
+    assert set(found.stages) == set(startup.STAGES)
+    assert found.first > 0 and found.cached > 0
+    assert all(seconds > 0 for seconds in found.stages.values())
+
+
+def result_of(warm: dict[str, Timing]) -> measure.Result:
+    result = measure.Result(cases.CASES[2], joints=12, rows=12)
+    assert result.case.family == "quadruped"
+    result.warm = warm
+    return result
+
+
+def test_claims_take_the_best_route_and_need_both_ratios():
+    warm = {
+        ours.CHOSEN: Timing(1.0, 2.0),
+        "C++ one": Timing(30.0, 41.0),
+        "C++ other": Timing(25.0, 60.0),
+        "CasADi": Timing(1.5, 2.5),
+    }
+    claim = targets.case_claims(result_of(warm), is_clang=True)[0]
+    assert claim.found == "25.0 / 20.5"
+    assert claim.holds
+    warm["C++ one"] = Timing(30.0, 39.0)
+    assert targets.case_claims(result_of(warm), is_clang=True)[0].holds is False
+    # With another compiler than clang nothing is claimed.
+    assert targets.case_claims(result_of(warm), is_clang=False)[0].holds is None
+
+
+def test_growth_is_claimed_only_up_to_the_largest_size():
+    series = scaling.SERIES[0]
+    linear = {x: 2.0 * x for x in series.sizes}
+    shorter = {x: 1.0 * x for x in series.sizes[:-1]}
+    curves = {
+        "auto": scaling.Curve(linear, linear),
+        "pv_osimr": scaling.Curve({x: x**1.1 for x in series.sizes}, shorter),
+        scaling.PEER: scaling.Curve(minima={x: 3.0 * x for x in series.sizes}),
+    }
+    claims = targets.growth_claims(scaling.Growth(series, curves))
+    assert [claim.holds for claim in claims] == [True, True, True, False, False, False]
+    assert claims[2].found == "1.5 at 500"
+    assert claims[4].found == f"1.00, ends at {series.sizes[-2]}"
+
+
+def test_report_names_what_is_absent_and_who_is_fastest():
+    made = report.Report(is_clang=True, quick=True)
+    made.results = [
+        result_of({ours.CHOSEN: Timing(1e-7, 2e-7), "C++ one": Timing(3e-6, 5e-6)}),
+        measure.Result(cases.CASES[0], reason="no such robot here"),
+    ]
+    text = report.markdown(made)
+    assert "- Panda, hand 6D, m=6: no such robot here" in text
+    assert "| our quadruped, 4 feet, m=12 | 0.1 / 0.2 | 3 / 5 | 30 / 25 |" in text
+    assert "A quick run" in text
+    for line in text.splitlines():
+        if line.startswith("|") and "–" not in line:
+            assert not re.search(r"nan|inf\b", line), line
+
+
+def test_reasons_are_given_for_kinds_of_claims_that_are_missed():
+    def claim(what, holds):
+        return targets.Claim(what, "there", "≥ 4", "3", holds)
+
+    threads = "two threads / one, 4096"
+    assert report._missed([claim(threads, True), claim(threads, None)]) == ""
+    assert report._missed([claim("called from Python / best of pin", False)]) == ""
+    assert report._missed([claim("batch of 4096 / C++ loop", False)]) == ""
+    text = report._missed([claim("batch of 64 / C++ loop", False), claim(threads, True)])
+    assert text.count("\n- ") == 1 and "\n- *A batch in the cache" in text
+
+
+def test_plots_are_written(tmp_path):
+    pytest.importorskip("matplotlib")
+    from benchmarks import plots
+
+    made = report.Report(is_clang=True, quick=True)
+    made.results = [result_of({ours.CHOSEN: Timing(1e-7, 2e-7)})]
+    curve = scaling.Curve(counts={1: 1.0, 2: 2.0, 4: 4.0}, minima={1: 1e-7, 2: 2e-7})
+    made.growths = [scaling.Growth(scaling.SERIES[0], {"auto": curve})]
+    plots.write(made, tmp_path)
+    for name in ("robots", "rows", "growth"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_machine_is_described():
+    assert re.search(r"\d+ cores", machine.processor())
+    assert "llvmlite" in machine.versions()
+
+
+def test_command_line_refuses_an_unknown_robot(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--robots", "nobody", "--out", str(tmp_path / "o")],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "unknown case 'nobody'" in done.stderr
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,94 @@
+"""docs/closed_loop_positions.md: what it shows is read as it says; its table is the code's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from linkages import COUPLER, CRANK, GROUND, REFERENCE, ROCKER, closed_four_bar
+from urdf_text import link
+
+from delassus_ros import Closure, Robot
+from delassus_ros.model import LoopKind
+from delassus_ros.model.reading import description as constraint_elements
+from delassus_ros.model.reading import yaml as side_file
+from delassus_ros.model.reading.yaml import read_side_file
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "closed_loop_positions.md").read_text(encoding="utf-8")
+YAML = re.findall(r"```yaml\n(loops:.*?)```", PAGE, re.DOTALL)
+(XML,) = re.findall(r"```xml\n(.*?)```", PAGE, re.DOTALL)
+GEARED = {f"{name}_joint": value for name, value in REFERENCE.items()} | {"rotor_joint": 4.8}
+
+
+def joint(child: str, parent: str, at: float, kind: str = "continuous", inside: str = "") -> str:
+    return (
+        f'<joint name="{child}_joint" type="{kind}"><parent link="{parent}"/>'
+        f'<child link="{child}"/><origin xyz="{at} 0 0"/><axis xyz="0 0 1"/>{inside}</joint>'
+    )
+
+
+def four_bar(closing: str = "", loops: str | None = None, mimic: str = "") -> Robot:
+    """Return the page's robot: crank, coupler, rocker and a rotor, with what closes them."""
+    text = "".join(
+        [
+            link("base"), link("crank"), link("coupler"), link("rocker"), link("rotor"),
+            link("coupler_pin", ""), link("rocker_pin", ""),
+            joint("crank", "base", 0.0), joint("coupler", "crank", CRANK),
+            joint("rocker", "base", GROUND), joint("rotor", "base", 0.2, inside=mimic),
+            joint("coupler_pin", "coupler", COUPLER, "fixed"),
+            joint("rocker_pin", "rocker", ROCKER, "fixed"), closing,
+        ]
+    )  # fmt: skip
+    return Robot.from_urdf(f'<robot name="page">{text}</robot>', "fixed", loops=loops)
+
+
+def follows(robot: Robot, crank: float) -> dict[str, float]:
+    """Return the positions that follow from the crank's."""
+    closed = Closure(robot, reference=GEARED).solve({"crank_joint": crank})
+    assert closed.status.is_valid
+    return dict(zip(robot.joint_names, closed.q.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("robot", [four_bar(XML), four_bar(loops=YAML[1])], ids=["URDF+", "YAML"])
+def test_both_forms_close_the_page_s_robot(robot: Robot) -> None:
+    (loop,) = robot.loops
+    assert (loop.name, loop.kind) == ("four_bar", LoopKind.HINGE)
+    found = follows(robot, 1.1)
+    _, coupler, rocker = closed_four_bar(1.1)
+    assert found["coupler_joint"] == pytest.approx(coupler, abs=1e-9)
+    assert found["rocker_joint"] == pytest.approx(rocker, abs=1e-9)
+    assert found["rotor_joint"] == pytest.approx(6 * 1.1), "ratio x crank - rotor = 0"
+
+
+def test_a_negative_ratio_turns_the_other_way() -> None:
+    assert follows(four_bar(XML.replace('"6"', '"-6"')), 1.1)["rotor_joint"] == pytest.approx(-6.6)
+
+
+def test_mimic_is_the_coupling_that_the_page_says() -> None:
+    (mimic,) = re.findall(r"`(<mimic [^`]*/>)` in joint b is the coupling 2·a − b \+ 0\.1", PAGE)
+    (loop, _) = XML.split("<coupling")
+    found = follows(four_bar(loop, mimic=mimic.replace('"a"', '"crank_joint"')), 1.1)
+    assert found["rotor_joint"] == pytest.approx(2 * 1.1 + 0.1)
+
+
+def test_the_form_of_the_file_is_that_of_the_reader() -> None:
+    shown = (side_file.__doc__ or "").split("::\n")[1].split("Every part may")[0]
+    lines = [line[4:] for line in shown.strip("\n").splitlines()]
+    assert YAML[0].splitlines() == lines
+    assert read_side_file(YAML[0]).independent == ("motor", "hip")
+
+
+def test_the_table_of_types_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| (`.*) \| (`.*) \| (\d) \| (.*) \| .* \|$", PAGE, re.MULTILINE)
+    yaml, urdf = {}, {}
+    for ours, theirs, count, axis in rows:
+        first, *_ = names = re.findall(r"`(\w+)`", ours)
+        kind = side_file.LOOP_TYPES[first]
+        yaml |= dict.fromkeys(names, kind)
+        urdf |= dict.fromkeys(re.findall(r"`(\w+)`", theirs), kind)
+        assert kind.rows == int(count)
+        assert (kind in side_file._WITH_AXIS) is (axis != "–")
+    assert yaml == side_file.LOOP_TYPES
+    assert urdf == constraint_elements.LOOP_TYPES

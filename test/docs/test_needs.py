@@ -1,0 +1,91 @@
+"""Programs whose packages are missing: a line that says what to install, and no traceback."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from delassus_ros import programs
+from delassus_ros.needs import missing, without
+
+
+def test_what_is_there_is_not_missing() -> None:
+    assert missing("program", "json", "ctypes") is None
+
+
+def test_what_is_not_there_is_named_with_the_command() -> None:
+    assert missing("program", "json", "no_such_a", "no_such_b") == (
+        "program: needs the Python package no_such_a and no_such_b, not installed for "
+        f"{sys.executable}; 'pip install no_such_a no_such_b' with that Python installs it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "program"),
+    [
+        ("sim.simulator_node", "mujoco", "simulator"),
+        ("monitor.monitor_node", "rich", "monitor"),
+    ],
+)
+def test_programs_say_what_they_lack(module, package, program) -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
+    code = f"""
+        import sys
+        sys.modules[{package!r}] = None  # as if it were not installed
+        from delassus_ros.{module} import main
+        sys.stdout.isatty = lambda: True
+        sys.exit(main([]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"delassus_{program}: needs the Python package {package}, not ")
+    assert f"'pip install {package}'" in line
+
+
+def test_without_ros_the_target_that_sets_it_up_is_named() -> None:
+    assert without("delassus_demo", "json") is None
+    said = without("delassus_demo", "no_such_a", "json", "no_such_b")
+    assert said is not None
+    assert said.startswith("delassus_demo needs no_such_a, no_such_b, not installed for /")
+    assert said.endswith("in the source tree, 'make demo' sets up all of it")
+    assert "'make setup'" in (without("delassus_node", "no_such_a") or "")
+
+
+@pytest.mark.parametrize("program", ["compare", "monitor", "node", "simulator"])
+def test_programs_of_an_installation_without_ros(program, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(programs, "ROS", ("rclpy", "no_such_a"))
+    assert getattr(programs, program)() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"delassus_{program} needs ") and "no_such_a, not installed" in line
+
+
+def test_every_program_begins_where_it_is_said() -> None:
+    """The names in setup.py are functions; what they start has a main."""
+    text = (Path(__file__).parents[2] / "setup.py").read_text()
+    found = re.findall(r'"(delassus\w*)": "([\w.]+):(\w+)"', text)
+    assert len(found) == 7
+    for _, module, function in found:
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_ctrl_c_while_a_program_is_imported_ends_it_without_a_traceback(monkeypatch) -> None:
+    def interrupted(module: str) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(programs, "import_module", interrupted)
+    monkeypatch.setattr(programs, "ROS", ())
+    assert programs.delassus() == programs.node() == 130

@@ -1,0 +1,127 @@
+"""The README is true: its links exist, and its library example runs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+import delassus_ros
+from delassus_ros.model.reading.yaml import read_side_file
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    if not path.name.startswith(".")
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_exist(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_is_imported_exists(page):
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("delassus_ros"):
+                module = importlib.import_module(str(node.module))
+                assert [n.name for n in node.names if not hasattr(module, n.name)] == []
+
+
+def test_the_errors_are_those_that_the_readme_names():
+    text = (ROOT / "README.md").read_text()
+    for name in ("DelassusError", "Status", "Solution", "Closure"):
+        assert f"`{name}`" in text
+        assert hasattr(delassus_ros, name)
+    errors = vars(delassus_ros.errors).values()
+    raised = [each for each in errors if isinstance(each, type) and issubclass(each, Exception)]
+    assert len(raised) > 5
+    assert all(issubclass(each, delassus_ros.DelassusError) for each in raised)
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
+    examples = [block for block in blocks("python") if ".solve(" in block]
+    (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
+    (tmp_path / "leg.urdf").write_text((ROOT / "docs" / "geared_leg.urdf").read_text())
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for example in examples:
+        exec(example, names)  # as a reader would paste them, one after the other
+    assert names["solution"].matrix.shape == (6, 6)
+    assert names["many"].matrix.shape == (4096, 12, 12)
+    assert np.isfinite(names["many"].matrix).all()
+    assert "operations" in capsys.readouterr().out
+    assert names["response"].J.shape == (12, len(names["problem"].velocities)) == (12, 18)
+    product = names["response"].J @ names["response"].MinvJT
+    assert np.allclose(product, names["response"].matrix, rtol=1e-10, atol=1e-12)
+    place = {"LF": (0.004, 0.0, -0.018)}
+    rolled = names["rolling"].solve(names["q"], contact_positions=place).matrix
+    assert np.array_equal(names["bound"].solve(names["q"]).matrix, rolled)
+    assert names["G"].shape == (3, 3)
+    assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
+
+
+def test_the_demo_packages_are_those_of_the_extra():
+    lines = (ROOT / "requirements" / "sim.txt").read_text().splitlines()
+    wanted = {line for line in lines if line and not line.startswith("#")}
+    (command,) = re.findall(r".*mujoco.*", "".join(blocks("bash")))
+    assert set(re.findall(r"'([^']+)'", command)) == wanted
+
+
+def test_the_programs_are_those_of_the_package():
+    setup = (ROOT / "setup.py").read_text()
+    programs = set(re.findall(r'"(\w+)": "delassus_ros\.', setup))
+    text = (ROOT / "README.md").read_text()
+    paragraph = next(part for part in text.split("\n\n") if "not on `PATH`" in part)
+    named = set(re.findall(r"`(delassus_\w+)`", paragraph))
+    assert named | {"delassus"} == programs
+    assert "install_scripts=$base/lib/delassus_ros" in (ROOT / "setup.cfg").read_text()
+
+
+def test_the_loops_file_says_what_its_comments_say():
+    (text,) = [block for block in blocks("yaml") if block.startswith("loops:")]
+    side = read_side_file(text)
+    assert [loop.name for loop in side.loops] == ["lift"]
+    assert dict(side.couplings[0].ratios) == {"ankle_rotor": -1.0, "knee": 12.0, "ankle": 12.0}
+    assert side.independent == ("crank",)
+
+
+def test_the_parameters_are_those_of_the_node():
+    settings = pytest.importorskip("delassus_ros.node.settings")
+    parameters = settings.PARAMETERS
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("### Parameters") : text.index("## As a library")]
+    rows: dict[str, str] = {}
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            named, default = line.split("|")[1:3]
+            full, *others = re.findall(r"`([^`]+)`", named)
+            all_names = [full, *(full.rpartition(".")[0] + other for other in others)]
+            shown = default.split(",")
+            defaults = shown if len(shown) == len(all_names) else [default] * len(all_names)
+            for name, own in zip(all_names, defaults, strict=True):
+                rows[name] = own + ("*" if "*" in named else "")
+    contacts = {f"contacts.<name>.{key}" for key in settings.OF_CONTACT}
+    assert set(rows) == {*parameters, *contacts}
+    for name, setting in parameters.items():
+        assert rows[name].endswith("*") is setting.live, name
+        shown = rows[name].strip(" *`")
+        if isinstance(setting.default, (int, float)) and shown:
+            assert float({"true": 1, "false": 0}.get(shown, shown)) == setting.default, name
+        elif isinstance(setting.default, str) and shown:
+            assert shown == setting.default, name

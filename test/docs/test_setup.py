@@ -1,0 +1,135 @@
+"""The packaging: set-up script, versions, pins, commands, and what imports without ROS."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import delassus_ros
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def make_venv(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", str(ROOT / "scripts" / "make_venv.sh"), str(folder)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def interpreter(path: Path, version: str, has_venv: bool = True) -> str:
+    """Write a program that answers the questions of make_venv.sh as that Python would."""
+    path.write_text(
+        "#!/bin/sh\n"
+        'case "$2" in\n'
+        f"  *version_info*) echo {version} ;;\n"
+        f"  *ensurepip*) exit {0 if has_venv else 1} ;;\n"
+        "esac\n"
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_missing_compilers_are_named_with_the_command_that_installs_them(tmp_path: Path) -> None:
+    python = interpreter(tmp_path / "python", "3.12")
+    result = make_venv(tmp_path / "venv", PYTHON=python, CC="absent-cc", CXX="absent-c++")
+    assert result.returncode == 1
+    assert "absent-cc" in result.stderr
+    assert "absent-c++" in result.stderr
+    assert "sudo apt install gcc g++\n" in result.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.14", "2.7"])
+def test_a_python_of_another_version_is_refused(tmp_path: Path, version: str) -> None:
+    python = interpreter(tmp_path / "python", version)
+    result = make_venv(tmp_path / "venv", PYTHON=python)
+    assert result.returncode == 1
+    assert f"one of 3.10 3.11 3.12 3.13 ({python} is {version})" in result.stderr
+    assert "sudo apt install python3 python3-venv python3-dev" in result.stderr
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    result = make_venv(tmp_path / "venv", PYTHON="absent-python")
+    assert result.returncode == 1
+    assert "absent-python is not there" in result.stderr
+
+
+def test_a_python_without_venv_is_told_which_package_has_it(tmp_path: Path) -> None:
+    python = interpreter(tmp_path / "python", "3.12", has_venv=False)
+    result = make_venv(tmp_path / "venv", PYTHON=python)
+    assert result.returncode == 1
+    assert f"the module venv of {python}" in result.stderr
+    assert re.search(r"sudo apt install python3(\.12)?-venv", result.stderr)
+
+
+def test_both_packages_have_one_version() -> None:
+    versions = {
+        ElementTree.parse(ROOT / manifest).getroot().findtext("version")
+        for manifest in ("package.xml", "msg/package.xml")
+    }
+    assert versions == {delassus_ros.__version__}
+
+
+def test_the_messages_are_built_against_the_pinned_ros() -> None:
+    pin = re.compile(r"ros-[a-z-]+(?:\[\w+\])?==[\w.]+")
+    pinned = set(pin.findall((ROOT / "requirements" / "ros.txt").read_text()))
+    text = (ROOT / "msg" / "pyproject.toml").read_text()
+    dependencies = text.partition("[project]")[2].partition("[tool.")[0]
+    used = set(pin.findall(dependencies))
+    assert used
+    assert used <= pinned
+    assert used <= set(pin.findall(text.partition("[project]")[0]))
+
+
+def commands() -> list[importlib.metadata.EntryPoint]:
+    entries = importlib.metadata.entry_points(group="console_scripts")
+    return [entry for entry in entries if entry.value.startswith("delassus_ros.")]
+
+
+@pytest.mark.parametrize("entry", commands(), ids=lambda entry: entry.name)
+def test_a_command_runs_a_function_that_exists(entry: importlib.metadata.EntryPoint) -> None:
+    if ".cli." not in entry.value:
+        pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy)")
+        pytest.importorskip("delassus_msgs", reason="needs the built package delassus_msgs")
+    if ".sim." in entry.value:
+        pytest.importorskip("mujoco", reason="needs the extra sim")
+        pytest.importorskip("rich", reason="needs the extra sim")
+    assert callable(entry.load())
+
+
+def test_pip_puts_the_commands_where_ros_looks_for_them() -> None:
+    prefix = Path(sys.prefix)
+    folder = prefix / "lib" / "delassus_ros"
+    if not folder.is_dir():
+        pytest.skip("delassus_ros is not installed by pip into this environment")
+    for entry in commands():
+        launcher = folder / entry.name
+        assert os.access(launcher, os.X_OK)
+        assert os.access(prefix / "bin" / entry.name, os.X_OK)
+    index = prefix / "share" / "ament_index" / "resource_index" / "packages" / "delassus_ros"
+    assert index.is_file()
+
+
+def test_the_library_imports_without_ros_and_without_optional_packages() -> None:
+    program = (
+        "import sys\n"
+        "for name in ('rclpy', 'delassus_msgs', 'pinocchio', 'mujoco', 'rich', 'mpmath'):\n"
+        "    sys.modules[name] = None\n"
+        "import delassus_ros\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr

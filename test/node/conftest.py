@@ -1,0 +1,18 @@
+"""A graph of ROS nodes, a robot and a node that is started: what most tests of the node have.
+
+Without ROS they skip by themselves, each file with the reason.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+if find_spec("rclpy") is not None and find_spec("delassus_msgs") is not None:
+    from node_support import (  # noqa: F401
+        make_graph,
+        make_q,
+        make_robot,
+        make_start,
+        make_urdf,
+        own_surroundings,
+    )

@@ -1,0 +1,372 @@
+"""The launch files, started as `ros2 launch` does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import robots
+
+pytest.importorskip("launch_ros", reason="launch_ros is not installed (a ROS distribution has it)")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from launch import LaunchDescription  # noqa: E402
+from launch.actions import IncludeLaunchDescription  # noqa: E402
+from launch.launch_description_sources import (  # noqa: E402
+    PythonLaunchDescriptionSource,
+    get_launch_description_from_python_launch_file,
+)
+from launch.substitutions import PathJoinSubstitution  # noqa: E402
+from launch_ros.substitutions import FindPackageShare  # noqa: E402
+from lifecycle_msgs.srv import GetState  # noqa: E402
+from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rclpy.parameter import parameter_value_to_python  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+from ros_support import LATCHED, ROOT, Graph  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+
+from delassus_ros import Robot  # noqa: E402
+
+DOMAIN = new_domain()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_surroundings() -> Iterator[None]:
+    """Let the launched nodes and the tests share a domain of this machine alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+        yield
+
+
+def included(file: str, **arguments: str) -> LaunchDescription:
+    path = PathJoinSubstitution([FindPackageShare("delassus_ros"), "launch", file])
+    source = PythonLaunchDescriptionSource(path)
+    include = IncludeLaunchDescription(source, launch_arguments=arguments.items())
+    return LaunchDescription([include])
+
+
+class Launch:
+    """A launch file in a process of its own, as `ros2 launch` runs it; ended with the block.
+
+    Parameters
+    ----------
+    file : name of the launch file.
+    **arguments : of the launch file.
+    """
+
+    def __init__(self, file: str, **arguments: str) -> None:
+        code = (
+            "import sys\n"
+            "from launch import LaunchService\n"
+            "from test_launch import included\n"
+            "service = LaunchService()\n"
+            f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
+            "sys.exit(service.run())\n"
+        )
+        own = Path(__file__).parent
+        paths = [str(own), str(own.parent), os.environ.get("PYTHONPATH", "")]
+        path = os.pathsep.join(paths)
+        self._output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Launch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Told by SIGINT, launch ends what it has started; by SIGTERM alone it leaves it behind.
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self._output.close()
+
+    @property
+    def output(self) -> str:
+        """What launch and all that it has started have written so far."""
+        number = self._output.fileno()
+        return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
+
+    def fault(self) -> str | None:
+        """Say why there is nothing to wait for: launch has ended."""
+        status = self.process.poll()
+        return None if status is None else f"launch has ended, status {status}:\n{self.output}"
+
+
+@contextlib.contextmanager
+def launched(capfd: pytest.CaptureFixture[str], file: str, **arguments: str) -> Iterator[Graph]:
+    """Launch a file; give the peer of what it starts, which does not wait when launch ends."""
+    with Launch(file, **arguments) as launch, Graph(capfd, DOMAIN) as graph:
+        graph.fault = launch.fault
+        yield graph
+
+
+def parameters_with(folder: Path, autostart: str) -> str:
+    """Write the quadruped's parameters with something else for autostart; return the file."""
+    text = (ROOT / "config" / "quadruped.yaml").read_text(encoding="utf-8")
+    assert "autostart: true\n" in text
+    file = folder / "parameters.yaml"
+    file.write_text(text.replace("autostart: true\n", autostart), encoding="utf-8")
+    return str(file)
+
+
+def asked(graph: Graph, node: str) -> tuple[list[Any], str]:
+    """Return what a node has for autostart, use_sim_time and algorithm, and its state."""
+
+    def answer(kind: type, service: str, request: Any) -> Any:
+        client = graph.peer.create_client(kind, f"{node}/{service}")
+        graph.until(client.service_is_ready, service)
+        future = client.call_async(request)
+        graph.until(future.done, f"answer of {service}")
+        graph.peer.destroy_client(client)
+        return future.result()
+
+    names = ["autostart", "use_sim_time", "algorithm"]
+    found = answer(GetParameters, "get_parameters", GetParameters.Request(names=names))
+    values = [parameter_value_to_python(value) for value in found.values]
+    return values, answer(GetState, "get_state", GetState.Request()).current_state.label
+
+
+def test_delassus_launch_starts_the_node_by_itself(capfd) -> None:
+    """For a URDF file, with another algorithm than the parameter file's."""
+    robot = Robot.from_urdf(robots.quadruped())
+    file = str(robots.quadruped())
+    arguments = {"robot_description_file": file, "algorithm": "dense"}
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
+
+        def is_valid(answer: DelassusMatrix) -> bool:
+            graph.touch(["LF", "RH"])
+            return answer.validity == DelassusMatrix.VALIDITY_OK
+
+        answer = graph.ask_until(is_valid, robot.joint_names, robot.neutral().tolist())
+    assert list(answer.contacts) == ["LF", "RH"]
+    assert answer.algorithm == "dense"
+
+
+def test_delassus_launch_expands_xacro_with_arguments(capfd, tmp_path) -> None:
+    pytest.importorskip("xacro", reason="xacro is not installed")
+    file = tmp_path / "robot.urdf.xacro"
+    file.write_text(
+        '<robot name="$(arg name)" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+        '<xacro:arg name="name" default="nobody"/>'
+        f'<xacro:include filename="{robots.quadruped()}"/></robot>'
+    )
+    arguments = {"robot_description_file": str(file), "xacro_arguments": "name:=somebody"}
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
+        layout = graph.until(lambda: graph.layouts, "layout")[0]
+    assert layout.robot == "somebody"
+    assert list(layout.contacts) == ["LF", "RF", "LH", "RH"]
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> dict[str, str]:
+    """Return arguments for a node that somebody else starts, on simulated time."""
+    text = "autostart: false\n    use_sim_time: true\n"
+    return {
+        "robot_description_file": str(robots.quadruped()),
+        "params_file": parameters_with(tmp_path, text),
+    }
+
+
+def test_delassus_launch_leaves_the_parameter_file_its_say(capfd, supervised) -> None:
+    with launched(capfd, "delassus.launch.py", name="supervised", **supervised) as graph:
+        assert asked(graph, "supervised") == ([False, True, "pv_osimr"], "unconfigured")
+
+
+def test_delassus_launch_arguments_win_over_the_parameter_file(capfd, supervised) -> None:
+    # As Nav2 writes them.
+    own = {"name": "argued", "autostart": "True", "use_sim_time": "False"}
+    with launched(capfd, "delassus.launch.py", **own, **supervised) as graph:
+        values, _ = asked(graph, "argued")
+        assert values == [True, False, "pv_osimr"]
+        graph.until(lambda: asked(graph, "argued")[1] == "active", "active node")
+
+
+def test_delassus_launch_takes_the_description_from_a_topic(capfd) -> None:
+    """A node of another name, in a namespace, with the topic under another name."""
+    layouts: list[Layout] = []
+    arguments = {
+        "name": "matrices", "namespace": "somewhere", "robot_description_topic": "description"
+    }  # fmt: skip
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
+        graph.peer.create_subscription(
+            Layout, "/somewhere/matrices/layout", layouts.append, LATCHED
+        )
+        publisher = graph.peer.create_publisher(String, "/somewhere/description", LATCHED)
+        publisher.publish(String(data=robots.quadruped().read_text(encoding="utf-8")))
+        graph.until(lambda: layouts, "layout")
+    assert layouts[0].robot == "delassus_quadruped"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"robot_description_file": "/no.urdf"}, "robot_description_file: there is no file /no."),
+        ({"params_file": "/no.yaml"}, "params_file: there is no file /no.yaml"),
+        ({"xacro_arguments": "a:=b"}, "xacro_arguments are given, but no robot_description_file"),
+        (
+            {"robot_description_file": str(robots.quadruped()), "xacro_arguments": "a:=b"},
+            "does not end in .xacro",
+        ),
+        ({"autostart": "maybe"}, "autostart: 'maybe' is neither true nor false"),
+        ({"use_sim_time": "yes"}, "use_sim_time: 'yes' is neither true nor false"),
+    ],
+)
+def test_delassus_launch_refuses_what_it_cannot_do(arguments: dict[str, str], words: str) -> None:
+    refused("delassus.launch.py", arguments, words)
+
+
+def test_delassus_launch_names_a_robot_file_that_cannot_be_read(tmp_path: Path) -> None:
+    empty, xacro = tmp_path / "empty.urdf", tmp_path / "bad.xacro"
+    empty.write_text(" \n")
+    file = {"robot_description_file": str(empty)}
+    refused("delassus.launch.py", file, f"robot_description_file {empty} is empty")
+    xacro.write_text('<robot name="r" xmlns:xacro="http://ros.org/xacro">${1 / 0}</robot>')
+    file = {"robot_description_file": str(xacro)}
+    refused("delassus.launch.py", file, f"robot_description_file {xacro}: xacro cannot expand it")
+
+
+def test_a_refused_argument_leaves_no_simulator_behind() -> None:
+    compared = {"robot": "quadruped", "params_file": "/no.yaml"}
+    refused("compare.launch.py", compared, "params_file: there is no file /no.yaml")
+    refused("demo.launch.py", {"log_level": "loud"}, "loud")
+
+
+def test_the_demo_shows_the_arguments_that_it_takes() -> None:
+    file = str(ROOT / "launch" / "demo.launch.py")
+    description = get_launch_description_from_python_launch_file(file)
+    shown = {argument.name for argument in description.get_launch_arguments()}
+    assert shown == {"robot", "algorithm", "namespace", "log_level"}
+
+
+@pytest.mark.parametrize("tolerance", ["small", "-1e-9", "2", "nan"])
+def test_compare_launch_refuses_a_tolerance_that_is_none(tolerance: str) -> None:
+    refused("compare.launch.py", {"tolerance": tolerance}, f"'{tolerance}' is no number")
+
+
+def refused(file: str, arguments: dict[str, str], words: str) -> None:
+    """Launch a file and expect it to end with an error, before a process is started."""
+    with Launch(file, **arguments) as launch:
+        assert launch.process.wait(60) == 1
+        # What it has started and left behind, if anything, is of its group.
+        with pytest.raises(ProcessLookupError):
+            os.killpg(launch.process.pid, signal.SIGKILL)
+        assert words in launch.output
+        assert "process started" not in launch.output
+
+
+def test_a_launch_that_ends_early_ends_the_wait_for_it(capfd, monkeypatch) -> None:
+    """Where the package is not found, say: in seconds, with the reason."""
+    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
+    with (
+        launched(capfd, "delassus.launch.py") as graph,
+        pytest.raises(pytest.fail.Exception, match=r"launch has ended, status 1:[^$]*AMENT_"),
+    ):
+        graph.until(lambda: graph.layouts, "layout")
+
+
+def test_the_live_view_ends_with_the_error_of_the_node() -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    with Launch("demo.launch.py", algorithm="nonsense") as launch:
+        assert launch.process.wait(60) == 1, launch.output
+        last = launch.output[-3000:]
+    assert re.search(r"cannot configure: unknown algorithm 'nonsense'", last), last
+
+
+def test_compare_launch_publishes_agreement(capfd, tmp_path) -> None:
+    """Two algorithms on the simulated quadruped, with parameters for a lifecycle manager."""
+    arguments = {
+        "robot": "quadruped", "second": "efpa", "namespace": "both",
+        # For the nodes of whoever includes it.
+        "use_sim_time": "True",
+        "params_file": parameters_with(tmp_path, "autostart: false\n"),
+    }  # fmt: skip
+    with launched(capfd, "compare.launch.py", **arguments) as graph:
+        assert agreement(graph, "both/delassus_compare") == ("pv_osimr", "efpa")
+
+
+def test_compare_launch_takes_a_robot_with_loops(capfd) -> None:
+    """The algorithms that it takes by itself, on the robot with a four-bar."""
+    with launched(capfd, "compare.launch.py", robot="geared") as graph:
+        assert agreement(graph, "delassus_compare") == ("pv_osimr", "ltl")
+
+
+def agreement(graph: Graph, node: str) -> tuple[str, str]:
+    """Wait until two nodes agree, and return their algorithms."""
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    reports: list[DiagnosticStatus] = []
+    name = f"{node}: agreement"
+    graph.peer.create_subscription(
+        DiagnosticArray,
+        "/diagnostics",
+        lambda message: reports.extend(s for s in message.status if s.name == name),
+        100,
+    )
+    graph.until(
+        lambda: [report for report in reports if report.level == DiagnosticStatus.OK],
+        "agreement of the two",
+        limit=60.0,
+    )
+    values = {item.key: item.value for item in reports[-1].values}
+    assert int(values["pairs compared"]) > 0
+    assert values["pairs that disagree"] == "0"
+    assert float(values["worst relative error"]) < 1e-12
+    return values["first algorithm"], values["second algorithm"]
+
+
+def test_demo_launch_publishes_matrices(capfd) -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    with launched(capfd, "demo.launch.py") as graph:
+        graph.until(
+            lambda: [m for m in graph.matrices if m.validity == DelassusMatrix.VALIDITY_OK],
+            "matrix of the demo",
+        )
+
+
+def test_demo_launch_takes_a_namespace_and_nothing_else(capfd) -> None:
+    """Included by a launch file with arguments of its own."""
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    leaking = {"name": "somebody", "autostart": "False", "use_sim_time": "True"}
+    matrices: list[DelassusMatrix] = []
+    with launched(capfd, "demo.launch.py", namespace="robot1", **leaking) as graph:
+        graph.peer.create_subscription(
+            DelassusMatrix, "/robot1/delassus_node/delassus", matrices.append, 100
+        )
+        graph.until(
+            lambda: [m for m in matrices if m.validity == DelassusMatrix.VALIDITY_OK],
+            "matrix of the demo",
+        )
+        # A node is heard of by itself, maybe after what it publishes.
+        expected = {("simulator", "/robot1"), ("delassus_monitor", "/robot1")}
+        graph.until(
+            lambda: expected <= set(graph.peer.get_node_names_and_namespaces()),
+            "simulator and monitor in the namespace",
+        )
+
+
+def test_demo_launch_takes_the_robot_and_its_parameters(capfd) -> None:
+    pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+    with launched(capfd, "demo.launch.py", robot="geared") as graph:
+        layout = graph.until(lambda: graph.layouts, "layout")[0]
+    assert layout.robot == "delassus_quadruped_geared"

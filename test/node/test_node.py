@@ -1,0 +1,497 @@
+"""delassus_node on real topics: matrices, refusals, robot descriptions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Layout  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from node_support import (  # noqa: E402
+    DEGRADED,
+    FEET,
+    INVALID,
+    OK,
+    relative_error,
+    solve,
+    state_of,
+)
+from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from ros_support import LATCHED, overrides, stamp_of  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+
+# --- matrices ---------------------------------------------------------------------------------
+
+
+def test_matrix_is_that_of_the_solvers(graph, start, urdf, robot, q) -> None:
+    start()
+    graph.touch(FEET)
+    answer = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    matrix = matrix_to_numpy(answer)
+    np.testing.assert_array_equal(matrix, solve(urdf, q, algorithm="pv_osimr"))
+    np.testing.assert_array_equal(matrix, matrix.T)
+    assert relative_error(matrix, solve(urdf, q)) < 1e-12
+    assert list(answer.contacts) == list(FEET)
+    assert answer.algorithm == "pv_osimr"
+    assert 0.0 < answer.input_age < 60.0
+
+
+def test_any_joint_order_extra_joints_and_missing_velocities(graph, start, urdf, robot, q) -> None:
+    start()
+    graph.touch(FEET)
+    names, positions = [*robot.joint_names, "gripper"], [*q, math.nan]
+    rng = np.random.default_rng(1)
+    expected = solve(urdf, q)
+    for _ in range(3):
+        order = rng.permutation(len(names))
+        answer = graph.ask_until(
+            lambda m: m.validity == OK,
+            [names[i] for i in order],
+            [positions[i] for i in order],
+        )
+        assert relative_error(matrix_to_numpy(answer), expected) < 1e-12
+    answer = graph.ask(robot.joint_names, q, velocity=[math.nan] * 12, effort=[math.inf] * 12)
+    assert relative_error(matrix_to_numpy(answer), expected) < 1e-12
+
+
+def test_contacts_switch_from_one_joint_state_to_the_next(graph, start, urdf, robot, q) -> None:
+    start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    for active in (("LF", "RH"), ("RF",), FEET, ()):
+        stamp = graph.touch(active)
+        # The node has the set at the latest when it answers with its stamp.
+        answer = graph.ask_until(
+            lambda m, stamp=stamp: contacts_stamp(m) == stamp, robot.joint_names, q
+        )
+        assert tuple(answer.contacts) == active
+        assert answer.validity == OK
+        expected = solve(urdf, q, active)
+        np.testing.assert_allclose(matrix_to_numpy(answer), expected, rtol=0.0, atol=1e-12)
+
+
+def contacts_stamp(message: DelassusMatrix) -> int:
+    return message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
+
+
+def test_slipping_counts_and_unknown_does_not(graph, start, robot, q) -> None:
+    start()
+    graph.touch(FEET, [ActiveContacts.SLIPPING, 0, 1, ActiveContacts.ACTIVE])
+    answer = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    assert list(answer.contacts) == ["LF", "RH"]
+    assert list(answer.status) == [ActiveContacts.SLIPPING, ActiveContacts.ACTIVE]
+
+
+def test_all_rows_are_of_fixed_size_and_need_no_contacts(graph, start, urdf, robot, q) -> None:
+    start(rows="all")
+    answer = graph.ask(robot.joint_names, q)
+    assert answer.validity == DEGRADED
+    assert answer.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
+    assert list(answer.row_offsets) == [0, 3, 6, 9, 12]
+    assert relative_error(matrix_to_numpy(answer), solve(urdf, q)) < 1e-12
+    assert list(answer.status) == [ActiveContacts.UNKNOWN] * 4
+    graph.touch(["RF"])
+    answer = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    inactive = ActiveContacts.INACTIVE
+    assert list(answer.status) == [inactive, ActiveContacts.ACTIVE, inactive, inactive]
+
+
+def test_world_axes_with_a_fixed_base(graph, start, urdf, robot, q) -> None:
+    start(base="fixed", axes="world", rows="all")
+    answer = graph.ask(robot.joint_names, q)
+    assert answer.axes == DelassusMatrix.AXES_WORLD
+    assert answer.header.frame_id == "base"
+    contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
+    problem = Problem(Robot.from_urdf(urdf, base="fixed"), contacts, axes="world")
+    expected = DelassusSolver(problem, "dense").solve(q).matrix
+    assert relative_error(matrix_to_numpy(answer), expected) < 1e-10
+
+
+# --- refusals: each is said, and the node goes on ---------------------------------------------
+
+
+def test_invalid_before_the_first_contacts(graph, start, robot, q) -> None:
+    start()
+    answer = graph.ask(robot.joint_names, q)
+    assert answer.validity == INVALID
+    assert answer.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED
+    assert len(answer.matrix) == 0
+    graph.wait_for_log("no set of active contacts has arrived yet")
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason", "words"),
+    [
+        (
+            lambda names, q: (names[1:], q[1:]),
+            DelassusMatrix.REASON_JOINT_MISSING,
+            "the joint state lacks joint 'LF_HAA'",
+        ),
+        (
+            lambda names, q: (names, [*q[:7], math.nan, *q[8:]]),
+            DelassusMatrix.REASON_JOINT_NOT_FINITE,
+            "the position of joint 'LH_HFE' is nan",
+        ),
+        (
+            lambda names, q: (names, q[:-1]),
+            DelassusMatrix.REASON_JOINT_SIZE_MISMATCH,
+            "12 names but 11 positions; the first joint without one is 'RH_KFE'",
+        ),
+        (
+            lambda names, q: ([*names, "RF_HAA"], [*q, 0.0]),
+            DelassusMatrix.REASON_JOINT_DUPLICATED,
+            "joint 'RF_HAA' more than once",
+        ),
+    ],
+)
+def test_bad_joint_states(graph, start, robot, q, spoil, reason, words) -> None:
+    start()
+    graph.touch(FEET)
+    names = list(robot.joint_names)
+    graph.ask_until(lambda m: m.validity == OK, names, q)
+    for _ in range(20):
+        answer = graph.ask(*spoil(names, q))
+        assert (answer.validity, answer.reasons) == (INVALID, reason)
+        assert (len(answer.matrix), list(answer.contacts)) == (0, [])
+    assert graph.ask(names, q).validity == OK
+    graph.wait_for_log(words)
+    assert sum(words in line and "is passed over" not in line for line in graph.log) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "status", "reason", "words"),
+    [
+        (["LF", "LX"], [2, 2], DelassusMatrix.REASON_UNKNOWN_CONTACT, "unknown contact 'LX'"),
+        (["LF", "LF"], [2, 2], DelassusMatrix.REASON_DUPLICATE_CONTACT, "'LF' is listed more"),
+        (["LF"], [2, 2], DelassusMatrix.REASON_CONTACTS_MALFORMED, "1 names but 2 status"),
+        (["LF"], [9], DelassusMatrix.REASON_CONTACTS_MALFORMED, "'LF' has status 9"),
+    ],
+)
+def test_bad_contacts(graph, start, robot, q, names, status, reason, words) -> None:
+    start()
+    stamp = graph.touch(names, status)
+    answer = graph.ask_until(lambda m: contacts_stamp(m) == stamp, robot.joint_names, q)
+    assert answer.reasons == reason
+    unknown = reason == DelassusMatrix.REASON_UNKNOWN_CONTACT
+    assert answer.validity == (DEGRADED if unknown else INVALID)
+    assert list(answer.contacts) == (["LF"] if unknown else [])
+    graph.wait_for_log(words)
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"robot_description": "<robot"}, "XML"),
+        ({"robot_description": "quadruped.urdf"}, "XML"),
+        ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'?"),
+        ({"contacts__LF__frame": ""}, "'contacts.LF.frame' is not set"),
+        ({"contacts__LF__kind": "flat"}, "contact 'LF': unknown kind 'flat'"),
+        ({"contacts__LF__moving": "pose"}, "'contacts.LF.moving' needs the placement of the con"),
+        ({"algorithm": "denze"}, "unknown algorithm 'denze'; did you mean 'dense'?"),
+        ({"base": "flying"}, "unknown base 'flying'"),
+    ],
+)
+def test_what_cannot_be_configured_leaves_a_node_that_lives(graph, start, changes, words) -> None:
+    node = start(**changes)
+    assert state_of(node) == "unconfigured"
+    assert words in graph.wait_for_log("cannot configure: ")
+    assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
+
+
+def test_a_failed_configuration_can_be_mended(graph, start, robot, q) -> None:
+    node = start(contacts__LF__frame="LF_FOT")
+    assert state_of(node) == "unconfigured"
+    result = node.set_parameters_atomically(
+        [Parameter("contacts.LF.frame", value="LF_FOOT"), Parameter("rows", value="all")]
+    )
+    assert result.successful, result.reason
+    node.start()
+    assert state_of(node) == "active"
+    assert graph.ask(robot.joint_names, q).validity == DEGRADED
+
+
+def test_a_failed_configuration_leaves_no_publishers(graph, start, monkeypatch) -> None:
+    made = DelassusNode.create_lifecycle_publisher
+
+    def create(node: DelassusNode, kind: type, *others, **options):
+        return 1 / 0 if kind is Layout else made(node, kind, *others, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DelassusNode, "create_lifecycle_publisher", create)
+        node = start()
+    assert state_of(node) == "unconfigured"
+    assert not [p for p in node.publishers if p.topic_name.endswith(("/delassus", "/layout"))]
+    node.trigger_configure()
+    assert state_of(node) == "inactive"
+
+
+def test_a_fault_of_the_program_is_logged_and_leaves_a_node_that_lives(
+    graph, start, monkeypatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("delassus_ros.node.computation.make_layout", lambda *_: 1 / 0)
+        node = start()
+    assert state_of(node) == "unconfigured"
+    graph.wait_for_log("on_configure failed:")
+    graph.wait_for_log("ZeroDivisionError")
+    node.trigger_configure()
+    assert state_of(node) == "inactive"
+
+
+@pytest.mark.parametrize("kind", ["planar", "floating"])
+def test_joint_with_several_positions_is_refused_by_name(graph, start, kind) -> None:
+    inertial = (
+        '<inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    urdf = (
+        f'<robot name="r"><link name="LF_FOOT"/><link name="b">{inertial}</link>'
+        f'<joint name="slide" type="{kind}"><parent link="LF_FOOT"/><child link="b"/></joint>'
+        "</robot>"
+    )
+    node = start(
+        robot_description=urdf, base="fixed", contacts__names=["LF"], contacts__LF__frame="b"
+    )
+    assert state_of(node) == "unconfigured"
+    assert f"joint 'slide' is {kind}" in graph.wait_for_log("cannot configure: ")
+
+
+# --- robot description ------------------------------------------------------------------------
+
+
+def test_description_by_topic_starts_the_node(graph, start, urdf, robot, q) -> None:
+    node = start(robot_description="", rows="all")
+    graph.wait_for_log("waiting for the robot description on /robot_description")
+    assert state_of(node) == "unconfigured"
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    answer = graph.ask(robot.joint_names, q)
+    assert relative_error(matrix_to_numpy(answer), solve(urdf, q)) < 1e-12
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_description_by_parameter_starts_the_node(graph, start, urdf, simulated) -> None:
+    """Also where simulated time has not begun; what is set after it in one go counts."""
+    node = start(robot_description="", use_sim_time=simulated)
+    graph.wait_for_log("waiting for the robot description on /robot_description")
+    timers = len(list(node.timers))
+    client = graph.peer.create_client(SetParameters, "delassus_node/set_parameters")
+    graph.until(client.service_is_ready, "service")
+
+    def set_parameters(**values: Any) -> None:
+        changes = [Parameter(name, value=value) for name, value in values.items()]
+        request = SetParameters.Request(parameters=[c.to_parameter_msg() for c in changes])
+        future = client.call_async(request)
+        graph.until(future.done, "answer")
+        assert all(result.successful for result in future.result().results)
+
+    set_parameters(robot_description="<robot")
+    graph.wait_for_log("cannot configure: ")
+    assert len(list(node.timers)) == timers
+    set_parameters(robot_description=urdf, rows="all")
+    graph.until(lambda: state_of(node) == "active", "activation")
+    assert node.get_parameter("rows").value == "all"
+    # Once: not again after it was cleaned up.
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    set_parameters(robot_description=urdf)
+    assert len(list(node.timers)) == timers
+    assert state_of(node) == "unconfigured"
+
+
+def test_description_by_parameter_without_autostart_waits(start, urdf) -> None:
+    node = start(robot_description="", autostart=False)
+    timers = list(node.timers)
+    assert node.set_parameters([Parameter("robot_description", value=urdf)])[0].successful
+    assert list(node.timers) == timers
+
+
+def test_description_that_was_published_before_the_node_came(graph, start, urdf) -> None:
+    graph.describe(urdf)
+    node = start(robot_description="")
+    graph.until(lambda: state_of(node) == "active", "activation")
+
+
+def test_configuring_by_hand_takes_the_latched_description(graph, start, urdf) -> None:
+    graph.describe(urdf)
+    node = start(robot_description="", autostart=False)
+    node.trigger_configure()
+    assert state_of(node) == "inactive"
+
+
+def test_configuring_without_a_description_fails_with_the_topic(graph, start, monkeypatch) -> None:
+    monkeypatch.setattr("delassus_ros.node.delassus_node._DESCRIPTION_LIMIT", 0.2)
+    node = start(robot_description="", autostart=False)
+    node.trigger_configure()
+    assert state_of(node) == "unconfigured"
+    line = graph.wait_for_log("cannot configure: no robot description")
+    assert "/robot_description within 0.2 s (publishers there: 1)" in line
+
+
+def test_a_bad_description_is_followed_by_a_good_one(graph, start, urdf) -> None:
+    node = start(robot_description="")
+    graph.describe("<robot")
+    graph.wait_for_log("cannot configure: ")
+    assert state_of(node) == "unconfigured"
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+
+
+# --- topics -----------------------------------------------------------------------------------
+
+
+def test_late_subscriber_gets_the_layout(graph, start, robot, q) -> None:
+    start(rows="all")
+    answer = graph.ask(robot.joint_names, q)
+    late: list[Layout] = []
+    graph.peer.create_subscription(Layout, "delassus_node/layout", late.append, LATCHED)
+    graph.until(lambda: late, "latched layout")
+    assert late[0].layout_id == answer.layout_id
+    assert list(late[0].joints) == list(robot.joint_names)
+    assert list(late[0].frames) == [f"{foot}_FOOT" for foot in FEET]
+
+
+def test_the_newest_of_waiting_joint_states_is_computed(graph, start, robot, q) -> None:
+    node = start(rows="all")
+    before = graph.ask(robot.joint_names, q)
+    already = len(graph.matrices)
+    stamps = [graph.move(robot.joint_names, q) for _ in range(10)]
+    graph.until(lambda: stamp_of(graph.matrices[-1]) == stamps[-1], "answer to the last one")
+    answers = graph.matrices[already:]
+    assert [stamp_of(m) for m in answers] == sorted(stamp_of(m) for m in answers)
+    # Every one is answered or accounted for, and nearly all waited while nobody spun.
+    assert answers[-1].sequence - before.sequence == 10
+    superseded = node._configuration.computation.pipeline.superseded
+    assert len(answers) + superseded == 10
+    assert superseded > 0
+
+
+@pytest.mark.parametrize("rate", [0.0, 200.0])
+def test_contacts_between_joint_states_that_wait(graph, start, robot, q, rate) -> None:
+    """The newest of them is answered: for the contacts that are active by then."""
+    start(rate=rate)
+    graph.touch(["LF", "RF"])
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    for names in (["LF"], ["RF", "LF"], []):
+        graph.move(robot.joint_names, q)
+        touched = graph.touch(names)
+        stamp = graph.move(robot.joint_names, q)
+        graph.until(lambda s=stamp: stamp_of(graph.matrices[-1]) == s, "answer")
+        answer = graph.matrices[-1]
+        assert (answer.validity, sorted(answer.contacts)) == (OK, sorted(names))
+        assert answer.contacts_stamp.sec * 10**9 + answer.contacts_stamp.nanosec == touched
+
+
+def test_whole_ones_that_wait_are_not_superseded_by_parts(graph, start, robot, q) -> None:
+    """Somebody else publishes some of the joints, none or other ones, behind each."""
+    start(rows="all")
+    graph.ask(robot.joint_names, q)
+    velocities_alone = (["gripper"], []), (robot.joint_names, []), ([], [])
+    for others in (*velocities_alone, (["gripper"], q[:1]), (robot.joint_names[:3], q[:3])):
+        stamp = graph.move(robot.joint_names, q)
+        graph.move(*others)
+        graph.until(lambda s=stamp: stamp_of(graph.matrices[-1]) == s, "answer")
+        assert graph.matrices[-1].validity == DEGRADED
+
+
+def test_relative_names_follow_the_namespace(graph, urdf) -> None:
+    node = graph.add(
+        DelassusNode(
+            context=graph.context,
+            namespace="robot1",
+            parameter_overrides=overrides(
+                {
+                    "autostart": True,
+                    "robot_description": urdf,
+                    "contacts.names": ["LF"],
+                    "contacts.LF.frame": "LF_FOOT",
+                }
+            ),
+        )
+    )
+    node.start()
+    names = {name for name, _ in node.get_topic_names_and_types()}
+    assert {
+        "/robot1/joint_states",
+        "/robot1/active_contacts",
+        "/robot1/robot_description",
+        "/robot1/delassus_node/delassus",
+        "/robot1/delassus_node/layout",
+    } <= names
+
+
+def test_quality_of_service_and_overrides(graph, start) -> None:
+    node = start(**{"qos_overrides__/joint_states__subscription__depth": 3})
+    (joints,) = node.get_subscriptions_info_by_topic("/joint_states")
+    (contacts,) = node.get_subscriptions_info_by_topic("/active_contacts")
+    (layout,) = node.get_publishers_info_by_topic("/delassus_node/layout")
+    assert joints.qos_profile.reliability.name == "BEST_EFFORT"
+    assert (contacts.qos_profile.reliability.name, contacts.qos_profile.durability.name) == (
+        "RELIABLE",
+        "TRANSIENT_LOCAL",
+    )
+    assert layout.qos_profile.durability.name == "TRANSIENT_LOCAL"
+    assert node.get_parameter("qos_overrides./joint_states.subscription.depth").value == 3
+    # The override is that node's alone.
+    other = start()
+    assert other.get_parameter("qos_overrides./joint_states.subscription.depth").value == 1000
+
+
+def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) -> None:
+    """Whoever publishes faster than the node takes does not keep it from answering."""
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    endless = serialize_message(JointState(name=list(robot.joint_names), position=q))
+    taken: list[bytes] = []
+
+    def take(subscription: object) -> bytes | None:
+        if subscription is not node._configuration.stream.joint_states:
+            return None
+        taken.append(endless)
+        assert len(taken) <= 1000
+        return endless
+
+    with monkeypatch.context() as patch:
+        patch.setattr("delassus_ros.node.stream.take", take)
+        already = len(graph.matrices)
+        graph.move(robot.joint_names, q)
+        graph.until(lambda: len(graph.matrices) > already, "answer")
+    assert len(taken) == 1000
+
+
+def test_a_joint_state_without_a_stamp(graph, start, robot, q) -> None:
+    start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    graph._joints.publish(JointState(name=list(robot.joint_names), position=q))
+    graph.until(lambda: stamp_of(graph.matrices[-1]) == 0, "answer")
+    answer = graph.matrices[-1]
+    assert answer.validity == DEGRADED
+    assert answer.reasons == DelassusMatrix.REASON_STAMP_INVALID
+    assert math.isnan(answer.input_age)
+
+
+def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, robot, q) -> None:
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already = len(graph.matrices)
+    node._configuration.stream.joint_states.callback((b"\x00\x01\x00\x00nonsense", {}))
+    graph.wait_for_log("a joint state cannot be read")
+    assert len(graph.matrices) == already
+    assert graph.ask(robot.joint_names, q).validity == OK

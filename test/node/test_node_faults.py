@@ -1,0 +1,800 @@
+"""Faults put into delassus_node: each is survived, and no wrong matrix goes unmarked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from builtin_interfaces.msg import Time  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from delassus_msgs.srv import Compute  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from node_support import (  # noqa: E402
+    DEGRADED,
+    FEET,
+    INVALID,
+    OK,
+    relative_error,
+    set_when_joined,
+    solve,
+    state_of,
+)
+from rclpy.clock_type import ClockType  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import stamp_of  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+
+from delassus_ros.algorithms import registry  # noqa: E402
+from delassus_ros.algorithms.registry import NumericAlgorithm  # noqa: E402
+from delassus_ros.compiler import cache as cache_module  # noqa: E402
+from delassus_ros.scalars.ports import Status  # noqa: E402
+
+FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM
+
+
+def check(messages, expected: np.ndarray, tolerance: float = 1e-10) -> None:
+    """Every matrix is right, and every other message says that it has none."""
+    for message in messages:
+        if message.validity == INVALID:
+            assert message.reasons
+            assert not message.matrix
+        else:
+            assert relative_error(matrix_to_numpy(message), expected) < tolerance
+
+
+# --- plug-ins ---------------------------------------------------------------------------------
+
+
+class Moody(NumericAlgorithm):
+    """A plug-in that is right as long as it is well."""
+
+    name = "moody"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.mood: Callable[[np.ndarray], Status] = lambda G: Status.OK
+        self.G: np.ndarray | None = None
+        self.prepared = 0
+        self.refuse: Exception | None = None
+
+    def supports(self, problem) -> str | None:
+        if self.refuse is not None:
+            raise self.refuse
+        return None
+
+    def prepare(self, problem):
+        self.prepared += 1
+
+        def compute(inputs, outputs) -> Status:
+            outputs["G"][...] = self.G
+            return self.mood(outputs["G"])
+
+        return compute
+
+
+@pytest.fixture(name="moody")
+def make_moody(monkeypatch, urdf, q) -> Moody:
+    moody = Moody()
+    moody.G = solve(urdf, q)
+    monkeypatch.setitem(registry._registry, "moody", moody)
+    return moody
+
+
+def raising(G: np.ndarray) -> Status:
+    raise KeyError("a fault of the plug-in")
+
+
+def not_finite(G: np.ndarray) -> Status:
+    G[3, 4] = np.nan
+    return Status.OK
+
+
+def infinite(G: np.ndarray) -> Status:
+    G[0, 0] = np.inf
+    return Status.OK
+
+
+def failing(G: np.ndarray) -> Status:
+    G[...] = 7.0
+    return Status.NOT_POSITIVE_DEFINITE
+
+
+def nonsense(G: np.ndarray) -> Status:
+    return 77  # type: ignore[return-value]
+
+
+FAILED = DelassusMatrix.REASON_SOLVER_FAILED
+NOT_FINITE = DelassusMatrix.REASON_RESULT_NOT_FINITE
+MOODS = [
+    (raising, FAILED), (failing, FAILED), (nonsense, FAILED),
+    (not_finite, NOT_FINITE), (infinite, NOT_FINITE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mood", "reason"), MOODS, ids=[mood.__name__ for mood, _ in MOODS])
+def test_a_failing_plug_in(graph, start, urdf, robot, q, moody, mood, reason) -> None:
+    start(algorithm="moody")
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    moody.mood = mood
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.validity, answer.reasons) == (INVALID, reason)
+    graph.wait_for_log("moody failed: ")
+    moody.mood = lambda G: Status.OK
+    assert graph.ask(robot.joint_names, q).validity == OK
+    check(graph.matrices, solve(urdf, q))
+
+
+@pytest.mark.parametrize("mood", [raising, failing, not_finite])
+def test_a_fallback_stands_in(graph, start, urdf, robot, q, moody, mood) -> None:
+    node = start(algorithm="moody", fallback="dense")
+    graph.touch(FEET)
+    good = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    assert (good.algorithm, good.reasons) == ("moody", 0)
+    moody.mood = mood
+    graph.ask(robot.joint_names, q)
+    answer = graph.ask_until(lambda m: m.validity != INVALID, robot.joint_names, q)
+    assert (answer.algorithm, answer.reasons) == ("dense", FALLBACK)
+    line = graph.wait_for_log("'moody' failed: 'dense' stands in for it")
+    assert "until the parameter 'algorithm' is set again" in line
+    # Also for who asks.
+    client = graph.peer.create_client(Compute, "delassus_node/compute")
+    graph.until(client.service_is_ready, "service")
+    everything = Compute.Request.CONTACTS_ALL
+    asked = client.call_async(
+        Compute.Request(joints=robot.joint_names, positions=q, which_contacts=everything)
+    )
+    graph.until(asked.done, "answer of the service")
+    assert asked.result().success and asked.result().matrix.algorithm == "dense"
+    prepared = moody.prepared
+    # Set again, the configured one is tried again, and fails again ...
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
+    # ... until it is well.
+    moody.mood = lambda G: Status.OK
+    assert graph.ask(robot.joint_names, q).algorithm == "dense"
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    answer = graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
+    assert (answer.algorithm, answer.reasons) == ("moody", 0)
+    # Made anew each time, as a back end may have been left in any state.
+    assert moody.prepared == prepared + 4
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_fallback_that_fails_as_well_leaves_invalid(graph, start, robot, q, moody) -> None:
+    start(algorithm="pv_osimr", fallback="moody", rows="all")
+    graph.ask(robot.joint_names, q)
+    moody.mood = raising
+    # Of the configured one nothing has failed.
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+
+
+def test_activating_tries_the_configured_algorithm_again(graph, start, robot, q, moody) -> None:
+    node = start(algorithm="moody", fallback="dense", rows="all")
+    moody.mood = raising
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    moody.mood = lambda G: Status.OK
+    node.trigger_deactivate()
+    node.trigger_activate()
+    graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
+
+
+def test_plug_ins_are_prepared_beside_the_stream(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    """It may take many periods: never in the thread that answers joint states."""
+    threads = []
+    prepare = moody.prepare
+
+    def noted(problem):
+        threads.append(threading.current_thread())
+        return prepare(problem)
+
+    monkeypatch.setattr(moody, "prepare", noted)
+    node = start(algorithm="pv_osimr", rows="all")
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.ask_until(lambda m: m.algorithm == "moody", robot.joint_names, q)
+    # Once for the stream, and once for questions beside it.
+    assert len(threads) == 2
+    questions = node._configuration._compute
+    assert questions._answering().compute(robot.joint_names, q, FEET).solution.algorithm == "moody"
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads
+
+
+def test_an_algorithm_that_cannot_be_tried_again_leaves_the_fallback(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    """One attempt each time, and the parameter stays with what is configured."""
+    node = start(algorithm="moody", fallback="dense", rows="all")
+    moody.mood = raising
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    change = node._configuration.algorithm
+    attempts = []
+
+    def prepare(problem):
+        attempts.append(problem)
+        raise ZeroDivisionError("no licence")
+
+    monkeypatch.setattr(moody, "prepare", prepare)
+    for wanted in ("moody", "efpa", "moody"):
+        moody.mood = raising
+        node.set_parameters([Parameter("algorithm", value=wanted)])
+        graph.until(lambda: not change.building, "end of the change")
+        if wanted == "efpa":
+            # It is the configured one now, and nothing stands in for it.
+            assert graph.ask(robot.joint_names, q).algorithm == "efpa"
+            continue
+        assert "cannot change to 'moody': " in change.failure
+        assert "no licence" in change.failure
+        going_on = "efpa" if attempts[1:] else "dense"
+        assert graph.ask(robot.joint_names, q).algorithm == going_on
+    assert len(attempts) == 2
+    # In the log once, as the second comes within seconds.
+    graph.wait_for_log("cannot change the algorithm to 'moody', 'dense' goes on")
+    assert node.get_parameter("algorithm").value == "efpa"
+
+
+def begin_slowly(graph, node, moody) -> threading.Event:
+    """Begin to change to the plug-in; its preparation goes on when the event is set."""
+    going, on = threading.Event(), threading.Event()
+    prepare = moody.prepare
+
+    def slow(problem):
+        going.set()
+        on.wait(60)
+        return prepare(problem)
+
+    moody.prepare = slow
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.until(going.is_set, "preparation")
+    return on
+
+
+def test_a_change_that_is_given_up_is_not_waited_for(graph, start, robot, q, moody) -> None:
+    """What a plug-in does there may take long, and the loop has no time for it."""
+    node = start(rows="all")
+    on = begin_slowly(graph, node, moody)
+    node.set_parameters([Parameter("algorithm", value="dense")])
+    assert not on.is_set()
+    graph.ask_until(lambda m: m.algorithm == "dense", robot.joint_names, q)
+    on.set()
+    graph.until(lambda: not threads("making moody"), "end of the thread")
+    assert graph.ask(robot.joint_names, q).algorithm == "dense"
+    assert node.get_parameter("algorithm").value == "dense"
+
+
+def test_the_end_of_a_change_is_waited_for_where_nothing_is_to_be_left_behind(
+    graph, start, moody, monkeypatch
+) -> None:
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 60.0)
+    node = start(rows="all")
+    on = begin_slowly(graph, node, moody)
+    (thread,) = threads("making moody")
+    set_when_joined(monkeypatch, thread, on)
+    node.trigger_deactivate()
+    assert not thread.is_alive()
+    assert node.get_parameter("algorithm").value == "moody"
+
+
+def threads(name: str) -> list[threading.Thread]:
+    """Return the threads of this name."""
+    return [thread for thread in threading.enumerate() if thread.name == name]
+
+
+def test_a_plug_in_that_hangs_holds_up_nothing_for_long(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 0.1)
+    node = start(rows="all")
+    going, on = threading.Event(), threading.Event()
+
+    def hang(problem):
+        going.set()
+        on.wait(20)
+        raise ZeroDivisionError("nobody is there any more")
+
+    moody.prepare = hang
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    graph.until(going.is_set, "preparation")
+    node.trigger_deactivate()
+    assert not on.is_set()
+    graph.wait_for_log("making moody was given up but has not ended within 0.1 s")
+    node.set_parameters([Parameter("algorithm", value="pv_osimr")])
+    node.trigger_activate()
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+    on.set()
+
+    graph.until(lambda: not threads("making moody"), "end of the thread")
+
+
+def test_a_plug_in_that_hangs_holds_up_no_other_algorithm(
+    graph, start, robot, q, moody, monkeypatch
+) -> None:
+    """However often another one is asked for, and each of those that follow."""
+    node = start(rows="all")
+    on = begin_slowly(graph, node, moody)
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 0.5)
+    wanted = ["ltl", "kjr"]
+    words = "making moody was given up but has not ended within 0.5 s: its thread is left alone"
+
+    def left_alone() -> bool:
+        node.set_parameters([Parameter("algorithm", value=wanted[0])])
+        wanted.reverse()
+        return any(words in line for line in graph.log)
+
+    graph.until(left_alone, "words that nobody waits any more")
+    # Those that are asked for from now on need not wait at all: they have no second chance here.
+    monkeypatch.setattr("delassus_ros.node.background.PATIENCE", 600.0)
+    for name in ("ltl", "efpa", "kjr"):
+        node.set_parameters([Parameter("algorithm", value=name)])
+        graph.ask_until(lambda m, name=name: m.algorithm == name, robot.joint_names, q)
+    assert not on.is_set()
+    assert sum(words in line for line in graph.log) == 1
+    on.set()
+
+
+def test_a_plug_in_that_ends_the_process_ends_its_change(graph, start, robot, q, moody) -> None:
+    def prepare(problem):
+        raise SystemExit("no licence")
+
+    moody.prepare = prepare
+    node = start(rows="all")
+    node.set_parameters([Parameter("algorithm", value="moody")])
+    line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
+    assert "SystemExit: no licence" in line
+    assert graph.ask(robot.joint_names, q).algorithm == "pv_osimr"
+
+
+def test_a_fault_in_a_summary_ends_nothing(graph, start, robot, q, monkeypatch) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    outputs = node._configuration._outputs
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "summarize", lambda *_: 1 / 0)
+        graph.move(robot.joint_names, q)
+        graph.wait_for_log("ZeroDivisionError")
+    assert graph.ask(robot.joint_names, q).validity == DEGRADED
+
+
+def test_a_fallback_is_prepared_before_it_is_needed(graph, start, robot, q, moody) -> None:
+    node = start(algorithm="pv_osimr", fallback="moody", rows="all")
+    assert moody.prepared == 1
+    configuration = node._configuration
+    configuration.algorithm.stand_in()
+    assert graph.ask(robot.joint_names, q).algorithm == "moody"
+    assert moody.prepared == 1
+
+
+def test_a_fallback_that_cannot_be_prepared_is_found_at_once(graph, start, moody) -> None:
+    def prepare(problem):
+        raise ZeroDivisionError("no licence")
+
+    moody.prepare = prepare
+    node = start(algorithm="pv_osimr", fallback="moody")
+    assert state_of(node) == "unconfigured"
+    line = graph.wait_for_log("cannot configure: ")
+    assert "algorithm 'moody' cannot be prepared for this problem: Zero" in line
+    assert "no licence" in line
+
+
+def test_a_plug_in_that_cannot_be_prepared_is_not_taken(graph, start, robot, q, moody) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+
+    def prepare(problem):
+        raise ZeroDivisionError("no licence")
+
+    moody.prepare = prepare
+    assert node.set_parameters([Parameter("algorithm", value="moody")])[0].successful
+    line = graph.wait_for_log("cannot change the algorithm to 'moody', 'pv_osimr' goes on")
+    assert "no licence" in line
+    answer = graph.ask(robot.joint_names, q)
+    assert (answer.algorithm, answer.validity) == ("pv_osimr", DEGRADED)
+    assert node.get_parameter("algorithm").value == "pv_osimr"
+
+
+def test_a_plug_in_that_cannot_say_what_it_supports_is_refused(graph, start, moody) -> None:
+    node = start()
+    moody.refuse = ZeroDivisionError("nobody knows")
+    result = node.set_parameters([Parameter("algorithm", value="moody")])[0]
+    assert not result.successful
+    assert "it cannot say: ZeroDivisionError: nobody knows" in result.reason
+    assert state_of(node) == "active"
+
+
+# --- this program -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("answer", ZeroDivisionError), ("answer", RuntimeError),
+        ("set_contacts", ZeroDivisionError), ("watch", ZeroDivisionError),
+    ],
+)  # fmt: skip
+def test_a_fault_of_the_program_ends_nothing(
+    graph, start, urdf, robot, q, monkeypatch, where, error
+) -> None:
+    def fail(*_: object) -> None:
+        raise error("a fault")
+
+    node = start(input_timeout=0.2)
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    pipeline = node._configuration.computation.pipeline
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, where, fail)
+        already = len(graph.matrices)
+
+        def said() -> bool:
+            if where == "set_contacts":
+                graph.touch(FEET)
+            elif where == "answer":
+                graph.move(robot.joint_names, q)
+            return any(m.reasons == FAILED for m in graph.matrices[already:])
+
+        graph.until(said, "INVALID")
+    line = graph.wait_for_log("a fault of this program; inputs are forgotten")
+    assert line
+    graph.wait_for_log(f"{error.__name__}: a fault")
+    if where == "set_contacts":
+        # It may have been any set. Others are taken in again, as nobody has to repeat them.
+        graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    assert state_of(node) == "active"
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_message_that_cannot_be_published_ends_nothing(
+    graph, start, robot, q, monkeypatch
+) -> None:
+    node = start(rows="all")
+    graph.ask(robot.joint_names, q)
+    publisher = node._configuration._outputs._matrices
+
+    def refuse(_: bytes) -> None:
+        raise RuntimeError("out of resources")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "publish", refuse)
+        graph.move(robot.joint_names, q)
+        graph.wait_for_log("a message on /delassus_node/delassus is lost: out of resources")
+    assert graph.ask(robot.joint_names, q).validity == DEGRADED
+
+
+def test_a_description_by_a_volatile_publisher_is_said(graph, start, urdf) -> None:
+    """Nothing comes from it, and the log says why."""
+    publisher = graph.peer.create_publisher(String, "robot_description", 1)
+    start(robot_description="")
+    line = graph.wait_for_log("no messages on /robot_description with node '/peer': ")
+    assert line.endswith("a publisher of it offers an incompatible QoS (DURABILITY)")
+    assert publisher.topic_name == "/robot_description"
+
+
+# --- inputs -----------------------------------------------------------------------------------
+
+
+def test_one_of_several_publishers_dies(graph, start, urdf, robot, q) -> None:
+    """Nothing is published from the old positions of the dead one."""
+    # Longer than the machine may pause.
+    start(input_timeout=1.0)
+    graph.touch(FEET)
+    names = list(robot.joint_names)
+    parts = (slice(6), slice(6, None))
+
+    def send(which) -> None:
+        now = time.time_ns()
+        for part in which:
+            message = JointState(name=names[part], position=q[part])
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, 10**9)
+            graph._joints.publish(message)
+
+    def answered() -> bool:
+        send(parts)
+        return any(m.validity == OK for m in graph.matrices)
+
+    graph.until(answered, "matrix from two parts")
+    already = len(graph.matrices)
+
+    def said() -> bool:
+        send(parts[:1])
+        return any(m.reasons & DelassusMatrix.REASON_INPUT_STALE for m in graph.matrices[already:])
+
+    graph.until(said, "word about the publisher that died")
+    line = graph.wait_for_log("did not come for")
+    assert names[6] in line
+    after = next(i for i, m in enumerate(graph.matrices) if i >= already and m.validity != OK)
+    assert {m.validity for m in graph.matrices[after:]} == {INVALID}
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
+    """Time jumps back: what came before is forgotten, what comes after is answered."""
+
+    def time_of(seconds: float) -> Time:
+        return Time(sec=int(seconds), nanosec=round(seconds % 1 * 1e9))
+
+    node = start(use_sim_time=True, input_timeout=0.5)
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    already = 0
+
+    def tick(seconds: float) -> None:
+        clock.publish(Clock(clock=time_of(seconds)))
+        # On its way it may overtake the clock.
+        stamp = time_of(seconds - 0.02)
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = stamp
+        graph._joints.publish(message)
+
+    def run(begin: float) -> Callable[[], bool]:
+        """Return a function that goes on from a time and says whether that is answered."""
+        seconds = [begin]
+        since = round(begin * 1e9)
+
+        def answered() -> bool:
+            graph.touch(FEET)
+            seconds[0] += 0.01
+            tick(seconds[0])
+            return any(
+                m.validity == OK and 0 <= stamp_of(m) - since < 50e9
+                for m in graph.matrices[already:]
+            )
+
+        return answered
+
+    graph.until(run(100.0), "matrix in simulated time")
+    assert node.get_clock().now().nanoseconds < 1000e9
+    # What is under way from before is answered before the clock jumps.
+    quiet = time.monotonic() + 1.0
+    while time.monotonic() < quiet:
+        graph.executor.spin_once(timeout_sec=0.1)
+        if len(graph.matrices) != already:
+            already, quiet = len(graph.matrices), time.monotonic() + 1.0
+    graph.until(run(1.0), "matrix after the reset")
+    line = graph.wait_for_log("the clock jumped by -")
+    assert "inputs from before are forgotten" in line
+    assert all(stamp_of(m) < 100e9 for m in graph.matrices[already:] if m.validity == OK)
+    check(graph.matrices, solve(urdf, q))
+    # Silence is noticed in the new time, too.
+    already = len(graph.matrices)
+    seconds = [2.0 + node.get_clock().now().nanoseconds * 1e-9]
+
+    def said() -> bool:
+        seconds[0] += 0.05
+        clock.publish(Clock(clock=time_of(seconds[0])))
+        return any(m.reasons & DelassusMatrix.REASON_INPUT_STALE for m in graph.matrices[already:])
+
+    graph.until(said, "word about silence after the reset")
+    assert graph.matrices[-1].validity == INVALID
+
+
+def test_stamps_between_two_steps_of_simulated_time(graph, start, robot, q) -> None:
+    """A simulation publishes joint states more often than its time."""
+    node = start(use_sim_time=True, rows="all")
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    step = 25_000_000
+
+    def to_message(instant: int) -> Time:
+        return Time(sec=instant // 10**9, nanosec=instant % 10**9)
+
+    def run_to(instant: int) -> None:
+        """Go on to a time, which is published again until it has arrived."""
+
+        def arrived() -> bool:
+            clock.publish(Clock(clock=to_message(instant)))
+            return node.get_clock().now().nanoseconds == instant
+
+        graph.until(arrived, "simulated time")
+
+    def ask(stamp: int) -> DelassusMatrix:
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = to_message(stamp)
+        graph._joints.publish(message)
+        graph.until(
+            lambda: bool(graph.matrices) and stamp_of(graph.matrices[-1]) == stamp, "matrix"
+        )
+        return graph.matrices[-1]
+
+    for now in range(100 * 10**9, 100 * 10**9 + 20 * step, step):
+        run_to(now)
+        for offset in (0, 10_000_000, 24_000_000):
+            assert not ask(now + offset).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+    assert ask(now + 100_000_000).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+    graph.wait_for_log("s ahead of /clock, which goes on by up to 0.025 s at once")
+    # The clock of the machine has no steps.
+    node.set_parameters([Parameter("use_sim_time", value=False)])
+    stamp = time.time_ns() + 100_000_000
+    assert ask(stamp).reasons & DelassusMatrix.REASON_STAMP_IN_FUTURE
+
+
+def test_simulated_time_that_stands_still_makes_nothing_old(graph, start, robot, q) -> None:
+    start(use_sim_time=True, input_timeout=0.05, rows="all")
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    stamp = Time(sec=50)
+
+    def answered() -> bool:
+        clock.publish(Clock(clock=stamp))
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = stamp
+        graph._joints.publish(message)
+        return any(stamp_of(m) == 50 * 10**9 and m.matrix for m in graph.matrices)
+
+    graph.until(answered, "matrix")
+    already = len(graph.matrices)
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        graph.executor.spin_once(timeout_sec=0.02)
+    assert {m.validity for m in graph.matrices[already:]} <= {DEGRADED}
+
+
+def test_diagnostics_go_on_while_simulated_time_stands_still(graph, start) -> None:
+    start(use_sim_time=True, diagnostics_period=0.05)
+    seen: list[DiagnosticArray] = []
+    graph.peer.create_subscription(DiagnosticArray, "/diagnostics", seen.append, 10)
+    graph.until(lambda: len(seen) > 3, "diagnostics")
+
+
+@pytest.mark.parametrize("sim", [False, True])
+def test_no_timer_waits_for_a_clock_that_can_be_set_back(start, sim: bool) -> None:
+    """It would be silent for as long as the step: no watchdog, no diagnostics, no fixed rate."""
+    node = start(use_sim_time=sim, rate=50.0, input_timeout=0.5)
+    timers = list(node.timers)
+    assert len(timers) > 2
+    assert {timer.clock.clock_type for timer in timers} == {ClockType.STEADY_TIME}
+
+
+def test_changes_are_made_while_simulated_time_stands_still(graph, start, urdf) -> None:
+    """Nor does it have to have begun."""
+    node = start(use_sim_time=True, rows="all")
+    assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+    graph.wait_for_log("algorithm changed from 'pv_osimr' to 'dense'")
+    renamed = urdf.replace('<robot name="', '<robot name="other_', 1)
+    assert node.set_parameters([Parameter("robot_description", value=renamed)])[0].successful
+    graph.wait_for_log("robot description changed from that of")
+
+
+def switch_contacts(graph, start, urdf, robot, q, times: int) -> None:
+    """Each set that is heard is used as a whole, and its rows are right."""
+    start()
+    rng = np.random.default_rng(2)
+    full = solve(urdf, q)
+    rows = {foot: range(3 * i, 3 * i + 3) for i, foot in enumerate(FEET)}
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already = len(graph.matrices)
+    sets: dict[int, list[str]] = {}
+    for _ in range(times):
+        chosen = [foot for foot in FEET if rng.random() < 0.6]
+        sets[graph.touch(chosen)] = chosen
+        graph.move(robot.joint_names, q)
+        for _ in range(4):
+            graph.executor.spin_once(timeout_sec=0.0005)
+    answer = graph.ask(robot.joint_names, q)
+    assert list(answer.contacts) == chosen
+    used = set()
+    for message in graph.matrices[already:]:
+        stamp = message.contacts_stamp.sec * 10**9 + message.contacts_stamp.nanosec
+        assert message.validity == OK
+        if stamp in sets:
+            used.add(stamp)
+            assert list(message.contacts) == sets[stamp]
+        places = [row for contact in message.contacts for row in rows[contact]]
+        np.testing.assert_allclose(
+            matrix_to_numpy(message), full[np.ix_(places, places)], rtol=0, atol=1e-12
+        )
+    assert len(used) > times // 3
+
+
+def test_contacts_that_switch_all_the_time(graph, start, urdf, robot, q) -> None:
+    switch_contacts(graph, start, urdf, robot, q, times=300)
+
+
+@pytest.mark.slow
+def test_ten_thousand_contact_switches(graph, start, urdf, robot, q) -> None:
+    switch_contacts(graph, start, urdf, robot, q, times=10_000)
+
+
+# --- the cache --------------------------------------------------------------------------------
+
+
+def kernels(cache: Path) -> list[Path]:
+    return [path for path in (cache / "delassus_ros").rglob("*") if path.is_file()]
+
+
+@pytest.fixture(name="cache")
+def make_cache(tmp_path, monkeypatch) -> Path:
+    """A cache of its own, with the kernel of another algorithm in it."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("how", "begins", "words"),
+    # Each builds a kernel twice; test_cache_trust.py has them all, without a node.
+    [
+        ("flipped", "kernel cache not used: ", "is damaged; it will be replaced"),
+        pytest.param(
+            "truncated", "kernel cache not used: ", "is damaged; it will be replaced",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "writable", "kernel cache not used: ", "must belong to you with mode 0600",
+            marks=pytest.mark.slow,
+        ),
+        ("other results", "cached kernel of efpa compiled anew: ", "not reproduce its stored"),
+    ],
+)  # fmt: skip
+def test_a_cache_that_was_tampered_with(
+    graph, start, urdf, robot, q, cache, how, begins, words, monkeypatch
+) -> None:
+    """What is in it is not run, as the log says; the kernel is built anew, and replaces it."""
+    node = start()
+
+    def change(algorithm: str) -> None:
+        assert node.set_parameters([Parameter("algorithm", value=algorithm)])[0].successful
+        graph.ask_until(lambda m: m.algorithm == algorithm, robot.joint_names, q)
+
+    def forget() -> None:
+        """Have the node keep no solver but the one in use."""
+        node.trigger_deactivate()
+        node.trigger_activate()
+
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    change("efpa")
+    change("pv_osimr")
+    forget()
+    found = kernels(cache)
+    assert found
+    for path in found:
+        data = bytearray(path.read_bytes())
+        if how == "flipped":
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+        elif how == "truncated":
+            path.write_bytes(data[: len(data) // 2])
+        elif how == "other results":
+            *parts, last = cache_module.unpack(cache_module.load(path.stem) or b"")
+            changed = last[:-1] + bytes([last[-1] ^ 1])
+            cache_module.store(path.stem, cache_module.pack(*parts, changed))
+        else:
+            path.chmod(0o666)
+    assert node.set_parameters([Parameter("algorithm", value="efpa")])[0].successful
+    line = graph.wait_for_log(begins)
+    assert words in line
+    assert begins != "kernel cache not used: " or str(cache) in line
+    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    change("dense")
+    forget()
+    monkeypatch.setattr("delassus_ros.node.swaps.BackgroundBuild", None)
+    change("efpa")
+    assert {m.validity for m in graph.matrices} <= {OK, INVALID}
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_a_cache_that_cannot_be_written(graph, start, urdf, robot, q, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nothing")
+    node = start()
+    graph.touch(FEET)
+    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    node.set_parameters([Parameter("algorithm", value="efpa")])
+    graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
+    check(graph.matrices, solve(urdf, q))
+
+
+def test_the_plug_in_of_these_tests_is_right_when_well(urdf, q, moody) -> None:
+    """Or nothing here would show anything."""
+    assert relative_error(moody.G, solve(urdf, q, algorithm="dense")) < 1e-12

@@ -1,0 +1,105 @@
+"""Bad descriptions, algorithms and transitions come in floods, and the log stays readable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState  # noqa: E402
+from node_support import (  # noqa: E402
+    state_of,
+)
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import Graph  # noqa: E402
+
+from delassus_ros.node.logs import Throttle  # noqa: E402
+
+TIMES = 8
+
+
+@pytest.fixture(autouse=True)
+def no_second_line(monkeypatch) -> None:
+    """Let no period of the log end during a test, however slow the machine is."""
+    of_all = Throttle.__init__
+
+    def frozen(self: Throttle, write: Callable[[str], object]) -> None:
+        of_all(self, write, clock=lambda: 100.0)
+
+    monkeypatch.setattr(Throttle, "__init__", frozen)
+
+
+def settle(graph: Graph) -> None:
+    """Let all that was logged arrive."""
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        graph.executor.spin_once(timeout_sec=0.02)
+
+
+def said(graph: Graph, words: str) -> int:
+    return sum(words in line for line in graph.log)
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_flood_of_bad_descriptions(graph, start, urdf, active) -> None:
+    """Also before the first good one, while the node waits for one to start with."""
+    node = start(robot_description="")
+    if active:
+        graph.describe(urdf)
+        graph.until(lambda: state_of(node) == "active", "activation")
+    for number in range(TIMES):
+        bad = f'<robot name="bad{number}"/>'
+        graph.describe(bad)
+        graph.until(lambda bad=bad: node._description.text == bad, "arrival of the description")
+        if active:
+            description = node._configuration.description
+            graph.until(lambda d=description: not d.building and d.failure, "its refusal")
+    settle(graph)
+    words = "cannot change the robot description" if active else "cannot configure: "
+    assert said(graph, words) == 1
+    # It is not deaf.
+    graph.describe(urdf + "\n")
+    graph.until(lambda: state_of(node) == "active", "activation")
+    assert node._configuration is not None
+
+
+def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no more of it")
+
+    node = start(rows="all")
+    monkeypatch.setattr("delassus_ros.node.swaps.make_solver", fail)
+    change = node._configuration.algorithm
+    for _ in range(TIMES):
+        assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
+        graph.until(lambda: not change.building, "failure of the change")
+        assert node.get_parameter("algorithm").value == "pv_osimr"
+    settle(graph)
+    assert said(graph, "cannot change the algorithm to 'dense'") == 1
+    assert "no more of it" in change.failure
+
+
+def test_a_flood_of_impossible_transitions(graph, start) -> None:
+    start()
+    client = graph.peer.create_client(ChangeState, "delassus_node/change_state")
+    graph.until(client.service_is_ready, "the service")
+    for number in range(TIMES):
+        transition = Transition(label=f"ascend{number}")
+        future = client.call_async(ChangeState.Request(transition=transition))
+        graph.until(future.done, "the answer")
+        assert not future.result().success
+    settle(graph)
+    assert said(graph, "refused the transition") == 1
+
+
+def test_what_is_told_to_configure_is_answered_each_time(graph, start) -> None:
+    node = start(robot_description="<robot", autostart=False)
+    for _ in range(3):
+        node.trigger_configure()
+    settle(graph)
+    assert said(graph, "cannot configure: ") == 3

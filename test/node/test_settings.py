@@ -1,0 +1,290 @@
+"""Parameters as plain values: what they describe, what is wrong with them, and config/."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import robots
+import yaml
+
+from delassus_ros.errors import ContactError, DelassusError, InputError, RobotError
+from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings
+from delassus_ros.sim import demo_urdf
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+
+
+def feet(**changes: Any) -> dict[str, Any]:
+    """Parameters of two feet of the quadruped; double underscores in `changes` stand for dots."""
+    parameters = {
+        "contacts.names": ["LF", "RH"],
+        "contacts.LF.frame": "LF_FOOT",
+        "contacts.RH.frame": "RH_FOOT",
+    }
+    return parameters | {key.replace("__", "."): value for key, value in changes.items()}
+
+
+def urdf() -> str:
+    return robots.quadruped().read_text(encoding="utf-8")
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return parameters by full name, as ROS has them."""
+    found = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def config(name: str) -> dict[str, Any]:
+    tree = yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
+    assert list(tree) == ["/**"]
+    return flat(tree["/**"]["ros__parameters"])
+
+
+def test_defaults() -> None:
+    settings = Settings.from_parameters(feet())
+    assert (settings.base, settings.axes, settings.rows) == ("floating", "contact", "active")
+    assert settings.algorithm == "pv_osimr"
+    problem = settings.problem(urdf())
+    assert problem.contacts.names == ("LF", "RH")
+    assert problem.contacts.rows == 6
+    assert problem.robot.base == "floating"
+
+
+def test_every_contact_parameter_reaches_the_contact() -> None:
+    selection = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    settings = Settings.from_parameters(
+        feet(
+            contacts__LF__kind="surface",
+            contacts__LF__xyz=[0.1, 0.2, 0.3],
+            contacts__LF__rpy=[0.0, 0.0, np.pi / 2],
+            contacts__RH__kind="selection",
+            contacts__RH__selection=selection,
+            contacts__RH__moving="position",
+        )
+    )
+    left, right = settings.contacts
+    assert left.kind_name == "surface"
+    np.testing.assert_allclose(left.placement.translation, [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(left.placement.rotation @ [1, 0, 0], [0, 1, 0], atol=1e-15)
+    assert right.kind_name == "selection"
+    assert right.selection.tolist() == [selection[:6], selection[6:]]
+    assert (left.moving, right.moving) == ("nothing", "position")
+
+
+def test_armature_reaches_the_robot() -> None:
+    settings = Settings.from_parameters(feet(armature__names=["RH_KFE"], armature__values=[0.02]))
+    joints = {joint.name: joint for joint in settings.problem(urdf()).robot.joints}
+    assert joints["RH_KFE"].armature == 0.02
+    assert joints["LF_KFE"].armature == 0.0
+
+
+def test_world_axes_with_a_fixed_base() -> None:
+    settings = Settings.from_parameters(feet(base="fixed", axes="world"))
+    problem = settings.problem(urdf())
+    assert (problem.axes, problem.robot.base) == ("world", "fixed")
+    assert settings.orientation(problem) is None
+
+
+def test_world_axes_with_a_floating_base_need_an_orientation() -> None:
+    settings = Settings.from_parameters(
+        feet(
+            axes="world", orientation__source="imu", orientation__frame="base",
+            orientation__world_frame="map", orientation__timeout=0.25,
+        )
+    )  # fmt: skip
+    problem = settings.problem(urdf())
+    assert [port.name for port in problem.inputs] == ["q", "base_orientation"]
+    assert (settings.orientation_source, settings.orientation_world_frame) == ("imu", "map")
+    with pytest.raises(InputError, match="orientation.world_frame is empty; expected the name"):
+        replace(settings, orientation_world_frame="").orientation(problem)
+    source = settings.orientation(problem)
+    assert source is not None and source.timeout == 0.25
+    assert "'odom'" in source.read((0, 0, 0, 1), 1, 2, world="odom").text
+    assert source.read((0, 0, 0, 1), 1, 2, frame="strange", world="map") is None
+
+
+def test_an_orientation_may_never_be_too_old() -> None:
+    settings = Settings.from_parameters(feet(axes="world", orientation__timeout=0))
+    source = settings.orientation(settings.problem(urdf()))
+    assert source is not None and source.timeout == np.inf
+
+
+def test_a_frame_that_moves_on_the_base_gives_no_orientation_of_it() -> None:
+    settings = Settings.from_parameters(feet(axes="world", orientation__frame="LF_FOOT"))
+    with pytest.raises(DelassusError, match="'LF_FOOT' can move on the root link"):
+        settings.orientation(settings.problem(urdf()))
+
+
+# --- closed loops -------------------------------------------------------------------------------
+
+SIDE_FILE = """
+couplings:
+  - {name: belt, joints: {LF_HFE: 1, LF_KFE: 2}, offset: 0.7}
+"""
+
+
+def test_open_chains_have_no_closure() -> None:
+    settings = Settings.from_parameters(feet())
+    assert settings.closure(settings.problem(urdf())) is None
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_loops_come_as_text_or_as_a_file(tmp_path: Path, as_file: bool) -> None:
+    path = tmp_path / "loops.yaml"
+    path.write_text(SIDE_FILE, encoding="utf-8")
+    settings = Settings.from_parameters(feet(loops=str(path) if as_file else SIDE_FILE))
+    problem = settings.problem(urdf())
+    assert [coupling.name for coupling in problem.robot.couplings] == ["belt"]
+    closure = settings.closure(problem)
+    assert closure is not None
+    assert len(closure.independent) == 11
+    measured = dict.fromkeys(closure.independent, 0.1)
+    result = closure.solve(measured)
+    q = dict(zip(problem.robot.joint_names, result.q, strict=True))
+    assert q["LF_HFE"] + 2 * q["LF_KFE"] + 0.7 == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_closure_of_the_independent_joints_is_compiled_before_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = Settings.from_parameters(feet(loops=SIDE_FILE))
+    closure = settings.closure(settings.problem(urdf()))
+    assert closure is not None
+    monkeypatch.setattr("delassus_ros.closure.closure.newton_for", None)
+    closure.bind(closure.independent)
+    closure.bind(closure.robot.joint_names)
+
+
+def test_the_reference_says_on_which_branch_loops_close() -> None:
+    text = demo_urdf("geared")
+    changes = {"reference__names": ["LIFT_CRANK", "LIFT_ROCKER"]}
+    found = []
+    for values in ([0.1, 0.1], [0, -3]):
+        settings = Settings.from_parameters(feet(**changes, reference__values=values))
+        problem = settings.problem(text)
+        closure = settings.closure(problem)
+        assert closure is not None
+        found.append(closure.reference[problem.robot.joint_names.index("LIFT_ROCKER")])
+    assert abs(found[0] - found[1]) > 1.0
+
+
+def test_a_reference_without_loops_is_refused() -> None:
+    settings = Settings.from_parameters(feet(reference__names=["LF_HAA"], reference__values=[0.1]))
+    with pytest.raises(RobotError, match="'reference.names' is given, but .* has no loops"):
+        settings.closure(settings.problem(urdf()))
+
+
+def test_a_reference_names_joints_of_the_robot() -> None:
+    settings = Settings.from_parameters(
+        feet(loops=SIDE_FILE, reference__names=["CRANK"], reference__values=[0.1])
+    )
+    with pytest.raises(RobotError, match="reference: unknown joint 'CRANK'"):
+        settings.closure(settings.problem(urdf()))
+
+
+@pytest.mark.parametrize(
+    ("loops", "words"),
+    [
+        ("/no/such/loops.yaml", "the loops file '/no/such/loops.yaml'"),
+        ("couplings:\n  - {name: belt, joints: {LF_HFE: 1, X: 2}}\n", "'X'"),
+        ("couplings: [\n", "is not YAML"),
+        ("loops:\n  - !!python/object:os.system {}\n", "the loops file"),
+    ],
+)
+def test_loops_that_cannot_be_read(loops: str, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        Settings.from_parameters(feet(loops=loops)).problem(urdf())
+
+
+def test_settings_can_be_sent_to_another_process() -> None:
+    settings = Settings.from_parameters(feet(loops=SIDE_FILE))
+    again = pickle.loads(pickle.dumps(settings))
+    assert again.problem(urdf()) == settings.problem(urdf())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"base": "flying"}, InputError, "unknown base 'flying'.*floating, fixed"),
+        ({"axes": "body"}, InputError, "unknown axes 'body'.*contact, world"),
+        ({"rows": "some"}, InputError, "unknown rows 'some'.*active, all"),
+        ({"contacts__names": []}, ContactError, "'contacts.names' is empty"),
+        ({"contacts__names": ["LF", "LF"]}, ContactError, "'LF' appears twice"),
+        ({"contacts__LF__frame": ""}, ContactError, "'contacts.LF.frame' is not set"),
+        ({"contacts__names": ["LF", "X"]}, ContactError, "'contacts.X.frame' is not set"),
+        ({"contacts__LF__kind": "flat"}, ContactError, "'LF': unknown kind 'flat'"),
+        ({"contacts__LF__moving": "pos"}, ContactError, "'LF': unknown moving 'pos'.*'pose'"),
+        ({"contacts__LF__kind": "selection"}, ContactError, "LF.selection' has 0 values"),
+        (
+            {"contacts__LF__kind": "selection", "contacts__LF__selection": [1.0] * 7},
+            ContactError,
+            "LF.selection' has 7 values; expected the rows of a",
+        ),
+        (
+            {"contacts__LF__kind": "selection", "contacts__LF__selection": [1.0] * 12},
+            ContactError,
+            "rank 1",
+        ),
+        ({"contacts__LF__selection": [1.0] * 6}, ContactError, "its kind is 'point'"),
+        ({"contacts__LF__xyz": [1.0, 2.0]}, ContactError, "LF.xyz' is .*expected 3"),
+        ({"contacts__LF__rpy": [0.0, np.nan, 0.0]}, ContactError, "LF.rpy' is .*expected 3"),
+        ({"armature__names": ["LF_HAA"]}, RobotError, "has 1 entries but .* has 0"),
+        (
+            {"armature__names": ["LF_HAA"] * 2, "armature__values": [0.1, 0.2]},
+            RobotError,
+            "joint 'LF_HAA' more than once",
+        ),
+        ({"reference__names": ["LF_HAA"]}, RobotError, "'reference.names' has 1 entries but"),
+        ({"orientation__source": "gps"}, InputError, "unknown orientation.source 'gps'"),
+        ({"orientation__timeout": -0.1}, InputError, "'orientation.timeout' is -0.1; expected"),
+        ({"orientation__timeout": np.nan}, InputError, "'orientation.timeout' is nan; expected"),
+    ],
+)
+def test_bad_parameters(changes, error, words) -> None:
+    with pytest.raises(error, match=words):
+        Settings.from_parameters(feet(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"contacts__RH__moving": "pose"},
+            "'contacts.RH.moving' needs the placement of the contact at run time",
+        ),
+        ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"),
+        ({"armature__names": ["LF"], "armature__values": [0.1]}, "unknown joint 'LF'"),
+        ({"armature__names": ["LF_HAA"], "armature__values": [-1.0]}, "LF_HAA.*>= 0"),
+        ({"base": "fixed", "contacts__LF__frame": "base"}, "'base' is fixed to the world"),
+    ],
+)
+def test_parameters_that_do_not_fit_the_robot(changes, words) -> None:
+    with pytest.raises(DelassusError, match=words):
+        Settings.from_parameters(feet(**changes)).problem(urdf())
+
+
+def test_a_description_that_is_no_xml_is_not_taken_for_a_path() -> None:
+    with pytest.raises(RobotError, match="XML"):
+        Settings.from_parameters(feet()).problem(str(robots.quadruped()))
+
+
+def test_the_demo_file_explains_every_parameter() -> None:
+    """By its last part: what is not set there is in a comment."""
+    text = (CONFIG / "quadruped.yaml").read_text(encoding="utf-8")
+    for name in PARAMETERS:
+        first, *rest = name.split(".")
+        assert re.search(rf"\b{first}:\s", text), name
+        assert not rest or re.search(rf"\b{rest[-1]}:\s", text), name
+    for name in OF_CONTACT:
+        assert re.search(rf"\b{name}\b", text), name

@@ -1,0 +1,335 @@
+"""The comparison of two nodes: its books, and the node that keeps them."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from delassus_ros.monitor.agreement import Answer, Pairs, Sample
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 60.0  # s
+MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
+
+
+def answer(stamp: int, scale: float = 1.0, contacts_stamp: int = 5) -> Answer:
+    sample = Sample(stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp)
+    return Answer(stamp, contacts_stamp, sample, "dense", 1e-5)
+
+
+def invalid(stamp: int, contacts_stamp: int = 5) -> Answer:
+    return Answer(stamp, contacts_stamp, None)
+
+
+# --- the books --------------------------------------------------------------------------------
+
+
+def test_equal_matrices_agree_in_either_order() -> None:
+    pairs = Pairs()
+    assert pairs.add(0, answer(1)) is None
+    assert pairs.add(1, answer(1)) == 0.0
+    assert pairs.add(1, answer(2, 1.0 + 1e-12)) is None
+    assert pairs.add(0, answer(2)) == pytest.approx(1e-12, rel=1e-3)
+    assert (pairs.compared, pairs.disagreed, pairs.faults()) == (2, 0, [])
+    assert pairs.compute_time(0) == pairs.compute_time(1) == 1e-5
+    assert "dense (10.0 µs) and dense (10.0 µs): 2 pairs, 0 disagree" in pairs.words()
+
+
+@pytest.mark.parametrize("scale", [1.0 + 1e-8, math.nan])
+def test_disagreement_is_counted_and_named(scale: float) -> None:
+    pairs = Pairs()
+    for stamp in (1, 2):
+        pairs.add(0, answer(stamp))
+    pairs.add(1, answer(1, scale))
+    pairs.add(1, answer(2))
+    assert (pairs.compared, pairs.disagreed) == (2, 1)
+    assert "1 of 2 pairs disagree (tolerance 1e-09, worst " in pairs.faults()[0]
+    assert pairs.faults()[1].startswith("first: stamp 1: contacts LF, relative error ")
+
+
+def test_a_tolerance_of_its_own() -> None:
+    pairs = Pairs(tolerance=1e-6)
+    pairs.add(0, answer(1))
+    pairs.add(1, answer(1, 1.0 + 1e-8))
+    assert pairs.faults() == []
+
+
+def test_what_is_passed_over_by_one_is_left_alone() -> None:
+    pairs = Pairs()
+    for stamp in (1, 2, 3):
+        pairs.add(0, answer(stamp))
+    pairs.add(1, answer(3))
+    assert (pairs.compared, pairs.unpaired) == (1, [2, 0])
+    assert pairs.faults() == []
+
+
+def test_waiting_is_bounded() -> None:
+    pairs = Pairs()
+    for stamp in range(6000):
+        pairs.add(1, answer(stamp))
+    assert pairs.unpaired == [0, 1000]
+    assert pairs.faults() == [
+        "no two matrices could be compared; messages left alone: 0 of the first, 6000 of the "
+        "second"
+    ]
+
+
+def test_only_one_matrix_is_a_fault_for_the_same_contacts() -> None:
+    pairs = Pairs()
+    for side, first in enumerate((answer(1), invalid(1))):
+        pairs.add(side, first)
+    for side in (0, 1):
+        pairs.add(side, answer(2))
+        pairs.add(side, invalid(3))
+    assert pairs.one_sided == 1
+    assert pairs.faults()[0] == "1 times only one of the two had a matrix"
+    assert pairs.faults()[1] == "first: stamp 1: INVALID from the second, not from the other"
+
+
+def test_a_change_of_contacts_that_one_heard_first_is_no_fault() -> None:
+    pairs = Pairs()
+    for stamp, other in ((1, answer(1, contacts_stamp=6)), (2, invalid(2, 0)), (3, answer(3))):
+        pairs.add(0, answer(stamp))
+        pairs.add(1, other)
+    assert (pairs.unlike, pairs.compared, pairs.faults()) == (2, 1, [])
+
+
+# --- the node ---------------------------------------------------------------------------------
+
+
+class Talkers:
+    """Two publishers of matrices, and a listener to what the node says of them."""
+
+    def __init__(self) -> None:
+        pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+        pytest.importorskip("delassus_msgs", reason="delassus_msgs is not installed")
+        pytest.importorskip("diagnostic_msgs", reason="diagnostic_msgs is not installed")
+        import rclpy
+        from delassus_msgs.msg import DelassusMatrix
+        from diagnostic_msgs.msg import DiagnosticArray
+        from rclpy.executors import SingleThreadedExecutor
+        from ros_domains import new_domain
+        from std_msgs.msg import Float64
+
+        self.domain = new_domain()
+        self.kind = DelassusMatrix
+        self.context = rclpy.Context()
+        rclpy.init(args=[], context=self.context, domain_id=self.domain)
+        self.node = rclpy.create_node("talkers", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.outputs = [
+            self.node.create_publisher(DelassusMatrix, topic, 10) for topic in ("a", "b")
+        ]
+        self.errors: list[float] = []
+        self.diagnostics: list[Any] = []
+        self.node.create_subscription(
+            Float64, "delassus_compare/relative_error", lambda m: self.errors.append(m.data), 10
+        )
+        self.node.create_subscription(
+            DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10
+        )
+
+    def close(self) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+    def message(self, stamp: int, scale: float = 1.0, **fields: Any) -> Any:
+        given = {
+            "contacts": ["LF"],
+            "kinds": ["point"],
+            "status": [2],
+            "row_offsets": [0, 3],
+            "matrix": (scale * MATRIX).ravel().tolist(),
+            "validity": self.kind.VALIDITY_OK,
+            "algorithm": "dense",
+            "compute_time": 2e-5,
+        }
+        message = self.kind(**{**given, **fields})
+        message.header.stamp.sec = stamp
+        return message
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        deadline = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < deadline, f"no {what}"
+            self.executor.spin_once(timeout_sec=0.05)
+
+
+@pytest.fixture(name="talkers")
+def make_talkers() -> Iterator[Talkers]:
+    talkers = Talkers()
+    yield talkers
+    talkers.close()
+
+
+def started(talkers: Talkers, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the node beside the talkers."""
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    program = subprocess.Popen(
+        [sys.executable, "-m", "delassus_ros.monitor.compare_node"]
+        + ["--ros-args", "-r", "first:=a", "-r", "second:=b", *arguments],
+        env=os.environ | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(talkers.domain)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield program
+    if program.poll() is None:
+        program.kill()
+    program.communicate()
+
+
+@pytest.fixture(name="compare")
+def make_compare(talkers: Talkers) -> Iterator[subprocess.Popen[str]]:
+    yield from started(talkers)
+
+
+def connect(talkers: Talkers) -> None:
+    """Publish pairs until the first comparison comes back; stamps below 1000."""
+    stamps = iter(range(1, 1000))
+    due = 0.0
+
+    def compared() -> bool:
+        nonlocal due
+        if time.monotonic() > due:
+            due = time.monotonic() + 0.2
+            stamp = next(stamps)
+            for output in talkers.outputs:
+                output.publish(talkers.message(stamp))
+        return bool(talkers.errors)
+
+    talkers.until(compared, "comparison")
+
+
+def values_of(status: Any) -> dict[str, str]:
+    return {item.key: item.value for item in status.values}
+
+
+def test_node_reports_agreement_then_disagreement(
+    talkers: Talkers, compare: subprocess.Popen[str]
+) -> None:
+    from diagnostic_msgs.msg import DiagnosticStatus
+
+    connect(talkers)
+    talkers.until(
+        lambda: [s for s in talkers.diagnostics if s.level == DiagnosticStatus.OK], "agreement"
+    )
+    good = next(s for s in talkers.diagnostics if s.level == DiagnosticStatus.OK)
+    assert (good.name, good.message) == ("delassus_compare: agreement", "the two agree")
+    values = values_of(good)
+    assert values["first algorithm"] == values["second algorithm"] == "dense"
+    assert int(values["pairs compared"]) >= 1
+    assert values["pairs that disagree"] == "0"
+    assert float(values["second compute time [s]"]) == 2e-5
+
+    before = len(talkers.errors)
+    talkers.outputs[0].publish(talkers.message(2000))
+    talkers.outputs[1].publish(talkers.message(2000, 1.001))
+    talkers.until(lambda: len(talkers.errors) > before, "error of the pair")
+    assert talkers.errors[-1] == pytest.approx(1e-3, rel=1e-6)
+    talkers.until(
+        lambda: [s for s in talkers.diagnostics if s.level == DiagnosticStatus.ERROR], "alarm"
+    )
+    # It is what is wrong now, not what once was: nothing comes any more.
+    talkers.until(
+        lambda: talkers.diagnostics[-1].level == DiagnosticStatus.STALE, "word of the silence"
+    )
+    compare.send_signal(signal.SIGINT)
+    output, errors = compare.communicate(timeout=LIMIT)
+    assert compare.returncode == 1, output + errors
+    assert "1 disagree, worst error 1.0e-03" in output
+    assert "pairs disagree (tolerance 1e-09, worst 1.0e-03)" in errors
+    assert "fault: first: stamp 2000000000000: contacts LF" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_node_ends_well_when_all_agreed(
+    talkers: Talkers, compare: subprocess.Popen[str], number: int
+) -> None:
+    connect(talkers)
+    compare.send_signal(number)
+    output, errors = compare.communicate(timeout=LIMIT)
+    assert compare.returncode == 0, output + errors
+    assert ", 0 disagree, worst error 0.0e+00; 0 one-sided" in output
+    assert "Traceback" not in errors
+
+
+def test_node_names_a_message_that_contradicts_itself(
+    talkers: Talkers, compare: subprocess.Popen[str]
+) -> None:
+    connect(talkers)
+    talkers.outputs[0].publish(talkers.message(2000, row_offsets=[0, 4]))
+    before = len(talkers.errors)
+    for output in talkers.outputs:
+        output.publish(talkers.message(3000))
+    talkers.until(lambda: len(talkers.errors) > before, "pair behind the bad message")
+    compare.send_signal(signal.SIGTERM)
+    _, errors = compare.communicate(timeout=LIMIT)
+    assert compare.returncode == 1
+    assert "fault: malformed message: " in errors
+
+
+def test_node_that_saw_nothing_fails_and_says_so(
+    talkers: Talkers, compare: subprocess.Popen[str]
+) -> None:
+    talkers.until(lambda: talkers.diagnostics, "report")
+    compare.send_signal(signal.SIGTERM)
+    _, errors = compare.communicate(timeout=LIMIT)
+    assert compare.returncode == 1
+    assert "fault: no two matrices could be compared" in errors
+
+
+@pytest.fixture(name="compare_in_a_namespace")
+def make_compare_in_a_namespace(talkers: Talkers) -> Iterator[None]:
+    yield from started(talkers, "-r", "__ns:=/both")
+
+
+def test_diagnostics_of_a_namespace_go_where_aggregators_look(
+    talkers: Talkers, compare_in_a_namespace: None
+) -> None:
+    talkers.until(lambda: talkers.diagnostics, "report")
+    assert talkers.diagnostics[0].name == "both/delassus_compare: agreement"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("diagnostic_msgs", reason="diagnostic_msgs is not installed")
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    return subprocess.run(
+        [sys.executable, "-m", "delassus_ros.monitor.compare_node", *arguments],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def test_help_tells_topics_and_exit_status() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    for word in ("first, second", "/diagnostics", "~/relative_error", "Exit status"):
+        assert word in result.stdout
+
+
+def test_bad_tolerance_is_refused_in_one_line() -> None:
+    result = run("--ros-args", "-p", "tolerance:=-1.0")
+    assert result.returncode == 1
+    assert "tolerance" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr

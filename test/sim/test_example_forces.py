@@ -1,0 +1,587 @@
+"""The example that predicts contact forces: its parts, its sequence, and its node in processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+pytest.importorskip("clarabel", reason="Clarabel (extra 'examples') is not installed")
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+from force_prediction import sequence  # noqa: E402
+from force_prediction.books import Books  # noqa: E402
+from force_prediction.by_stamp import ByStamp  # noqa: E402
+from force_prediction.cone import NoForcesError, contact_forces  # noqa: E402
+from force_prediction.floors import MujocoFloor, RigidFloor  # noqa: E402
+from force_prediction.free_motion import FreeMotion, RobotState  # noqa: E402
+from force_prediction.prediction import predict  # noqa: E402
+from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANCE  # noqa: E402
+from force_prediction.touch import touch  # noqa: E402
+
+from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.sim.quadruped import QuadrupedSimulation, build_model  # noqa: E402
+
+LEGS = ("LF", "RF", "LH", "RH")
+FRAMES = tuple(f"{leg}_FOOT" for leg in LEGS)
+JOINTS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE"))
+RADIUS, FRICTION = 0.02, 0.8
+LIMIT = 90.0  # s for anything to happen, on a busy machine
+
+
+# --- the quadratic program ---------------------------------------------------------------------
+
+
+def gauss_seidel(H: np.ndarray, b: np.ndarray, friction: float) -> np.ndarray:
+    """Solve the same program another way: contact by contact, by projected gradient steps."""
+    f = np.zeros(len(b))
+    for _ in range(20_000):
+        before = f.copy()
+        for i in range(0, len(b), 3):
+            own = slice(i, i + 3)
+            f[own] -= (H[own] @ f + b[own]) / np.linalg.eigvalsh(H[own, own])[-1]
+            f[own] = projected(f[own], friction)
+        if np.abs(f - before).max() < 1e-13:
+            break
+    return f.reshape(-1, 3)
+
+
+def projected(f: np.ndarray, friction: float) -> np.ndarray:
+    """Return the nearest point of the friction cone."""
+    tangent = float(np.hypot(f[0], f[1]))
+    if tangent <= friction * f[2]:
+        return f
+    if friction * tangent <= -f[2]:
+        return np.zeros(3)
+    normal = (f[2] + friction * tangent) / (1.0 + friction**2)
+    return np.array([*(f[:2] * friction * normal / tangent), normal])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_forces_are_those_of_an_independent_solver(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k = 1 + seed % 4
+    A = rng.normal(size=(3 * k, 3 * k + 2))
+    H = A @ A.T + 0.3 * np.eye(3 * k)
+    b = 20.0 * rng.normal(size=3 * k)
+    forces = contact_forces(H, b, 0.6)
+    # What Clarabel's 1e-10 of the cost leaves: sqrt(2e-10 · cost / curvature).
+    np.testing.assert_allclose(forces, gauss_seidel(H, b, 0.6), atol=1e-3)
+
+
+def test_forces_stick_slip_and_separate() -> None:
+    H = np.eye(3)
+    np.testing.assert_allclose(contact_forces(H, np.array([1.0, 2.0, -9.0]), 0.5), [[-1, -2, 9]])
+    np.testing.assert_allclose(
+        contact_forces(H, np.array([0, 0, 5.0]), 0.5), [[0, 0, 0]], atol=1e-6
+    )
+    # Slip: on the cone, and opposed to the motion.
+    (force,) = contact_forces(H, np.array([30.0, 40.0, -10.0]), 0.5)
+    assert np.hypot(*force[:2]) == pytest.approx(0.5 * force[2])
+    np.testing.assert_allclose(force[:2] / np.hypot(*force[:2]), [-0.6, -0.8], atol=1e-6)
+    assert contact_forces(np.zeros((0, 0)), np.zeros(0), 0.5).shape == (0, 3)
+
+
+def test_forces_refuse_what_has_no_answer() -> None:
+    with pytest.raises(NoForcesError, match="status"):
+        contact_forces(np.eye(3), np.array([0.0, 0.0, np.nan]), 0.5)
+
+
+# --- motion of the feet ------------------------------------------------------------------------
+
+
+def random_state(seed: int, height: float = 0.3) -> RobotState:
+    rng = np.random.default_rng(seed)
+    orientation = rng.normal(size=4)
+    return RobotState(
+        position=np.array([0.4, -0.3, height]),
+        orientation=orientation / np.linalg.norm(orientation),
+        twist=rng.normal(size=6),
+        q=rng.uniform(-1.0, 1.0, 12),
+        velocity=rng.normal(size=12),
+        effort=5.0 * rng.normal(size=12),
+    )
+
+
+@pytest.fixture(name="motion", scope="module")
+def make_motion() -> FreeMotion:
+    return FreeMotion(demo_urdf(), JOINTS, FRAMES)
+
+
+def moved(state: RobotState, step: float) -> RobotState:
+    """Integrate the free motion for a short time, joints and base, without the example's code."""
+    model = pin.buildModelFromXML(demo_urdf(), pin.JointModelFreeFlyer())
+    data = model.createData()
+    order = [list(model.names).index(name) - 2 for name in JOINTS]
+    q = np.concatenate([state.position, state.orientation, np.zeros(12)])
+    v, tau = np.concatenate([state.twist, np.zeros(12)]), np.zeros(18)
+    for mine, own in enumerate(order):
+        q[7 + own], v[6 + own], tau[6 + own] = (
+            state.q[mine], state.velocity[mine], state.effort[mine]
+        )  # fmt: skip
+    a = pin.aba(model, data, q, v, tau)
+    q = pin.integrate(model, q, step * v + 0.5 * step * step * a)
+    v = v + step * a
+    return RobotState(
+        q[:3], q[3:7], v[:6],
+        np.array([q[7 + own] for own in order]),
+        np.array([v[6 + own] for own in order]),
+        state.effort,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_free_acceleration_is_the_rate_of_the_touching_points_velocity(motion, seed: int) -> None:
+    """Central differences, with the lever of the ball kept as it is: vertical."""
+    state, step = random_state(seed), 1e-6
+    feet = [motion.feet(moved(state, h)) for h in (-step, 0.0, step)]
+    for i in range(4):
+        now = touch(i, feet[1][i], RADIUS)
+        lever = feet[1][i].position[2] - 0.5 * now.gap
+        velocities = []
+        for at in (feet[0][i], feet[2][i]):
+            v, w = at.rotation @ at.velocity[:3], at.rotation @ at.velocity[3:]
+            velocities.append(v + np.cross(w, [0.0, 0.0, -lever]))
+        rate = (velocities[1] - velocities[0]) / (2.0 * step)
+        np.testing.assert_allclose(now.free_acceleration, rate, rtol=1e-5, atol=1e-4)
+        drift = now.free_acceleration - now.free_acceleration_of_joints
+        assert np.abs(drift).max() > 0.1  # the difference is not nothing
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_motion_is_that_of_mujoco(motion, seed: int) -> None:
+    """Rows, velocity and J q̈ of the touching points, with MuJoCo's own Jacobian and qacc."""
+    state = random_state(seed)
+    model = build_model(demo_urdf())
+    data = mujoco.MjData(model)
+    x, y, z, w = state.orientation
+    data.qpos[:7] = *state.position, w, x, y, z
+    R = np.zeros(9)
+    mujoco.mju_quat2Mat(R, data.qpos[3:7])
+    data.qvel[:6] = *(R.reshape(3, 3) @ state.twist[:3]), *state.twist[3:]
+    for name, q, v, tau in zip(JOINTS, state.q, state.velocity, state.effort, strict=True):
+        joint = model.joint(name)
+        data.qpos[joint.qposadr[0]], data.qvel[joint.dofadr[0]] = q, v
+        data.qfrc_applied[joint.dofadr[0]] = tau
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    mujoco.mj_forward(model, data)
+    for i, (foot, frame) in enumerate(zip(motion.feet(state), FRAMES, strict=True)):
+        mine = touch(i, foot, RADIUS)
+        body = model.body(frame).id
+        np.testing.assert_allclose(foot.position, data.xpos[body], atol=1e-12)
+        lever = foot.position[2] - 0.5 * mine.gap
+        J = np.zeros((3, model.nv))
+        mujoco.mj_jac(model, data, J, None, foot.position - [0.0, 0.0, lever], body)
+        np.testing.assert_allclose(mine.velocity, J @ data.qvel, atol=1e-11)
+        np.testing.assert_allclose(
+            mine.free_acceleration_of_joints, J @ data.qacc_smooth, atol=1e-8
+        )
+
+
+def test_inverse_masses_are_mujocos(motion) -> None:
+    model = build_model(demo_urdf())
+    theirs = [model.body(frame).invweight0[0] for frame in FRAMES]
+    np.testing.assert_allclose(motion.inverse_masses(), theirs, rtol=1e-9)
+
+
+def test_motion_names_what_it_does_not_know() -> None:
+    with pytest.raises(ValueError, match=r"joints \['LF_HAA'\]; the description has"):
+        FreeMotion(demo_urdf(), ["LF_HAA"], FRAMES)
+    with pytest.raises(ValueError, match="no frame 'LF_FOT'"):
+        FreeMotion(demo_urdf(), JOINTS, ["LF_FOT"])
+
+
+# --- floors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1e-5, 2e-4, 4.9e-4, 5.1e-4, 8e-4, 1.2e-3, 5e-3])
+def test_soft_floor_is_mujocos(motion, depth: float) -> None:
+    """R and the wanted acceleration, along the curve of the impedance, in motion."""
+    simulation = QuadrupedSimulation()
+    model, data = simulation._model, simulation._data
+    rng = np.random.default_rng(1)
+    data.qvel[:] = 0.1 * rng.normal(size=model.nv)
+    lowest = min(data.xpos[model.body(frame).id][2] for frame in FRAMES)
+    data.qpos[2] += RADIUS - depth - lowest
+    mujoco.mj_forward(model, data)
+    assert data.ncon >= 2
+    truth = simulation.truth()
+    floor = MujocoFloor(motion.inverse_masses())
+    feet = motion.feet(
+        RobotState(
+            truth.position, truth.orientation, truth.twist,
+            simulation.q, simulation.velocity, truth.effort,
+        )
+    )  # fmt: skip
+    touched = {model.body(frame).geomadr[0]: i for i, frame in enumerate(FRAMES)}
+    for n, contact in enumerate(data.contact):
+        foot = touched[max(contact.geom.tolist())]
+        mine = touch(foot, feet[foot], RADIUS)
+        assert mine.gap == pytest.approx(contact.dist, abs=1e-12)
+        rows = slice(contact.efc_address, contact.efc_address + 3)
+        np.testing.assert_allclose(data.efc_R[rows], floor.compliance(mine), rtol=1e-9)
+        axes = contact.frame.reshape(3, 3)
+        J = axes.T @ data.efc_J.reshape(-1, model.nv)[rows]
+        misfit = J @ data.qacc_smooth - axes.T @ data.efc_aref[rows]
+        np.testing.assert_allclose(floor.misfit(mine), misfit, atol=1e-8)
+        assert n < 4
+
+
+def test_rigid_floor_stops_a_point_in_its_settling_time(motion) -> None:
+    point = touch(0, motion.feet(random_state(3))[0], RADIUS)
+    assert RigidFloor(0.1).compliance(point) == 0.0
+    change = RigidFloor(0.1).misfit(point) - RigidFloor(np.inf).misfit(point)
+    np.testing.assert_allclose(change, 10.0 * point.velocity)
+    np.testing.assert_array_equal(RigidFloor(np.inf).misfit(point), point.free_acceleration)
+
+
+def test_a_robot_in_the_air_feels_nothing(motion) -> None:
+    feet = motion.feet(random_state(4, height=2.0))
+    forces = predict(np.eye(24), feet, RADIUS, FRICTION, RigidFloor(0.01))
+    np.testing.assert_array_equal(forces, np.zeros((4, 3)))
+
+
+# --- the sequence ------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="record", scope="module")
+def make_record() -> sequence.Record:
+    return sequence.run(stride=8)
+
+
+def test_sequence_has_every_phase(record) -> None:
+    phases = record.phases()
+    assert phases["stance"].sum() > 2000
+    for phase in ("lift-off", "landing", "slip"):
+        assert phases[phase].any(axis=0).all(), f"some foot has no {phase}"
+        assert phases[phase].sum() > 30, phase
+    assert (record.simulated[:, :, 2] == 0.0).any(axis=0).all()
+    together = sum(phase.astype(int) for phase in phases.values())
+    np.testing.assert_array_equal(together, record.simulated[:, :, 2] > 0.0)
+    sliding = np.diff(np.flatnonzero(phases["slip"][:, LEGS.index("LF")]))
+    assert (sliding == 1).sum() > 15, "no slip of more than 0.1 s"
+
+
+def test_prediction_is_within_the_tolerance_in_every_phase(record) -> None:
+    errors = record.errors(EXACT)
+    assert errors.max() < TOLERANCE
+    # Feet that stick leave no flat direction in the cost: there it is far better.
+    assert errors[record.phases()["stance"]].max() < 1e-3
+
+
+def test_rigid_prediction_is_close_but_not_the_same(record) -> None:
+    """The README's figures, with some air: they are of a simulation that may change a little."""
+    phases = record.phases()
+    stance = phases["stance"]
+    for law in (RIGID, CONSTRAINT):
+        errors = record.errors(law)
+        assert np.sqrt(np.mean(errors[stance] ** 2)) < 1.0
+        assert 1.0 < errors.max() < 15.0
+    at_edges = phases["landing"] | phases["slip"]
+    with_velocity, without = (record.errors(law)[at_edges].max() for law in (RIGID, CONSTRAINT))
+    assert with_velocity < 0.7 * without
+
+
+def test_rows_of_the_balls_centre_miss_the_tolerance(record) -> None:
+    errors = record.errors(CENTRE)
+    assert 20.0 * TOLERANCE < errors.max() < 5.0
+
+
+def test_a_matrix_that_is_a_little_wrong_is_found(motion) -> None:
+    """One percent in the block of one foot is five times the tolerance."""
+    simulation = QuadrupedSimulation()
+    for _ in range(700):
+        simulation.step()
+    truth = simulation.truth()
+    feet = motion.feet(
+        RobotState(
+            truth.position, truth.orientation, truth.twist,
+            simulation.q, simulation.velocity, truth.effort,
+        )
+    )  # fmt: skip
+    floor = MujocoFloor(motion.inverse_masses())
+    G = surface_matrix(simulation)
+    forces = predict(G, feet, RADIUS, FRICTION, floor)
+    assert np.linalg.norm(forces - truth.forces, axis=1).max() < TOLERANCE
+    wrong = G.copy()
+    wrong[:3, :3] *= 1.01
+    forces = predict(wrong, feet, RADIUS, FRICTION, floor)
+    assert np.linalg.norm(forces - truth.forces, axis=1).max() > 5.0 * TOLERANCE
+
+
+def surface_matrix(simulation: QuadrupedSimulation) -> np.ndarray:
+    """Return the matrix of all rows of all feet, with MuJoCo alone."""
+    model, data = simulation._model, mujoco.MjData(simulation._model)
+    data.qpos[:] = simulation._data.qpos
+    mujoco.mj_forward(model, data)
+    rows = []
+    for frame in FRAMES:
+        body = model.body(frame).id
+        linear, angular = np.zeros((2, 3, model.nv))
+        mujoco.mj_jac(model, data, linear, angular, data.xpos[body], body)
+        axes = data.xmat[body].reshape(3, 3).T
+        rows += [axes @ linear, axes @ angular]
+    J = np.vstack(rows)
+    solved = np.zeros_like(J)
+    mujoco.mj_solveM(model, data, solved, J)
+    return J @ solved.T
+
+
+def test_table_has_a_line_per_law(record) -> None:
+    lines = sequence.table(record).splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    for law in (EXACT, CENTRE, RIGID, CONSTRAINT):
+        assert any(line.startswith(f"| {law} |") for line in lines)
+
+
+def test_picture_is_the_same_each_time(record, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib (extra 'examples') is not installed")
+    from force_prediction.plot import draw
+
+    for name in ("a", "b"):
+        draw(record, tmp_path / f"{name}.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert "time [s]" in text and "friction cone" in text
+
+
+# --- book-keeping of the node ------------------------------------------------------------------
+
+
+class Stamp:
+    """As builtin_interfaces/Time."""
+
+    def __init__(self, sec: int) -> None:
+        self.sec, self.nanosec = sec, 7
+
+
+def test_parts_of_a_stamp_come_together_in_any_order() -> None:
+    parts = ByStamp(("a", "b"))
+    assert parts.add(Stamp(1), "a", 1) is None
+    assert parts.add(Stamp(2), "b", 4) is None
+    assert parts.add(Stamp(1), "b", 2) == {"a": 1, "b": 2}
+    assert parts.add(Stamp(2), "a", 3) == {"a": 3, "b": 4}
+    assert parts.incomplete == 0
+
+
+def test_what_stays_incomplete_is_given_up_and_counted() -> None:
+    parts = ByStamp(("a", "b"))
+    for sec in range(2000):
+        assert parts.add(Stamp(sec), "a", sec) is None
+    assert 1000 < parts.incomplete < 2000
+    assert parts.add(Stamp(1999), "b", 0) == {"a": 1999, "b": 0}
+
+
+def test_books_tell_the_errors_by_state() -> None:
+    books = Books(("LF", "RF"))
+    zero = np.zeros((2, 3))
+    books.add(("active", "slipping"), zero, zero)
+    books.add(("active", "active"), zero, np.array([[0.0, 3.0, 4.0], [0.0, 0.0, 1.0]]))
+    assert books.worst == 5.0
+    assert books.summary() == [
+        "2 instants compared",
+        "active: 3 forces, worst error 5 N, rms 2.9 N",
+        "slipping: 1 forces, worst error 0 N, rms 0 N",
+    ]
+    assert books.line() == (
+        "predicted, simulated [N]: LF   0.00   4.00 | RF   0.00   1.00 | worst error 5"
+    )
+
+
+# --- the node ----------------------------------------------------------------------------------
+
+
+def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -> None:
+    """A gripper, or who publishes no efforts, on the same topic and with the same stamp."""
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    import rclpy
+    from delassus_msgs.msg import DelassusMatrix, Layout
+    from force_prediction.node import ForceNode
+    from nav_msgs.msg import Odometry
+    from ros_domains import new_domain
+    from sensor_msgs.msg import JointState
+
+    rclpy.init(args=[], domain_id=new_domain())
+    try:
+        node = ForceNode()
+        node._layout, node.books = Layout(joints=["a", "b"]), Books(("LF",))
+        found: list[RobotState] = []
+        monkeypatch.setattr(node, "_predict", lambda message, state: found.append(state))
+        take = {each.topic_name: each.callback for each in node.subscriptions}
+        take["/delassus_node/delassus"](
+            DelassusMatrix(validity=DelassusMatrix.VALIDITY_OK, contacts=["LF"])
+        )
+        take["/simulator/odometry"](Odometry())
+        for names in (["g"], [], ["a"], ["b", "a"]):
+            joints = JointState(name=names, position=[0.0] * len(names))
+            take["/joint_states"](joints)
+        assert not found
+        two = [1.0, 2.0]
+        joints = JointState(name=["b", "a"], position=two, velocity=two, effort=two)
+        take["/joint_states"](joints)
+        assert [state.effort.tolist() for state in found] == [[2.0, 1.0]]
+        # Once for all of them.
+        said = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
+        assert len(said) == 1
+        assert "a joint state lacks joints a, b; it is passed over" in said[0]
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_node_refuses_a_layout_without_all_rows() -> None:
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    import rclpy
+    from delassus_msgs.msg import Layout
+    from force_prediction.node import ForceNode
+    from ros_domains import new_domain
+    from std_msgs.msg import String
+
+    rclpy.init(args=[], domain_id=new_domain())
+    try:
+        take = {each.topic_name: each.callback for each in ForceNode().subscriptions}
+        take["/robot_description"](String(data=demo_urdf()))
+        with pytest.raises(
+            ValueError, match="contacts are of kinds point, point, point, point; expected surface"
+        ):
+            take["/delassus_node/layout"](Layout(kinds=["point"] * 4))
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_a_joint_state_without_some_values_is_named() -> None:
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    from force_prediction.node import check_joints
+    from sensor_msgs.msg import JointState
+
+    joints = JointState(name=["a", "b"], position=[0.0, 0.0])
+    with pytest.raises(ValueError, match="a joint state has 2 names but 0 velocities"):
+        check_joints(joints, ["b"])
+    joints.velocity, joints.effort = [0.0, 0.0], [0.0]
+    with pytest.raises(ValueError, match="a joint state has 2 names but 1 efforts"):
+        check_joints(joints, ["b"])
+
+
+# --- the node, in processes --------------------------------------------------------------------
+
+
+class Program:
+    """A child process with its output in a file."""
+
+    def __init__(self, module: str, arguments: list[str], domain: int) -> None:
+        self._file = tempfile.TemporaryFile()
+        paths = [str(ROOT), str(EXAMPLES), os.environ.get("PYTHONPATH", "")]
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-m", module, "--ros-args", *arguments],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+                "ROS_DOMAIN_ID": str(domain),
+                "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def text(self) -> str:
+        """Everything it said."""
+        return os.pread(self._file.fileno(), 1 << 20, 0).decode()
+
+    def finish(self, number: int | None = None) -> int:
+        """Send a signal, if any, and return the exit status."""
+        if number is not None:
+            self.process.send_signal(number)
+        return self.process.wait(LIMIT)
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._file.close()
+
+
+@pytest.fixture(name="start")
+def make_start() -> Iterator[Callable[..., Program]]:
+    """Start programs in a ROS domain of their own; all end with the test."""
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("nav_msgs", reason="nav_msgs is not installed")
+    from ros_domains import new_domain
+
+    domain = new_domain()
+    programs: list[Program] = []
+
+    def start(module: str, *arguments: str) -> Program:
+        programs.append(Program(module, list(arguments), domain))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.close()
+
+
+def wait_until(condition: Callable[[], bool], programs: list[Program]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        gone = any(program.process.poll() is not None for program in programs)
+        if gone or time.monotonic() > deadline:
+            pytest.fail("\n---\n".join(program.text for program in programs))
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_node_predicts_the_simulators_forces(start, number: int) -> None:
+    """Simulator, delassus_node and the example in processes, over more than a cycle of steps."""
+    simulator = start("delassus_ros.sim.simulator_node", "-p", "rate:=100", "-p", "truth:=true")
+    matrices = start(
+        "delassus_ros.node.main", "--params-file", str(EXAMPLES / "force_prediction" / "node.yaml")
+    )
+    example = start("force_prediction.node")
+    programs = [simulator, matrices, example]
+    wait_until(lambda: example.text.count("predicted, simulated [N]") >= 9, programs)
+    assert example.finish(number) == 0, example.text
+    summary = example.text[example.text.index("instants compared") - 8 :]
+    compared = re.search(r"(\d+) instants compared", summary)
+    assert compared is not None and int(compared[1]) > 400, summary
+    found = re.findall(r"(\w+): (\d+) forces, worst error (\S+) N", summary)
+    assert {state for state, _, _ in found} >= {"active", "inactive", "slipping"}
+    for state, count, worst in found:
+        assert int(count) > 0 and float(worst) < TOLERANCE, state
+    assert "0 matrices were INVALID" in summary
+    assert "Traceback" not in example.text
+    for program in (simulator, matrices):
+        assert program.finish(signal.SIGINT) == 0, program.text
+
+
+def test_node_names_a_floor_that_does_not_exist(start) -> None:
+    program = start("force_prediction.node", "-p", "floor:=ice")
+    assert program.finish() == 1
+    assert "force_prediction: parameter floor is 'ice'; expected mujoco or rigid" in program.text
+    assert "Traceback" not in program.text
+
+
+def test_node_without_anything_to_compare_says_so(start) -> None:
+    program = start("force_prediction.node")
+    wait_until(lambda: "waiting for robot description and layout" in program.text, [program])
+    assert program.finish(signal.SIGTERM) == 1
+    assert program.text.rstrip().endswith("nothing to compare came")
