@@ -4,19 +4,12 @@ Rows in 1/kg and in 1/(kg·m²) cannot be compared. All numbers here are those o
 matrix S G S, in 1/kg, where S multiplies angular rows by a characteristic length; a matrix of
 linear rows alone is its own scaled matrix.
 
-Two ways lead to the eigenvalues: LAPACK, and an estimate by recent eigenvectors, which is used
-only where it is proven to be within 3 %; see :mod:`delassus_ros.conditioning.estimate`. An
-estimated condition number is between 0.94 and 1.03 times the exact one.
+Eigenvalues that are zero by structure, where contacts are redundant, do not count; a matrix with a
+rank above the structural one shows that that was too low, and raises it for good.
 
-An estimate cannot show whether eigenvalues that are taken to be zero by structure really are. They
-are looked at whenever eigenvectors are renewed, where contacts are redundant after
-``refresh_every`` matrices at the latest: a matrix with a rank above the structural one shows that
-that was too low, and raises it for good.
-
-Time per matrix of 12, 24 and 42 rows, one core, median [µs]: estimate 2, 3, 11; exact 11, 18,
-49; with selective damping that has something to raise 22, 39, 120; renewed eigenvectors, after
-the matrix is published and about every seventh time, 14, 30, 99. They hold with LAPACK kept to
-one thread: with several, single calls were seen to take 24 ms on a busy machine.
+Time per matrix of 12, 24 and 42 rows, one core, median [µs]: 13, 24, 47; with selective damping
+that has something to raise 36, 79, 110. They hold with LAPACK kept to one thread: with several,
+single calls were seen to take 24 ms on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,8 +20,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from delassus_ros.arguments import count, instance, number, numbers
-from delassus_ros.conditioning.estimate import WITHIN, EigenvalueEstimate
+from delassus_ros.arguments import instance, number, numbers
 from delassus_ros.conditioning.structural_rank import (
     RANK_TOLERANCE,
     StructuralRank,
@@ -43,8 +35,6 @@ from delassus_ros.problem import Problem
 __all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
 
 _FLOAT = np.dtype(np.float64)
-_JUST_RENEWED = 2
-"""Age of an estimate's eigenvectors that were renewed from the matrix before."""
 
 
 class Conditioning(IntEnum):
@@ -71,7 +61,6 @@ class Examination:
     smallest : the smallest eigenvalue that is not zero by structure, i.e. the one at the
         structural rank; NaN if unknown.
     condition : largest / smallest; infinite if rank < structural_rank, -1 if unknown.
-    exact : the eigenvalues are LAPACK's, not an estimate.
     matrix : (k, k) G with its damping; the examined array itself if nothing was added.
     damping_mode : the mode in force.
     damping : what was added, the largest amount on an eigenvalue [1/kg]; 0 if nothing was.
@@ -83,7 +72,6 @@ class Examination:
     largest: float
     smallest: float
     condition: float
-    exact: bool
     matrix: Array
     damping_mode: Damping
     damping: float
@@ -91,9 +79,6 @@ class Examination:
 
 class ConditionMonitor:
     """Judges the matrices of a problem one after the other; for control loops, one per thread.
-
-    While the estimate holds, a call makes no array. Call :meth:`refresh` after each, when the
-    matrix is on its way.
 
     Parameters
     ----------
@@ -114,11 +99,10 @@ class ConditionMonitor:
         self._contacts = problem.contacts
         self._structural = StructuralRank(structural, unit_scales(self._contacts))
         m = self._contacts.rows
-        self._estimate = EigenvalueEstimate(m)
         self._stores = [np.zeros(m * m) for _ in range(2)]
         self._active = self._contacts.names
         self._result = Examination(
-            Conditioning.UNKNOWN, -1, -1, np.nan, np.nan, -1.0, False, self._stores[0],
+            Conditioning.UNKNOWN, -1, -1, np.nan, np.nan, -1.0, self._stores[0],
             Damping.NONE, 0.0,
         )  # fmt: skip
         self.settings = ConditionSettings() if settings is None else settings
@@ -152,20 +136,17 @@ class ConditionMonitor:
         self._row_scales = scales[:, np.newaxis]
         self._damped, self._scaled = (store[: k * k].reshape(k, k) for store in self._stores)
         self._products = np.outer(scales, scales)
-        self._last: Array | None = None
         self._state = Conditioning.UNKNOWN
         self._rows = tuple(rows)
         self._zeros = k - self._structural.of(rows)
         """Eigenvalues that are zero by structure; they come first."""
-        self._estimate.resize(k, self._zeros)
 
-    def examine(self, matrix: Array, exact: bool = False) -> Examination:
+    def examine(self, matrix: Array) -> Examination:
         """Judge and damp the next matrix; never raises for what the matrix holds.
 
         Parameters
         ----------
         matrix : (k, k) G of the active contacts, symmetric; not written to.
-        exact : do not estimate.
 
         Returns
         -------
@@ -186,7 +167,6 @@ class ConditionMonitor:
         result = self._result
         result.structural_rank = self._size - self._zeros
         result.matrix, result.damping, result.damping_mode = matrix, 0.0, self._settings.damping
-        self._last = matrix
         if not result.structural_rank:
             return self._unknown(rank=0)
         damping = self._settings.damping
@@ -195,32 +175,17 @@ class ConditionMonitor:
                 # There always is something to raise.
                 self._raise_weak(matrix)
             else:
-                if exact or self._must_renew() or not self._estimated(matrix):
-                    # Eigenvectors that are new and did not help are not worth renewing.
-                    renew = self._estimate.age != _JUST_RENEWED and not exact
-                    self._exact(matrix, vectors=renew)
+                np.multiply(matrix, self._products, self._scaled)
+                self._take(np.linalg.eigvalsh(self._scaled))
                 if damping is Damping.UNIFORM:
                     self._raise_all(matrix)
-                elif damping is Damping.SELECTIVE and self._may_be_weak():
+                elif damping is Damping.SELECTIVE and result.smallest < (
+                    self._settings.damping_ratio * result.largest
+                ):
                     self._raise_weak(matrix)
         except np.linalg.LinAlgError:
             return self._unknown(rank=-1)
         return self._judge()
-
-    def refresh(self) -> bool:
-        """Renew the eigenvectors from the last matrix if it is time; return whether they were.
-
-        Costs as much as :func:`numpy.linalg.eigh`; the array that was examined last must still
-        hold its matrix.
-        """
-        due = self._estimate.stale or self._estimate.age >= self._settings.refresh_every
-        if self._last is None or not due:
-            return False
-        try:
-            self._raise_rank(self._decompose(self._last))
-        except np.linalg.LinAlgError:
-            return False
-        return True
 
     def _raise_rank(self, eigenvalues: Array) -> None:
         """Correct the structural rank if this matrix has more."""
@@ -229,41 +194,13 @@ class ConditionMonitor:
             rank = numerical_rank(eigenvalues)
             self._structural.witness(self._rows, rank)
             self._zeros = self._size - rank
-            self._estimate.expect(self._zeros)
-
-    def _must_renew(self) -> bool:
-        """Return whether there are no eigenvectors, or the rank was not looked at for long.
-
-        An estimate shows no eigenvalue that is zero by structure, and so not if one is not.
-        """
-        age = self._estimate.age
-        return age == 0 or bool(self._zeros and age > self._settings.refresh_every)
 
     def _unknown(self, rank: int) -> Examination:
         result = self._result
         result.conditioning = self._state = Conditioning.UNKNOWN
-        result.rank, result.exact, result.condition = rank, False, -1.0
+        result.rank, result.condition = rank, -1.0
         result.largest = result.smallest = np.nan
-        self._estimate.forget()
-        self._last = None
         return result
-
-    def _estimated(self, matrix: Array) -> bool:
-        """Estimate the eigenvalues; return whether that could be done."""
-        if not self._estimate.of(matrix):
-            return False
-        result = self._result
-        result.largest, result.smallest = self._estimate.largest, self._estimate.smallest
-        result.rank, result.exact = result.structural_rank, False
-        return True
-
-    def _exact(self, matrix: Array, vectors: bool) -> None:
-        """Compute the eigenvalues, and, if asked to, new eigenvectors for the estimate."""
-        if vectors:
-            self._take(self._decompose(matrix))
-        else:
-            np.multiply(matrix, self._products, self._scaled)
-            self._take(np.asarray(np.linalg.eigvalsh(self._scaled), dtype=np.float64))
 
     def _take(self, eigenvalues: Array) -> None:
         result = self._result
@@ -273,15 +210,7 @@ class ConditionMonitor:
         result.structural_rank = self._size - self._zeros
         result.largest = float(eigenvalues[-1])
         result.smallest = float(eigenvalues[self._zeros])
-        result.rank, result.exact = numerical_rank(eigenvalues), True
-
-    def _decompose(self, matrix: Array) -> Array:
-        """Return the eigenvalues, ascending; keep the eigenvectors."""
-        np.multiply(matrix, self._products, self._scaled)
-        found = np.linalg.eigh(self._scaled)
-        eigenvalues: Array = found[0]
-        self._estimate.take(found[1], self._row_scales)
-        return eigenvalues
+        result.rank = numerical_rank(eigenvalues)
 
     def _judge(self) -> Examination:
         result, settings = self._result, self._settings
@@ -306,24 +235,17 @@ class ConditionMonitor:
         self._damped.reshape(-1)[:: self._size + 1] += amount
         result.matrix, result.damping = self._damped, amount
 
-    def _may_be_weak(self) -> bool:
-        """Return whether an eigenvalue may lie below the floor of selective damping."""
-        result = self._result
-        # The smallest eigenvalue may be estimated too large, the largest one too small.
-        margin = 1.0 if result.exact else WITHIN * WITHIN
-        floor = margin * self._settings.damping_ratio * result.largest
-        return result.smallest < floor
-
     def _raise_weak(self, matrix: Array) -> None:
         result = self._result
-        eigenvalues = self._decompose(matrix)
+        np.multiply(matrix, self._products, self._scaled)
+        eigenvalues, vectors = np.linalg.eigh(self._scaled)
         self._take(eigenvalues)
         floor = self._settings.damping_ratio * result.largest
         weak = int(np.searchsorted(eigenvalues, floor))
         if weak:
             # V diag(raises) Vᵀ is added to the scaled matrix; G gets it with the scales undone.
             raises = floor - eigenvalues[:weak]
-            directions = self._estimate.basis[:, :weak] / self._row_scales**2 * np.sqrt(raises)
+            directions = vectors[:, :weak] / self._row_scales * np.sqrt(raises)
             np.matmul(directions, directions.T, self._damped)
             self._damped += matrix
             result.matrix, result.damping = self._damped, float(raises[0])
@@ -351,7 +273,6 @@ class ConditionSettings:
     damping : what may be added.
     damping_ratio : amount of uniform damping, and the smallest eigenvalue that selective
         damping leaves, both as a fraction of the largest eigenvalue.
-    refresh_every : the eigenvectors for the estimate are renewed after so many matrices.
 
     Raises
     ------
@@ -366,7 +287,6 @@ class ConditionSettings:
     hysteresis: float = 2.0
     damping: Damping = Damping.NONE
     damping_ratio: float = 1e-4
-    refresh_every: int = 8
 
     def __post_init__(self) -> None:
         ranges = {
@@ -386,7 +306,6 @@ class ConditionSettings:
             raise InputError(f"hysteresis is {self.hysteresis}; expected a factor of at least 1")
         choices = " or ".join(f"Damping.{mode.name}" for mode in Damping)
         instance("damping", self.damping, Damping, choices, InputError)
-        object.__setattr__(self, "refresh_every", count("refresh_every", self.refresh_every))
         if not self.weak < self.singular / self.hysteresis:
             raise InputError(
                 f"thresholds out of order: weak is {self.weak:g}, singular {self.singular:g}; "

@@ -154,7 +154,6 @@ def of_matrix(
             "condition": _number(seen.condition),
             "largest eigenvalue [1/kg]": _number(seen.largest),
             "smallest eigenvalue [1/kg]": _number(seen.smallest),
-            "eigenvalues": "exact" if seen.exact else "estimated",
             "rank": f"{seen.rank} of at most {seen.structural_rank}",
             "damping": seen.damping_mode.name.lower(),
             "damping amount [1/kg]": _number(seen.damping),

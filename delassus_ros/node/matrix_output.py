@@ -293,7 +293,7 @@ class SummaryOutput:
         else:
             known = (
                 seen.conditioning, rows, seen.rank, seen.structural_rank, seen.largest,
-                seen.smallest, seen.condition, self._length, seen.exact,
+                seen.smallest, seen.condition, self._length, True,
             )  # fmt: skip
         damping = (0, 0.0) if seen is None else (seen.damping_mode, seen.damping)
         _NUMBERS.pack_into(

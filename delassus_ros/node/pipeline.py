@@ -341,10 +341,6 @@ class Pipeline:
         """Return a message that answers no joint state."""
         return self._invalid(Verdict(_REFUSED, stamp, math.nan, Reason.NONE, text), reason, text)
 
-    def after_publishing(self) -> None:
-        """Prepare for the next matrix, while the last one is on its way."""
-        self._monitor.refresh()
-
     def supersede(self, count: int) -> None:
         """Note that this many joint states were passed over."""
         self.superseded += count

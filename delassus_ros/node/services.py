@@ -324,7 +324,7 @@ class OnDemand:
         wanted = list(active)
         solution = self._solver.solve(q, wanted, base_orientation)
         self._monitor.activate(wanted)
-        seen = self._monitor.examine(solution.matrix, exact=True)
+        seen = self._monitor.examine(solution.matrix)
         caveats = Reason.NONE if complaint is None else complaint.reason
         if self._solver.is_approximate:
             caveats |= Reason.APPROXIMATE_ALGORITHM

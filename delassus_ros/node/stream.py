@@ -406,7 +406,6 @@ class Stream:
         self._outputs.publish(answer)
         latency = timing.end(perf_counter())
         self._outputs.summarize(pipeline, latency, timing.overruns)
-        pipeline.after_publishing()
         if self.on_failure is not None and pipeline.last.reasons & _FAILURES:
             self.on_failure()
         if self._pending:

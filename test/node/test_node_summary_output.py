@@ -32,7 +32,7 @@ def layout(frame: str = ""):
 def seen(**changes) -> Examination:
     values = {
         "conditioning": Conditioning.WEAK, "rank": 9, "structural_rank": 10, "largest": 12.5,
-        "smallest": 0.001, "condition": 12500.0, "exact": True, "matrix": np.eye(12),
+        "smallest": 0.001, "condition": 12500.0, "matrix": np.eye(12),
         "damping_mode": Damping.SELECTIVE, "damping": 0.25,
     }  # fmt: skip
     return Examination(**{**values, **changes})
