@@ -176,7 +176,7 @@ class ConditionMonitor:
                 self._raise_weak(matrix)
             else:
                 np.multiply(matrix, self._products, self._scaled)
-                self._take(np.linalg.eigvalsh(self._scaled))
+                self._take(np.asarray(np.linalg.eigvalsh(self._scaled), dtype=np.float64))
                 if damping is Damping.UNIFORM:
                     self._raise_all(matrix)
                 elif damping is Damping.SELECTIVE and result.smallest < (

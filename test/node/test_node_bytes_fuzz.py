@@ -263,7 +263,7 @@ def test_what_is_written_into_summaries(count: int) -> None:
             seen = Examination(
                 matrix=np.eye(2), conditioning=Conditioning.WEAK, rank=chance.randrange(9),
                 structural_rank=4, largest=numbers[0], smallest=numbers[1],
-                condition=abs(numbers[2]), exact=bool(chance.randrange(2)),
+                condition=abs(numbers[2]),
                 damping_mode=Damping.UNIFORM, damping=numbers[3],
             )  # fmt: skip
             sequence, reasons = chance.getrandbits(60), Reason(chance.getrandbits(30))

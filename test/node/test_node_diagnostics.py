@@ -29,7 +29,7 @@ HEALTHY = InputHealth(
     received=True, counts={"superseded": 3},
 )  # fmt: skip
 SEEN = Examination(
-    Conditioning.OK, 12, 12, 10.0, 0.5, 20.0, False, np.zeros((12, 12)), Damping.NONE, 0.0
+    Conditioning.OK, 12, 12, 10.0, 0.5, 20.0, np.zeros((12, 12)), Damping.NONE, 0.0
 )
 
 
