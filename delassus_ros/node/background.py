@@ -5,13 +5,11 @@ How the node takes what was made is in :mod:`~delassus_ros.node.swaps`.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
@@ -20,7 +18,6 @@ from delassus_ros.node.realtime import following, thread_priority
 PATIENCE = 5.0
 """Time that what is not wanted any more has to end in [s]."""
 _SWITCH = 1e-4  # s after which a thread that makes something lets others go on
-_WORK, _REST = 1e-4, 4e-4  # s that it works, and that it sleeps then
 
 T = TypeVar("T")
 
@@ -47,7 +44,7 @@ class BackgroundTask(Generic[T]):
     ) -> None:
         self.unwanted = threading.Event()
         self._latest_end = math.inf
-        self._is_said = self._is_awaited = False
+        self._is_said = False
         self._make = make
         self._made: list[T] = []
         self._error: Exception = GivenUpError(f"{name} was given up")
@@ -74,7 +71,6 @@ class BackgroundTask(Generic[T]):
 
     def wait(self) -> None:
         """Wait until the thread has ended, or, once it was given up, has had its time to do so."""
-        self._is_awaited = True
         rest = self._latest_end - time.monotonic()
         self.thread.join(None if rest == math.inf else max(0.0, rest))
 
@@ -103,7 +99,7 @@ class BackgroundTask(Generic[T]):
 
     def _run(self) -> None:
         try:
-            with following(self._priority), self._giving_way():
+            with following(self._priority):
                 made = self._make(self.unwanted)
         except Exception as error:
             # Whatever a plug-in raises: who asks for the result gets it.
@@ -116,34 +112,6 @@ class BackgroundTask(Generic[T]):
                 self._made.append(made)
         finally:
             _take_turns_as_usual(self)
-
-    @contextlib.contextmanager
-    def _giving_way(self) -> Iterator[None]:
-        """Have this thread sleep most of the time, a moment after each moment of work.
-
-        Else the control loop was seen to wait for 5 ms. Who waits for Python's lock for long
-        enough makes its holder give it away; but that begins anew whenever the lock was free for
-        a moment, even one too short to wake up in, as in most calls of LLVM.
-        """
-        if sys.getprofile() is not None:
-            # Somebody looks at where the time goes.
-            yield
-            return
-        time.sleep(_REST)
-        due = time.perf_counter() + _WORK
-
-        def look(frame: FrameType, event: str, argument: object) -> None:
-            """Sleep if it is time; Python calls it whenever a function begins or ends."""
-            nonlocal due
-            if time.perf_counter() > due and not self._is_awaited:
-                time.sleep(_REST)
-                due = time.perf_counter() + _WORK
-
-        sys.setprofile(look)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
 
 
 class Ready(Generic[T]):

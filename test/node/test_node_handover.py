@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -167,70 +166,6 @@ def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
     del tasks[0].thread.join
     tasks[0].thread.join(LIMIT)
     assert wait_for_end(tasks, said.append) == []
-
-
-def test_a_thread_sleeps_most_of_the_time(monkeypatch) -> None:
-    """Else the loop hardly gets Python's lock from one that lets go of it all the time."""
-    slept: list[float] = []
-    own = SimpleNamespace(**vars(time))
-    monkeypatch.setattr(background, "time", own)
-
-    def work(unwanted: threading.Event) -> float:
-        # By now, as it begins.
-        assert len(slept) == 1
-        start = time.perf_counter()
-        while len(slept) < 11 and time.perf_counter() < start + LIMIT:
-            pass
-        return time.perf_counter() - start
-
-    own.sleep = slept.append
-    task = BackgroundTask("work", work)
-    task.thread.join(LIMIT)
-    # The first moment of work begins before.
-    assert 9 * background._WORK <= task.result() < LIMIT
-    assert set(slept) == {background._REST}
-
-
-def test_a_thread_that_is_waited_for_does_not_sleep(monkeypatch) -> None:
-    slept: list[float] = []
-    own = SimpleNamespace(**vars(time))
-    own.sleep = slept.append
-    monkeypatch.setattr(background, "time", own)
-    awaited = threading.Event()
-
-    def work(unwanted: threading.Event) -> int:
-        assert awaited.wait(LIMIT)
-        before, end = len(slept), time.perf_counter() + 20 * background._WORK
-        while time.perf_counter() < end:
-            pass
-        return len(slept) - before
-
-    task = BackgroundTask("work", work)
-    join = task.thread.join
-
-    def joined(timeout: float | None = None) -> None:
-        awaited.set()
-        join(timeout)
-
-    monkeypatch.setattr(task.thread, "join", joined)
-    task.wait()
-    assert task.result() == 0
-
-
-def test_a_thread_that_is_profiled_is_left_alone() -> None:
-    seen: list[object] = []
-
-    def watch(frame: object, event: str, argument: object) -> None:
-        seen.append(event)
-
-    threading.setprofile(watch)
-    try:
-        task = BackgroundTask("work", lambda _: sys.getprofile())
-        task.thread.join(LIMIT)
-    finally:
-        threading.setprofile(None)  # type: ignore[arg-type]
-    assert task.result() is watch
-    assert seen
 
 
 def test_an_interrupt_when_a_thread_has_begun_is_undone_once(monkeypatch) -> None:
