@@ -18,12 +18,12 @@ from benchmarks import ours
 from benchmarks.cases import CASES, AbsentError, Case
 from delassus_ros import DelassusSolver, Problem, algorithms
 from delassus_ros.compiler import emit
-from delassus_ros.compiler.build import checked_positions
+from delassus_ros.compiler.build import checked_positions, splits
 from delassus_ros.compiler.jit import compile_ir
-from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import vectorized
 
-STAGES = ("trace", "schedule", "emit", "compile")
+STAGES = ("trace", "vectorize", "emit", "compile")
 _REPEATED = 3
 
 
@@ -87,11 +87,12 @@ def stages(problem: Problem, name: str) -> dict[str, float]:
 
     traced = trace(problem, ours.traced(name))
     done("trace")
-    program = program_of(problem, traced, checked_positions(problem))
-    done("schedule")
-    ir = emit.module(program).ir
+    program = vectorized(problem, traced, checked_positions(problem))
+    done("vectorize")
+    texts = [emit.module(code).ir for code in splits(program)]
     done("emit")
-    compile_ir(ir)
+    for ir in texts:
+        compile_ir(ir)
     done("compile")
     return times
 

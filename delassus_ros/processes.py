@@ -29,7 +29,7 @@ class Command:
     arguments: Sequence[str]
 
 
-class Program:
+class Process:
     """A running command whose output is kept.
 
     Parameters
@@ -135,13 +135,13 @@ class Programs:
     def __init__(self, commands: Sequence[Command], environment: Mapping[str, str]) -> None:
         self._commands = commands
         self._environment = environment
-        self._programs: list[Program] = []
+        self._programs: list[Process] = []
 
     def __enter__(self) -> Programs:
         """Start them."""
         try:
             for command in self._commands:
-                self._programs.append(Program(command, self._environment))
+                self._programs.append(Process(command, self._environment))
         except BaseException:
             self.stop()
             raise
@@ -158,11 +158,11 @@ class Programs:
         for child in self._programs:
             child.close()
 
-    def __getitem__(self, name: str) -> Program:
+    def __getitem__(self, name: str) -> Process:
         """Return the one of a name; KeyError if there is none."""
         return {child.name: child for child in self._programs}[name]
 
-    def dead(self) -> list[Program]:
+    def dead(self) -> list[Process]:
         """Return those that have ended by themselves."""
         return [child for child in self._programs if child.status is not None]
 

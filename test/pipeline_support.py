@@ -144,7 +144,6 @@ class Rig:
         message = deserialize_message(data, DelassusMatrix)
         self.messages.append(message)
         self.check(message)
-        self.pipeline.after_publishing()
         return message
 
     def check(self, message: DelassusMatrix) -> None:

@@ -24,12 +24,11 @@ from delassus_ros.algorithms.pv_osimr import Nodes, delassus, wide_nodes
 from delassus_ros.algorithms.registry import DelassusFunction, TracedAlgorithm, register
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.generic import generic as generic_tree
-from delassus_ros.rbda.generic import generic_constants
 from delassus_ros.rbda.propagation import InputsWithSweeps
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree, rows_of
 from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
 from delassus_ros.scalars.counts import operations
 from delassus_ros.scalars.functions import Matrix, zeros
 from delassus_ros.scalars.graph import Graph
@@ -296,7 +295,7 @@ class OperationCounter:
         self._graph = graph = Graph()
         self._inputs = InputsWithSweeps(graph.input_block(problem.inputs))
         self._generic = generic
-        self._tree = generic_tree(tree, graph.parameter) if generic else tree
+        self._tree = tree_of_unknown_constants(tree, graph.parameter) if generic else tree
         outlined = not generic and is_large(problem)
         self._recorder = Routines(graph) if outlined else None
         with self._context():
@@ -304,7 +303,7 @@ class OperationCounter:
 
     @contextmanager
     def _context(self) -> Iterator[None]:
-        constants = generic_constants(self._graph.parameter) if self._generic else nullcontext()
+        constants = unknown_constants(self._graph.parameter) if self._generic else nullcontext()
         with recorded(self._recorder), constants:
             yield
 

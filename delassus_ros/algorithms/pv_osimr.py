@@ -69,14 +69,14 @@ def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> Matri
     return forward_sweep(tree.rows, N)
 
 
-def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> list[Node]:
+def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) -> list[WideNode]:
     """Lines 1–11: propagate inertias, P and Ω to the roots; return 𝒩, roots first."""
     arriving = [
         [own_contact(K[contact.index], rows_of(contact)) for contact in link.contacts]
         for link in tree.links
     ]  # lines 3 and 4
-    ground = Node([], nodes)
-    N: list[Node] = []
+    ground = WideNode([], nodes)
+    N: list[WideNode] = []
     for joint in articulated_joints(tree, x):  # lines 5, 8 and 9
         leaving: list[Propagated] = []
         moved: list[tuple[Matrix, Matrix, Matrix]] = []
@@ -85,10 +85,10 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) ->
             if not branches:
                 continue
             if isinstance(joint, FreeBody):
-                N.append(Node(branches, nodes, i, root=joint))
+                N.append(WideNode(branches, nodes, i, root=joint))
                 continue
             if i in nodes.links:  # lines 6 and 7
-                N.append(Node(branches, nodes, i))
+                N.append(WideNode(branches, nodes, i))
                 leaving.append(past(N[-1]))
             else:
                 leaving.append(joined(branches))
@@ -109,14 +109,14 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) ->
     return N[::-1]
 
 
-def limited_backward_sweep(N: Sequence[Node]) -> None:
+def limited_backward_sweep(N: Sequence[WideNode]) -> None:
     """Lines 14–16 for the nodes that need it, from the leaves, so that no recursion is deep."""
     for node in reversed(N):
         if not node.is_root and node.link not in node.nodes.spreads:
             node.K = [row for branch in node.branches for row in branch.lift(branch.P)]
 
 
-def forward_sweep(m: int, N: Sequence[Node]) -> Matrix:
+def forward_sweep(m: int, N: Sequence[WideNode]) -> Matrix:
     """Lines 12, 13 and 17–20: ⁰Ω of every node and the blocks of G; `N` roots first.
 
     The halves of P are lifted rather than P, which gives the halves of K at once.
@@ -189,7 +189,7 @@ def wide_nodes(tree: Tree) -> frozenset[int]:
 
 
 @dataclass
-class Node:
+class WideNode:
     """A link of 𝒩, or a root.
 
     Attributes
@@ -236,7 +236,7 @@ class Node:
 
 
 @dataclass
-class Part:
+class NodePart:
     """Rows of P that come from one place: from contacts as they are, or from a node.
 
     Attributes
@@ -249,7 +249,7 @@ class Part:
     index: list[int]
     first: int
     size: int
-    node: Node | None = None
+    node: WideNode | None = None
 
     def lift(self, rows: Matrix) -> Matrix:
         """Return `rows`, one per row of this part, for the contacts' rows; line 16."""
@@ -274,7 +274,7 @@ class Propagated:
 
     P: Matrix
     Omega: Matrix
-    parts: list[Part]
+    parts: list[NodePart]
 
     @property
     def index(self) -> list[int]:
@@ -289,13 +289,13 @@ class Propagated:
 def own_contact(K: Matrix, index: list[int]) -> Propagated:
     """Line 4: P = K and Ω = 0 at the contact's own link."""
     k = len(K)
-    return Propagated(K, zeros(k, k), [Part(index, 0, k)])
+    return Propagated(K, zeros(k, k), [NodePart(index, 0, k)])
 
 
-def past(node: Node) -> Propagated:
+def past(node: WideNode) -> Propagated:
     """Line 7: P = 1 and Ω = 0 at a node."""
     index = [row for branch in node.branches for row in branch.index]
-    return Propagated(identity(6), zeros(6, 6), [Part(index, 0, 6, node)])
+    return Propagated(identity(6), zeros(6, 6), [NodePart(index, 0, 6, node)])
 
 
 def joined(branches: list[Propagated]) -> Propagated:
@@ -306,7 +306,8 @@ def joined(branches: list[Propagated]) -> Propagated:
     parts = []
     for branch in branches:
         parts += [
-            Part(part.index, part.first + len(P), part.size, part.node) for part in branch.parts
+            NodePart(part.index, part.first + len(P), part.size, part.node)
+            for part in branch.parts
         ]
         P = P + branch.P
     return Propagated(P, block_diagonal([branch.Omega for branch in branches]), parts)

@@ -15,12 +15,12 @@ from delassus_ros.algorithms.pv_osimr import pv_osimr
 from delassus_ros.algorithms.registry import TracedAlgorithm, register
 from delassus_ros.errors import RobotError
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.generic import structure
 from delassus_ros.rbda.outputs import response
 from delassus_ros.rbda.rotors import reflect
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import closed_tree, tree_of
+from delassus_ros.rbda.unknown_constants import structure
 from delassus_ros.scalars.ports import Inputs, Outputs
 
 

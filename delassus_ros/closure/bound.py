@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.closure.path import Branch, ClosureStatus, Way, whole_turns
+from delassus_ros.closure.path import Branch, ClosureStatus, Path, whole_turns
 from delassus_ros.closure.step import ClosureStep
 from delassus_ros.compiler.newton import BoundNewton, Newton
 from delassus_ros.errors import InputError
@@ -127,7 +127,7 @@ class BoundClosure:
             self._newton.results[self._rows :], kept, step.at_reference()[self._rows :]
         )
         self._state = self._branch.reference.copy()
-        way = Way(
+        way = Path(
             self._newton,
             self._found,
             entries,

@@ -138,7 +138,7 @@ class WholeTurns:
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Path:
     """How to go to measured positions.
 
     Attributes
@@ -252,7 +252,7 @@ _TIED = 1e-9
 
 
 def whole_turns(
-    way: Way, robot: Robot, reference: Array, room: Array, revolving: Array
+    way: Path, robot: Robot, reference: Array, room: Array, revolving: Array
 ) -> WholeTurns:
     """Return the whole turns of each given position, as far as they can be gone.
 
@@ -319,7 +319,7 @@ class _Around:
         turns = [rates[other] for other in self._turning if rates.get(other, 0.0) > _TIED]
         return tau / max(turns, default=0.0) if turns else inf
 
-    def shift(self, way: Way, reference: Array, k: int, unit: float) -> Array | None:
+    def shift(self, way: Path, reference: Array, k: int, unit: float) -> Array | None:
         """Go units from the reference until all is as it was.
 
         Returns

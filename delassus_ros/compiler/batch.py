@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from delassus_ros.compiler.code_generator import host_features
-from delassus_ros.compiler.emit import Elsewhere, stages
+from delassus_ros.compiler.emit import stages
 from delassus_ros.compiler.ir import Writer, pointer, vector_type
+from delassus_ros.compiler.jit import host_features
+from delassus_ros.compiler.parts import batch_parts
 from delassus_ros.compiler.program import Program
 from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.writer import declarations
@@ -97,20 +98,19 @@ def host_width() -> int:
     return 4 if "+avx" in features else 2
 
 
-def module(
-    program: Program | Table, inputs: int, width: int, elsewhere: Elsewhere | None = None
-) -> BatchModule:
+def module(program: Program | Table, inputs: int, width: int) -> BatchModule:
     """Return the batch module of a scalar program.
 
     Parameters
     ----------
     inputs : size of the input block.
     width : configurations per vector.
-    elsewhere : gets part of a long program.
     """
     values = list(dict.fromkeys(program.outputs))
     number = {value: k for k, value in enumerate(values)}
-    texts, names, between = stages(replace(program, outputs=values), _BLOCK, width, elsewhere)
+    once = replace(program, outputs=values)
+    code = once if isinstance(once, Table) else batch_parts(once)
+    texts, names, between = stages(code, _BLOCK, width)
     area = _Area(inputs, len(values), between, width)
     together = _TOGETHER if len(names) > 1 else 1
     text = [

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from delassus_ros.compiler.batch import COLUMNS, ROWS
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.kernel import aligned_zeros
-from delassus_ros.compiler.team import processors, together
-from delassus_ros.compiler.team_code import JOB
+from delassus_ros.compiler.team import JOB, processors, together
 from delassus_ros.model.spatial import Array
 
 Layout = Literal["rows", "columns"]

@@ -1,11 +1,25 @@
-"""From (problem, algorithm) to a kernel: from the cache, or traced, compiled and checked."""
+"""From (problem, algorithm) to a kernel: the passes of the compiler, and the cache around them.
+
+========== ======================================================= =======================
+trace      the algorithm on symbols: a graph                       ``trace``
+vectorize  limbs, then rows of contacts side by side: instructions ``vectorize``
+order      as traced and depth first                               ``parts``
+split      parts of a long program, each interleaved               ``parts``
+write      LLVM IR                                                 ``emit``, ``writer``
+compile    machine code                                            ``jit``
+check      the faster order against the algorithm on floats        ``cached_code``
+========== ======================================================= =======================
+
+Large systems are tables of calls instead of instructions (``tables``), which neither order nor
+split; vectors of configurations have a loop of their own (``batch``).
+"""
 
 from __future__ import annotations
 
 import gc
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,26 +33,38 @@ from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.cache import algorithm_source
 from delassus_ros.compiler.cached_code import (
     CachedCode,
+    bound_at_random,
+    check_against_floats,
     difference,
-    on_floats,
     samples,
     stored_batch_kernel,
     stored_kernel,
 )
-from delassus_ros.compiler.helper import Helper, helper_for
-from delassus_ros.compiler.jit import compile_ir, joined
-from delassus_ros.compiler.kernel import CompiledKernel, Kernel, NumericKernel
-from delassus_ros.compiler.schedule import batch_program, program_of
+from delassus_ros.compiler.jit import (
+    compile_ir,
+    has_few_registers,
+    host_features,
+    host_triple,
+    joined,
+)
+from delassus_ros.compiler.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
+from delassus_ros.compiler.parts import LONG, LONG_OF_FEW, Part, orders, single_parts
+from delassus_ros.compiler.program import Program
+from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import Trace, trace
+from delassus_ros.compiler.vectorize import batch_program, vectorized
 from delassus_ros.errors import AlgorithmError, CompilerError
-from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.ports import Inputs, Outputs
 
 _log = logging.getLogger(__name__)
 
 _MINUTES = 150_000
 """Nodes of a trace from which it takes a while to compile, where no steps are shared."""
+_ROUNDS, _CALLS = 7, 150
+"""How often each order of instructions is timed, and calls each time."""
+_CLEARLY = 0.98
+"""An order is taken for faster if it takes at most this share of the time."""
 
 
 def kernel_for(problem: Problem, algorithm: Algorithm, use_cache: bool = True) -> Kernel:
@@ -99,11 +125,13 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
     with _without_collection(), ThreadPoolExecutor(1) as beside:
         around = beside.submit(_around)
         traced = _traced(problem, algorithm)
-        with helper_for(traced) as helper:
-            program = program_of(problem, traced, checked_positions(problem))
-            module = emit.module(program, elsewhere=_elsewhere(helper))
-            code = joined([*_compiled(module.ir, helper), around.result()])
-    kernel = CompiledKernel(problem, code, traced.operations)
+        program = vectorized(problem, traced, checked_positions(problem))
+        kernels = []
+        for code in splits(program):
+            module = emit.module(code)
+            machine_code = joined([compile_ir(module.ir), around.result()])
+            kernels.append(CompiledKernel(problem, machine_code, traced.operations))
+    kernel = _fastest(problem, kernels)
     _check_against_floats(problem, algorithm, kernel)
     _log.info(
         "compiled %s for %s in %.2f s: %s",
@@ -114,16 +142,44 @@ def _build(problem: Problem, algorithm: TracedAlgorithm) -> CompiledKernel:
 
 def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     with _without_collection():
-        traced = _traced(problem, algorithm)
-        with helper_for(traced) as helper:
-            program = batch_program(traced, checked_positions(problem))
-            inputs = sum(port.size for port in problem.inputs)
-            module = batch.module(program, inputs, batch.host_width(), _elsewhere(helper))
-            code = joined(_compiled(module.ir, helper))
-    unique = np.array(module.unique, np.int64)
-    kernel = BatchKernel(code, module.width, unique, module.work_size)
+        program = batch_program(_traced(problem, algorithm), checked_positions(problem))
+        inputs = sum(port.size for port in problem.inputs)
+        module = batch.module(program, inputs, batch.host_width())
+        code = compile_ir(module.ir)
+    kernel = BatchKernel(code, module.width, np.array(module.unique, np.int64), module.work_size)
     _check_against_floats(problem, algorithm, kernel)
     return kernel
+
+
+def splits(program: Program | Table) -> Iterator[list[Part] | Table]:
+    """Give the code to be written, in each order that may be the fastest on this processor."""
+    if isinstance(program, Table):
+        yield program
+        return
+    few = has_few_registers(host_triple(), host_features())
+    long = LONG_OF_FEW if few else LONG
+    for ordered in orders(program, long):
+        yield single_parts(ordered, long)
+
+
+def _fastest(problem: Problem, kernels: list[CompiledKernel]) -> CompiledKernel:
+    """Return the kernel that takes least time here, the first where they take about the same."""
+    if len(kernels) == 1:
+        return kernels[0]
+    bound = [bound_at_random(kernel, problem) for kernel in kernels]
+    least = [
+        min(times) for times in zip(*([_time_of(each) for each in bound] for _ in range(_ROUNDS)),
+                                    strict=True)
+    ]  # fmt: skip
+    quick = min(range(len(least)), key=least.__getitem__)
+    return kernels[quick if least[quick] < _CLEARLY * least[0] else 0]
+
+
+def _time_of(bound: BoundKernel) -> float:
+    run, start = bound.run, time.perf_counter()
+    for _ in range(_CALLS):
+        run()
+    return time.perf_counter() - start
 
 
 def _traced(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
@@ -135,16 +191,6 @@ def _traced(problem: Problem, algorithm: TracedAlgorithm) -> Trace:
             algorithm.name, problem.robot.name, traced.operations,
         )  # fmt: skip
     return traced
-
-
-def _elsewhere(helper: Helper | None) -> emit.Elsewhere | None:
-    return None if helper is None else helper.give
-
-
-def _compiled(ir: str, helper: Helper | None) -> list[bytes]:
-    """Return the code of a module, and of what its helper was given."""
-    own = compile_ir(ir)
-    return [own] if helper is None else [own, *helper.objects()]
 
 
 @lru_cache(maxsize=1)
@@ -165,46 +211,25 @@ def checked_positions(problem: Problem) -> list[int]:
 def _check_against_floats(
     problem: Problem, algorithm: TracedAlgorithm, kernel: CompiledKernel | BatchKernel
 ) -> None:
-    """Compare a fresh kernel with its algorithm run on floats, at each configuration of a run."""
+    """Check a fresh kernel at each configuration of a run."""
     for sample in samples(kernel, problem, seed=0):
         values = {name: array.ravel().tolist() for name, array in sample.inputs.items()}
-        expected = on_floats(evaluate, problem, algorithm, values)
-        if expected is None:
-            # Not positive definite at this configuration, say: the kernel has to notice too.
-            if sample.status == Status.OK:
+
+        def on_floats(values: Inputs = values) -> Outputs:
+            outputs = evaluate(problem, algorithm, values)
+            G = np.asarray(outputs["G"], dtype=np.float64)
+            with np.errstate(invalid="ignore"):
+                asymmetry = difference(G.T, G, squared=True)
+            # NaN is left to the comparison.
+            if asymmetry > 0.0:
                 raise CompilerError(
-                    f"kernel of {algorithm.name!r} reports success where the algorithm fails"
+                    f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it "
+                    f"differs from its transpose by {asymmetry:.1e}"
                 )
-            continue
-        references = {
-            name: np.asarray(expected[name], dtype=np.float64) for name in sample.outputs
-        }
-        if sample.status == Status.NOT_FINITE and not _is_finite(references.values()):
-            # Both overflow: there is nothing to compare.
-            continue
-        for name, result in sample.outputs.items():
-            reference = references[name]
-            if name == "G":
-                _check_symmetric(algorithm, reference)
-            error = difference(result, reference, squared=name == "G")
-            if sample.status != Status.OK or error:
-                raise CompilerError(
-                    f"kernel of {algorithm.name!r} differs from the algorithm on floats: output "
-                    f"{name!r}, status {sample.status}, difference {error:.1e}"
-                )
+            return outputs
 
-
-def _is_finite(arrays: Iterable[Array]) -> bool:
-    return all(np.isfinite(array).all() for array in arrays)
-
-
-def _check_symmetric(algorithm: TracedAlgorithm, G: Array) -> None:
-    """Refuse a G on floats that differs from its transpose; NaN is left to other checks."""
-    error = difference(G.T, G, squared=True)
-    if error > 0.0:
-        raise CompilerError(
-            f"output 'G' of algorithm {algorithm.name!r} must be symmetric; on floats it differs "
-            f"from its transpose by {error:.1e}"
+        check_against_floats(
+            f"kernel of {algorithm.name!r}", sample.status, sample.outputs, on_floats
         )
 
 

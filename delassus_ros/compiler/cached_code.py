@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -20,12 +20,13 @@ from delassus_ros.compiler import cache
 from delassus_ros.compiler.batch_kernel import BatchKernel
 from delassus_ros.compiler.cache import Source, package_source
 from delassus_ros.compiler.jit import host_identity
-from delassus_ros.compiler.kernel import CompiledKernel
+from delassus_ros.compiler.kernel import BoundKernel, CompiledKernel
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
 from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.counts import OperationCount
+from delassus_ros.scalars.ports import Status
 
 _REPLAYED = 3
 """Results kept with code."""
@@ -194,6 +195,46 @@ def difference(found: Array, expected: Array, squared: bool = False) -> float:
     return 0.0 if error <= bound else error
 
 
+def check_against_floats(
+    what: str,
+    status: int,
+    found: Mapping[str, Array],
+    compute: Callable[[], Mapping[str, Any]],
+) -> None:
+    """Compare what fresh code returned with what it was compiled from, run on floats.
+
+    Parameters
+    ----------
+    what : the code, for the message.
+    status : what it returned, a :class:`~delassus_ros.scalars.ports.Status`.
+    found : its results by name.
+    compute : returns the same on floats, or fails as the code then has to.
+
+    Raises
+    ------
+    CompilerError
+        If they differ.
+    """
+    computed = on_floats(compute)
+    if computed is None:
+        # Not positive definite at this configuration, say: the code has to notice too.
+        if status == Status.OK:
+            raise CompilerError(f"{what} succeeds where it fails on floats")
+        return
+    expected = {name: np.asarray(computed[name], dtype=np.float64) for name in found}
+    if status == Status.NOT_FINITE and not all(np.isfinite(e).all() for e in expected.values()):
+        # Both overflow: there is nothing to compare.
+        return
+    for name, result in found.items():
+        # G is of second order in rows.
+        error = difference(result, expected[name], squared=name == "G")
+        if status != Status.OK or error:
+            raise CompilerError(
+                f"{what} differs from itself on floats: output {name!r}, status {status}, "
+                f"difference {error:.1e}"
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """One configuration: what went in and what came out.
@@ -221,13 +262,22 @@ def samples(kernel: CompiledKernel | BatchKernel, problem: Problem, seed: int) -
     return _block(kernel, problem, seed)
 
 
-def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
-    inputs = random_inputs(problem, seed)
+def bound_at_random(kernel: CompiledKernel, problem: Problem, seed: int = 0) -> BoundKernel:
+    """Return a kernel with buffers whose inputs are a random configuration."""
     bound = kernel.bind()
-    for name, values in inputs.items():
+    for name, values in random_inputs(problem, seed).items():
         bound.inputs[name][...] = values
+    return bound
+
+
+def _single(kernel: CompiledKernel, problem: Problem, seed: int) -> Sample:
+    bound = bound_at_random(kernel, problem, seed)
     status = bound.run()
-    return Sample(inputs, status, {name: array.copy() for name, array in bound.outputs.items()})
+    inputs, outputs = (
+        {name: array.copy() for name, array in block.items()}
+        for block in (bound.inputs, bound.outputs)
+    )
+    return Sample(inputs, status, outputs)
 
 
 def _block(kernel: BatchKernel, problem: Problem, seed: int) -> list[Sample]:

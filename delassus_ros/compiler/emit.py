@@ -1,39 +1,28 @@
-"""From a program to a module of LLVM IR: the kernel of one problem.
+"""From the parts of a program to a module of LLVM IR: the kernel of one problem.
 
 C ABI: ``int32_t kernel(const double *in, double *out, double *work)``, re-entrant, without
 static storage. The return value is a :class:`~delassus_ros.scalars.ports.Status`; `work` holds
-as many doubles as :data:`WORK_SIZE` says, and is best left alone between calls, see
-:mod:`delassus_ros.compiler.fetch`. Long programs are several functions, see
+as many doubles as :data:`WORK_SIZE` says. Long programs are several functions, see
 :mod:`delassus_ros.compiler.parts`, those of large systems tables of calls, see
 :mod:`delassus_ros.compiler.tables`.
+
+In this process, kernels on x86 fetch their own code first when they have not run for a while. A
+control loop calls a kernel once per millisecond, and what runs meanwhile takes its code out of the
+caches. Straight-line code is then waited for line by line: of humanoids, calls out of cold caches
+took 7 to 35 % longer. Whether it is time for that is told by the processor's cycle counter, which
+costs some nanoseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from delassus_ros.compiler import python_call
-from delassus_ros.compiler.code_generator import host_features, llvm
-from delassus_ros.compiler.demand import on_demand
-from delassus_ros.compiler.fetch import counts_cycles, fetching, marked, marks_of
 from delassus_ros.compiler.ir import pointer
-from delassus_ros.compiler.jit import has_few_registers
-from delassus_ros.compiler.parts import (
-    BATCH,
-    LONG,
-    LONG_OF_FEW,
-    SINGLE,
-    Lengths,
-    Part,
-    interleaved,
-    split,
-    work_size,
-)
-from delassus_ros.compiler.program import Program
+from delassus_ros.compiler.jit import LLVM_VERSION, host_triple, is_x86
+from delassus_ros.compiler.parts import Part, work_size
 from delassus_ros.compiler.tables import Table, table_functions
-from delassus_ros.compiler.writer import declarations, in_turn, part_functions, parts_apart
+from delassus_ros.compiler.writer import declarations, head, in_turn, part_functions
 from delassus_ros.scalars.ports import Status
 
 KERNEL = "delassus_kernel"
@@ -41,11 +30,16 @@ SLICE = "delassus_slice"
 CALL = "delassus_call"
 """Kernel and slice in one call with one argument, see :func:`_call`."""
 
-Elsewhere = Callable[[str], None]
-"""Takes a module to be compiled apart, see :class:`~delassus_ros.compiler.helper.Helper`."""
-
 WORK_SIZE = "delassus_work_size"
 """A function without arguments: the doubles of `work` that the kernel needs."""
+
+
+_IDLE = 1 << 18
+"""Cycles since the last call, about 0.1 ms, after which code may have left the caches."""
+_LINE = 64
+"""Bytes that are fetched at a time."""
+_MOST = 1 << 20
+"""Bytes of code above which a linker must have put something else into it."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +56,18 @@ class Module:
     work_size: int
 
 
-def module(program: Program | Table, elsewhere: Elsewhere | None = None) -> Module:
+def module(code: list[Part] | Table) -> Module:
     """Return the module of a kernel for this process; :func:`around` goes with it.
 
-    Parameters
-    ----------
-    elsewhere : gets part of a long program.
+    Where every program may read the cycle counter, the kernel fetches its code, see above.
     """
-    triple = llvm.get_process_triple()
-    texts, size = _kernel(program, KERNEL, triple, host_features(), elsewhere)
+    if isinstance(code, Table) or not is_x86(host_triple()):
+        texts, size = functions(code, KERNEL)
+    else:
+        body = f"{KERNEL}_body"
+        texts, size = functions(code, body, public=False)
+        texts = [*_marked(texts, body), _fetching(KERNEL, body, size)]
+        size += 1
     texts.append(f"define i64 @{WORK_SIZE}() {{\n  ret i64 {size}\n}}")
     return Module("\n".join([*texts, declarations(), ""]), size)
 
@@ -82,109 +79,101 @@ def around() -> str:
     return "\n".join([kernel, _slice(SLICE), _call(), python_call.functions(CALL), ""])
 
 
-def bare_module(
-    program: Program | Table, kernel: str, slicer: str, triple: str, features: str
-) -> Module:
+def bare_module(code: list[Part] | Table, kernel: str, slicer: str) -> Module:
     """Return the module with the kernel and the slicing routine alone, under these names."""
-    texts, size = _kernel(program, kernel, triple, features)
+    texts, size = functions(code, kernel)
     return Module("\n".join([*texts, _slice(slicer), declarations(), ""]), size)
 
 
-def _kernel(
-    program: Program | Table,
-    name: str,
-    triple: str,
-    features: str,
-    elsewhere: Elsewhere | None = None,
-) -> tuple[list[str], int]:
-    """Return the same as :func:`functions`, of a kernel that fetches its code where it can."""
-    long = LONG_OF_FEW if has_few_registers(triple, features) else LONG
-    if isinstance(program, Table) or not counts_cycles(triple):
-        return functions(program, name, elsewhere, long=long)
-    body, apart = f"{name}_body", f"{name}_apart"
-    stretches, declared = [body], []
-
-    def elsewhere_marked(ir: str) -> None:
-        stretches.append(apart)
-        declared.append(marks_of(apart))
-        assert elsewhere is not None
-        elsewhere("\n".join(marked([ir], apart, public=True)))
-
-    apart_to = elsewhere and elsewhere_marked
-    texts, size = functions(program, body, apart_to, public=False, long=long)
-    kernel = fetching(name, body, stretches, size)
-    return [*declared, *marked(texts, body), kernel], size + 1
-
-
-def functions(
-    program: Program | Table,
-    name: str,
-    elsewhere: Elsewhere | None = None,
-    public: bool = True,
-    long: Lengths = LONG,
-) -> tuple[list[str], int]:
+def functions(code: list[Part] | Table, name: str, public: bool = True) -> tuple[list[str], int]:
     """Return the functions of a kernel for one configuration, and its work size.
 
     Parameters
     ----------
     name : of the function that computes all.
-    elsewhere : gets half of the parts, which are then only declared.
     public : whether the function that computes all is seen from outside; that of a table is.
-    long : from which length on parts are short and not interleaved.
     """
-    if isinstance(program, Table):
-        return table_functions(program, name), program.size
-    program = on_demand(program)
-    if len(program.instructions) > long.longest:
-        # Not interleaved: values that wait would make the code longer.
-        parts = split(program, long)
-        ordered = iter(parts)
-    else:
-        parts = split(program, SINGLE)
-        ordered = map(interleaved, parts)
-    texts, names = _part_functions(parts, ordered, name, 1, elsewhere, public)
+    if isinstance(code, Table):
+        return table_functions(code, name), code.size
+    texts, names = part_functions(code, name, 1, public)
     together = [in_turn(names, name, public)] if len(names) > 1 else []
-    return [*texts, *together], work_size(parts)
+    return [*texts, *together], work_size(code)
 
 
-def stages(
-    program: Program | Table, name: str, width: int, elsewhere: Elsewhere | None = None
-) -> tuple[list[str], list[str], int]:
+def stages(code: list[Part] | Table, name: str, width: int) -> tuple[list[str], list[str], int]:
     """Return the functions that compute vectors of configurations, one after the other.
 
     Parameters
     ----------
     name : what their names begin with.
     width : configurations per vector.
-    elsewhere : gets half of the parts, which are then only declared.
 
     Returns
     -------
     The functions, the names of those to be called in turn, and the work size per configuration.
     """
-    if isinstance(program, Table):
-        return table_functions(program, name, width), [name], program.size
-    # Not interleaved: vectors of configurations keep a processor busy in any order.
-    parts = split(on_demand(program), BATCH)
-    return *_part_functions(parts, iter(parts), name, width, elsewhere), work_size(parts)
+    if isinstance(code, Table):
+        return table_functions(code, name, width), [name], code.size
+    return *part_functions(code, name, width), work_size(code)
 
 
-def _part_functions(
-    parts: list[Part],
-    ordered: Iterator[Part],
-    name: str,
-    configurations: int,
-    elsewhere: Elsewhere | None,
-    public: bool | None = None,
-) -> tuple[list[str], list[str]]:
-    """Return the functions of parts, and their names; half of them only declared."""
-    declared: list[str] = []
-    if elsewhere is not None and len(parts) > 1:
-        first = list(islice(ordered, len(parts) // 2))
-        texts, declared = parts_apart(first, name, configurations)
-        elsewhere("\n".join([*texts, declarations(), ""]))
-    texts, names = part_functions(list(ordered), name, configurations, len(declared), public)
-    return [*declared, *texts], names
+def _marked(texts: list[str], body: str) -> list[str]:
+    """Return functions between two empty ones, which tell where the code of `body` is."""
+    begin, end = (
+        f"define internal void @{body}_{name}() {{\nentry:\n  ret void\n}}"
+        for name in ("begin", "end")
+    )
+    return [begin, *texts, end]
+
+
+def _fetching(name: str, body: str, place: int) -> str:
+    """Return the kernel `name`: `body`, whose code is fetched before if the last call is long ago.
+
+    Parameters
+    ----------
+    body : name of the function that computes, among functions that are marked.
+    place : in the work area, of the cycle at which the last call began. Where the area is new
+        it is anything; at worst, code is fetched that is there.
+    """
+    p, p64, p8 = pointer(), pointer("i64"), pointer("i8")
+    ports = f"({p} %in, {p} %out, {p} %work)"
+    mark = pointer("void ()")
+    prefetch = f"@llvm.prefetch.p0{'' if LLVM_VERSION[0] >= 16 else 'i8'}"
+    lines = [
+        "declare i64 @llvm.readcyclecounter()",
+        f"declare void {prefetch}({p8}, i32, i32, i32)",
+        head(name, 1, returns=True, public=True),
+        "entry:",
+        "  %now = call i64 @llvm.readcyclecounter()",
+        f"  %place = getelementptr double, {p} %work, i64 {place}",
+        f"  %slot = bitcast {p} %place to {p64}",
+        f"  %before = load i64, {p64} %slot, align 8",
+        f"  store i64 %now, {p64} %slot, align 8",
+        "  %since = sub i64 %now, %before",
+        f"  %busy = icmp ult i64 %since, {_IDLE}",
+        "  br i1 %busy, label %compute, label %fetch",
+        "fetch:",
+        f"  %code = bitcast {mark} @{body}_begin to {p8}",
+        f"  %begin = ptrtoint {mark} @{body}_begin to i64",
+        f"  %end = ptrtoint {mark} @{body}_end to i64",
+        "  %bytes = sub i64 %end, %begin",
+        # Also where a linker has turned them round.
+        f"  %fits = icmp ult i64 %bytes, {_MOST}",
+        "  br i1 %fits, label %line, label %compute",
+        "line:",
+        "  %at = phi i64 [ 0, %fetch ], [ %next, %line ]",
+        f"  %line_at = getelementptr i8, {p8} %code, i64 %at",
+        # To be read, and to be kept as near as possible.
+        f"  call void {prefetch}({p8} %line_at, i32 0, i32 3, i32 1)",
+        f"  %next = add i64 %at, {_LINE}",
+        "  %more = icmp ult i64 %next, %bytes",
+        "  br i1 %more, label %line, label %compute",
+        "compute:",
+        f"  %status = tail call i32 @{body}{ports}",
+        "  ret i32 %status",
+        "}",
+    ]
+    return "\n".join(lines)
 
 
 def _slice(name: str) -> str:

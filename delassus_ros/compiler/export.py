@@ -15,10 +15,19 @@ import llvmlite.binding as llvm
 from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.code_generator import host_features
-from delassus_ros.compiler.jit import check_processor, check_triple, compile_for, oldest_features
-from delassus_ros.compiler.schedule import program_of
+from delassus_ros.compiler.jit import (
+    check_processor,
+    check_triple,
+    compile_for,
+    has_few_registers,
+    host_features,
+    oldest_features,
+)
+from delassus_ros.compiler.parts import LONG, LONG_OF_FEW, Part, depth_first, single_parts
+from delassus_ros.compiler.program import Program
+from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import vectorized
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.problem import Port, Problem
 from delassus_ros.scalars.ports import Status
@@ -116,11 +125,16 @@ def export(
         check_triple(target.triple)
     if target.cpu or target.features:
         check_processor(resolved.triple, resolved.cpu, resolved.features)
-    program = program_of(problem, trace(problem, algorithm), checked_positions(problem))
+    program = vectorized(problem, trace(problem, algorithm), checked_positions(problem))
     names = f"{name}_kernel", f"{name}_slice"
-    module = emit.bare_module(program, *names, resolved.triple, resolved.features)
-    code = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
-    return Export(code, _header(problem, algorithm.name, name, resolved, module.work_size))
+    if isinstance(program, Program):
+        few = has_few_registers(resolved.triple, resolved.features)
+        code: list[Part] | Table = single_parts(depth_first(program), LONG_OF_FEW if few else LONG)
+    else:
+        code = program
+    module = emit.bare_module(code, *names)
+    compiled = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
+    return Export(compiled, _header(problem, algorithm.name, name, resolved, module.work_size))
 
 
 def _header(problem: Problem, algorithm: str, name: str, target: Target, work_size: int) -> str:
@@ -172,9 +186,8 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         *_placements(problem, name),
         *velocities,
         "",
-        "/* Compute all outputs. Re-entrant; reads in[], writes out[], row-major; work may be",
-        "   null if WORK_SIZE is 0. Keep work from call to call, and apart for each thread: it",
-        "   may tell the kernel that it has not run for long, and then fetches its code first. */",
+        "/* Compute all outputs. Re-entrant; reads in[], writes out[], row-major; work is",
+        "   scratch, one for each thread, and may be null if WORK_SIZE is 0. */",
         f"int32_t {name}_kernel(const double *in, double *out, double *work);",
         "",
         "/* Copy the rows and columns rows[0..k-1] of the m x m matrix G to the k x k matrix",

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.compiler.cached_code import CachedCode, difference, on_floats
+from delassus_ros.compiler.cached_code import CachedCode, check_against_floats
 from delassus_ros.compiler.emit import KERNEL, functions
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import aligned_zeros
-from delassus_ros.compiler.schedule import scalar_program
+from delassus_ros.compiler.parts import depth_first, single_parts
 from delassus_ros.compiler.trace import Trace
+from delassus_ros.compiler.vectorize import scalar_program
 from delassus_ros.compiler.writer import declarations
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.model.spatial import Array
@@ -115,10 +116,9 @@ class CompiledFunction:
         outputs = [graph.index_of(value) for value in function(graph.input_block(self.inputs))]
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
-        live, guards = graph.needed(outputs)
-        traced = Trace(graph, live, outputs, guards, self._taken)
+        traced = Trace.of(graph, outputs, self._taken)
         program = scalar_program(traced, list(range(len(outputs))))
-        texts, work = functions(program, KERNEL)
+        texts, work = functions(single_parts(depth_first(program)), KERNEL)
         code = compile_ir("\n".join([*texts, declarations(), ""]))
         compiled = _Code(code, (self._taken, len(outputs), work), traced.operations)
         self._check(function, compiled)
@@ -132,17 +132,12 @@ class CompiledFunction:
         for port in self.inputs:
             given[port.name] = block_in[position : position + port.size].tolist()
             position += port.size
-        expected = on_floats(lambda: np.array([float(value) for value in function(given)]))
-        if expected is None:
-            if status == Status.OK:
-                raise CompilerError("compiled code succeeds where it fails on floats")
-            return
-        error = difference(block_out, expected)
-        if status != Status.OK or error:
-            raise CompilerError(
-                f"a compiled function differs from itself on floats by {error:.1e}, status "
-                f"{status}"
-            )
+        check_against_floats(
+            "a compiled function",
+            status,
+            {"result": block_out},
+            lambda: {"result": function(given)},
+        )
 
     def __call__(self, *values: ArrayLike) -> tuple[Array, Status]:
         """Return the results and the status; unless it is OK, the results are not valid.

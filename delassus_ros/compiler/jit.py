@@ -8,18 +8,29 @@ import resource
 import subprocess
 import sys
 import threading
+from functools import lru_cache
 
 from delassus_ros.compiler import cache, child
-from delassus_ros.compiler.code_generator import (
-    LLVM_VERSION,
-    host_features,
-    host_machine,
-    initialize,
-    llvm,
-    llvmlite,
-    object_file,
-)
 from delassus_ros.errors import CompilerError, InputError
+
+OLDEST_LLVMLITE = (0, 41)
+
+try:
+    import llvmlite
+    import llvmlite.binding as llvm
+except ImportError as error:
+    raise ImportError(
+        "delassus_ros needs llvmlite to compile kernels: pip install 'llvmlite>=0.41' "
+        "(Debian and Ubuntu: sudo apt install python3-llvmlite)"
+    ) from error
+
+if tuple(int(part) for part in llvmlite.__version__.split(".")[:2]) < OLDEST_LLVMLITE:
+    raise ImportError(
+        f"delassus_ros needs llvmlite 0.41 or newer, found {llvmlite.__version__}: "
+        "pip install --upgrade 'llvmlite>=0.41'"
+    )
+
+LLVM_VERSION: tuple[int, ...] = tuple(llvm.llvm_version_info)
 
 _OBJECT_FILE = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
 """First bytes of object files: ELF, and Mach-O of 64 bits."""
@@ -27,11 +38,62 @@ _OBJECT_FILE = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
 _lock = threading.Lock()
 
 
+@lru_cache(maxsize=1)
+def _initialize() -> None:
+    """Initialise LLVM once; needed up to llvmlite 0.44, refused as obsolete afterwards."""
+    if LLVM_VERSION[0] < 20:
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@lru_cache(maxsize=1)
+def host_features() -> str:
+    """Return this processor's feature string; full-width vectors are allowed."""
+    features = llvm.get_host_cpu_features().flatten()
+    return str(features).replace("+prefer-256-bit", "-prefer-256-bit")
+
+
+def host_triple() -> str:
+    """Return LLVM's name of what this process runs on."""
+    return str(llvm.get_process_triple())
+
+
+def _host_machine() -> llvm.TargetMachine:
+    """Return LLVM's picture of this processor."""
+    _initialize()
+    target = llvm.Target.from_triple(host_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=host_features(),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
+    )
+
+
+def _object_file(ir: str, machine: llvm.TargetMachine) -> bytes:
+    """Return the object file of an IR module.
+
+    The trace is already free of common sub-expressions and constants, so LLVM's middle end
+    is skipped; its code generator selects, schedules and allocates.
+
+    Raises
+    ------
+    RuntimeError
+        If LLVM refuses the module.
+    """
+    module = llvm.parse_assembly(ir)
+    module.verify()
+    return bytes(machine.emit_object(module))
+
+
 def host_identity() -> str:
     """Return what compiled code depends on besides its source: processor and LLVM."""
     version = ".".join(str(part) for part in LLVM_VERSION)
     return (
-        f"llvmlite {llvmlite.__version__}; LLVM {version}; {llvm.get_process_triple()}; "
+        f"llvmlite {llvmlite.__version__}; LLVM {version}; {host_triple()}; "
         f"{llvm.get_host_cpu_name()}; {host_features()}; "
         # Code that Python calls looks into its objects; builds of Python differ in them.
         f"objects of {object.__basicsize__} bytes"
@@ -46,7 +108,7 @@ def compile_ir(ir: str) -> bytes:
     CompilerError
         If LLVM refuses the module.
     """
-    return _emit(ir, host_machine())
+    return _emit(ir, _host_machine())
 
 
 def check_triple(triple: str) -> None:
@@ -81,7 +143,7 @@ def compile_for(ir: str, triple: str, cpu: str, features: str) -> bytes:
 
 
 def _target(triple: str) -> llvm.Target:
-    initialize()
+    _initialize()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
@@ -93,7 +155,7 @@ def _target(triple: str) -> llvm.Target:
 def _emit(ir: str, machine: llvm.TargetMachine) -> bytes:
     with _lock:
         try:
-            return object_file(ir, machine)
+            return _object_file(ir, machine)
         except RuntimeError as error:
             raise CompilerError(f"LLVM refused the generated code: {error}") from error
 
@@ -133,11 +195,11 @@ class LoadedCode:
     """
 
     def __init__(self, code: bytes) -> None:
-        initialize()
+        _initialize()
         with _lock:
             try:
                 # The engine wants a module of its own, which stays empty.
-                self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
+                self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
                 for each in _objects(code):
                     file = llvm.ObjectFileRef.from_data(each)
                     if not file._ptr:

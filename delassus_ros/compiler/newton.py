@@ -16,13 +16,13 @@ from functools import partial
 
 import numpy as np
 
-from delassus_ros.compiler.cached_code import CachedCode, difference, on_floats
+from delassus_ros.compiler.cached_code import CachedCode, check_against_floats
 from delassus_ros.compiler.emit import KERNEL
 from delassus_ros.compiler.ir import pointer
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import aligned_zeros
-from delassus_ros.compiler.schedule import scalar_program
 from delassus_ros.compiler.trace import Trace
+from delassus_ros.compiler.vectorize import scalar_program
 from delassus_ros.compiler.writer import KernelWriter, declarations
 from delassus_ros.errors import CompilerError
 from delassus_ros.model.spatial import Array
@@ -177,9 +177,9 @@ def _module(step: NewtonStep) -> str:
     expected = len(step.unknown) + 1 + step.results
     if len(results) != expected:
         raise CompilerError(f"a Newton step returned {len(results)} numbers, not {expected}")
-    outputs = [graph.index_of(value) for value in results]
-    live, guards = graph.needed(outputs)
-    program = scalar_program(Trace(graph, live, outputs, guards), list(range(expected)))
+    program = scalar_program(
+        Trace.of(graph, [graph.index_of(each) for each in results]), list(range(expected))
+    )
     return "\n".join([KernelWriter(program).text(KERNEL), _track(), declarations(), ""])
 
 
@@ -198,17 +198,12 @@ def _result(newton: Newton, seed: int) -> bytes:
 
 def _check_against_floats(newton: Newton) -> None:
     q, status, numbers = _ran(newton, seed=0)
-    expected = on_floats(lambda: np.array(newton.step.evaluate(q.tolist()), dtype=np.float64))
-    if expected is None:
-        if status == Status.OK:
-            raise CompilerError("a Newton step reports success where it fails")
-        return
-    error = difference(numbers, expected)
-    if status != Status.OK or error:
-        raise CompilerError(
-            f"a compiled Newton step differs from the step on floats by {error:.1e}, status "
-            f"{status}"
-        )
+    check_against_floats(
+        "a compiled Newton step",
+        status,
+        {"result": numbers},
+        lambda: {"result": newton.step.evaluate(q.tolist())},
+    )
 
 
 def _track() -> str:

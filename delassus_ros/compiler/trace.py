@@ -8,10 +8,9 @@ from functools import cached_property
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.generic import generic as generic_tree
-from delassus_ros.rbda.generic import generic_constants
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
 from delassus_ros.scalars.counts import OperationCount, operations
 from delassus_ros.scalars.graph import COS, SIN, Graph, Guard
 from delassus_ros.scalars.routines import Routines, is_large
@@ -36,6 +35,12 @@ class Trace:
     outputs: list[int]
     guards: list[Guard]
     inputs: int = 0
+
+    @classmethod
+    def of(cls, graph: Graph, outputs: list[int], inputs: int = 0) -> Trace:
+        """Return the trace of a graph with these nodes as outputs."""
+        live, guards = graph.needed(outputs)
+        return cls(graph, live, outputs, guards, inputs)
 
     @cached_property
     def early_angles(self) -> list[int]:
@@ -84,8 +89,8 @@ def trace(
     inputs = graph.input_block(problem.inputs)
     try:
         if generic:
-            tree = generic_tree(tree or tree_of(problem), graph.parameter)
-            with generic_constants(graph.parameter):
+            tree = tree_of_unknown_constants(tree or tree_of(problem), graph.parameter)
+            with unknown_constants(graph.parameter):
                 results = evaluate(problem, algorithm, inputs, tree)
         else:
             with recorded(Routines(graph) if is_large(problem) else None):
@@ -120,8 +125,7 @@ def trace(
             raise CompilerError(
                 f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
             ) from error
-    live, guards = graph.needed(outputs)
-    return Trace(graph, live, outputs, guards, sum(port.size for port in problem.inputs))
+    return Trace.of(graph, outputs, sum(port.size for port in problem.inputs))
 
 
 def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:

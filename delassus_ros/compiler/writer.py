@@ -368,27 +368,22 @@ def head(name: str, configurations: int, returns: bool, public: bool) -> str:
 
 
 def part_functions(
-    parts: list[Part],
-    name: str,
-    configurations: int = 1,
-    apart: int = 0,
-    public: bool | None = None,
+    parts: list[Part], name: str, configurations: int = 1, public: bool | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return the functions of a program's parts, and the names of all parts, in their order.
+    """Return the functions of a program's parts, and their names, in their order.
 
     Parameters
     ----------
     name : of the part, if there is one only; else what their names begin with.
     configurations : see :class:`~delassus_ros.compiler.writer.KernelWriter`.
-    apart : how many parts come before these, see :func:`parts_apart`.
     public : of a part that is the only one, see :meth:`KernelWriter.text`.
     """
-    if len(parts) == 1 and not apart:
+    if len(parts) == 1:
         return [KernelWriter(parts[0], configurations).text(name, public=public)], [name]
-    names = [f"{name}_part{k}" for k in range(apart + len(parts))]
+    names = [f"{name}_part{k}" for k in range(len(parts))]
     texts = [
         KernelWriter(part, configurations).text(each, part is parts[-1])
-        for part, each in zip(parts, names[apart:], strict=True)
+        for part, each in zip(parts, names, strict=True)
     ]
     return texts, names
 
@@ -403,16 +398,3 @@ def in_turn(names: list[str], name: str, public: bool = True) -> str:
     ]
     begin = head(name, 1, returns=True, public=public)
     return "\n".join([begin, "entry:", *calls, "}"])
-
-
-def parts_apart(
-    parts: list[Part], name: str, configurations: int = 1
-) -> tuple[list[str], list[str]]:
-    """Return the functions of a program's first parts, and how another module declares them."""
-    names = [f"{name}_part{k}" for k in range(len(parts))]
-    texts = [
-        KernelWriter(part, configurations).text(each, last=False, public=True)
-        for part, each in zip(parts, names, strict=True)
-    ]
-    p = pointer()
-    return texts, [f"declare void @{each}({p}, {p}, {p})" for each in names]

@@ -59,7 +59,7 @@ class LoopClosure:
         self._joints = members.joints
         self._loops = members.loops
         self._column = {joint: i for i, joint in enumerate(members.joints)}
-        self._ways = [ways_of(self._robot, loop) for loop in self._loops]
+        self._ways = [branches_of(self._robot, loop) for loop in self._loops]
         self._sizes = [size_of(self._robot, loop) for loop in self._loops]
         self._units = self._units_of_joints()
         self._linear = members.coupling_rows() * np.append(self._units, 1.0)
@@ -110,7 +110,7 @@ class LoopClosure:
         for body in self._joints:
             carriers = self._carriers(body)
             placements = (*(robot.joints[joint].placement for joint in carriers), Transform())
-            poses = poses_along(robot, Way(carriers, placements, 0.0), values)
+            poses = poses_along(robot, LoopBranch(carriers, placements, 0.0), values)
             twists = self._twists(carriers, poses, poses[-1])
             turned = np.kron(np.eye(2), poses[-1].rotation.T) @ twists
             mass += turned.T @ composite[body].matrix() @ turned
@@ -310,7 +310,7 @@ _ARMLESS = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class LoopBranch:
     """The joints from the body that carries a loop to one of its ends.
 
     Attributes
@@ -328,7 +328,7 @@ class Way:
     rounding: float
 
 
-def ways_of(robot: Robot, loop: Loop) -> tuple[Way, Way]:
+def branches_of(robot: Robot, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
     """Return the ways to the predecessor's and to the successor's frame."""
     first, second = _joints(robot, loop.predecessor), _joints(robot, loop.successor)
     while first and second and first[0] == second[0]:
@@ -336,18 +336,18 @@ def ways_of(robot: Robot, loop: Loop) -> tuple[Way, Way]:
     origin = robot.joints[(first or second)[0]].placement.translation
     rounding = _ROUNDING * float(np.abs(origin).max())
 
-    def way(joints: list[int], end: Transform) -> Way:
+    def way(joints: list[int], end: Transform) -> LoopBranch:
         placements = [*(robot.joints[joint].placement for joint in joints), end]
         at = placements[0].translation - origin
         # What rounding leaves of a zero would be taken for a length.
         at[np.abs(at) <= rounding] = 0.0
         placements[0] = Transform(placements[0].rotation, at)
-        return Way(tuple(joints), tuple(placements), rounding)
+        return LoopBranch(tuple(joints), tuple(placements), rounding)
 
     return way(first, loop.predecessor_placement), way(second, loop.successor_placement)
 
 
-def poses_along(robot: Robot, way: Way, q: Mapping[int, float]) -> list[Transform]:
+def poses_along(robot: Robot, way: LoopBranch, q: Mapping[int, float]) -> list[Transform]:
     """Return the poses of the bodies on a way, then of the loop's frame, from the loop's origin.
 
     Parameters
@@ -373,7 +373,7 @@ def size_of(robot: Robot, loop: Loop) -> float:
     """
     # A fixed seed: the same loop must always have the same size.
     random = np.random.default_rng(0)
-    arms, ways = [0.0], ways_of(robot, loop)
+    arms, ways = [0.0], branches_of(robot, loop)
     for way in ways:
         joints = [robot.joints[joint] for joint in way.joints]
         for _ in range(_CONFIGURATIONS):

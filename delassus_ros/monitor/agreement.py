@@ -32,7 +32,7 @@ _RECENT = 2000  # of them shown in the live view
 
 
 @dataclass(frozen=True)
-class Sample:
+class CheckedMatrix:
     """A Delassus matrix with what is needed to check it.
 
     Attributes
@@ -64,7 +64,7 @@ class Percentiles:
     p99: float
 
 
-def relative_error(sample: Sample, reference: Sample) -> float:
+def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
     """Frobenius distance of a matrix to the sub-block of a reference, relative to that block.
 
     Parameters
@@ -156,23 +156,23 @@ class Agreement:
         self.worst = 0.0
         self.first_fault: str | None = None
         self.sizes: Counter[int] = Counter()
-        self.last: Sample | None = None
+        self.last: CheckedMatrix | None = None
         self._first_stamp: int | None = None
         self._first_reference: int | None = None
         self._last_reference = 0
         self._sequence: int | None = None
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
-        self._references: dict[int, Sample] = {}
+        self._references: dict[int, CheckedMatrix] = {}
         self._unanswered: set[int] = set()
         self._lost_answers = 0
         self._last_stamp = 0
         # By stamp; None for an INVALID message, which has nothing to compare.
-        self._waiting: dict[int, Sample | None] = {}
+        self._waiting: dict[int, CheckedMatrix | None] = {}
         self._dropped = 0
         self._gaps = Gaps(_WINDOW)
         self._sets: dict[int, frozenset[str]] = {}
 
-    def add_reference(self, reference: Sample) -> None:
+    def add_reference(self, reference: CheckedMatrix) -> None:
         """Take the reference of one joint state."""
         stamp = reference.stamp
         self._references[stamp] = reference
@@ -203,7 +203,7 @@ class Agreement:
         self.invalid[reasons] += 1
         self._answer(stamp, None, skipped)
 
-    def add_matrix(self, sample: Sample, sequence: int, latency: float) -> None:
+    def add_matrix(self, sample: CheckedMatrix, sequence: int, latency: float) -> None:
         """Take a matrix.
 
         Parameters
@@ -303,7 +303,7 @@ class Agreement:
         self._sequence = sequence
         return skipped
 
-    def _answer(self, stamp: int, sample: Sample | None, skipped: int) -> None:
+    def _answer(self, stamp: int, sample: CheckedMatrix | None, skipped: int) -> None:
         self._gaps.end(stamp, skipped)
         if stamp <= 0:
             # No joint state has come to the node yet.
@@ -322,12 +322,12 @@ class Agreement:
             oldest = self._waiting.pop(next(iter(self._waiting)))
             self._dropped += self._needs_reference(oldest)
 
-    def _needs_reference(self, sample: Sample | None) -> bool:
+    def _needs_reference(self, sample: CheckedMatrix | None) -> bool:
         if sample is None or not sample.contacts or self._first_reference is None:
             return False
         return sample.stamp >= self._first_reference
 
-    def _check_set(self, sample: Sample) -> None:
+    def _check_set(self, sample: CheckedMatrix) -> None:
         if sample.contacts_stamp is None:
             return
         active = self._sets.get(sample.contacts_stamp)
@@ -339,7 +339,7 @@ class Agreement:
             f"active were {', '.join(sorted(active)) or 'none'}"
         )
 
-    def _compare(self, sample: Sample, reference: Sample) -> None:
+    def _compare(self, sample: CheckedMatrix, reference: CheckedMatrix) -> None:
         if not sample.contacts:
             return
         self.compared += 1
@@ -364,7 +364,7 @@ _NAMES = ("first", "second")
 
 
 @dataclass(frozen=True)
-class Answer:
+class NodeAnswer:
     """What one of the two nodes says for a joint state.
 
     Attributes
@@ -383,7 +383,7 @@ class Answer:
 
     stamp: int
     contacts_stamp: int
-    sample: Sample | None
+    sample: CheckedMatrix | None
     algorithm: str = ""
     compute_time: float = math.nan
 
@@ -426,10 +426,10 @@ class Pairs:
         self.unpaired = [0, 0]
         self.algorithms = ["", ""]
         self.first_fault: str | None = None
-        self._waiting: tuple[dict[int, Answer], dict[int, Answer]] = ({}, {})
+        self._waiting: tuple[dict[int, NodeAnswer], dict[int, NodeAnswer]] = ({}, {})
         self._times = (deque[float](maxlen=_TIMES), deque[float](maxlen=_TIMES))
 
-    def add(self, side: int, answer: Answer) -> float | None:
+    def add(self, side: int, answer: NodeAnswer) -> float | None:
         """Take a message of the first (0) or the second (1) node.
 
         Returns
@@ -497,7 +497,7 @@ class Pairs:
         )
         return first, second
 
-    def _compare(self, first: Answer, second: Answer) -> float | None:
+    def _compare(self, first: NodeAnswer, second: NodeAnswer) -> float | None:
         if first.contacts_stamp != second.contacts_stamp:
             self.unlike += 1
             return None
@@ -597,9 +597,9 @@ def nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-def sample_of(received: ReceivedMatrix) -> Sample:
+def checked_matrix_of(received: ReceivedMatrix) -> CheckedMatrix:
     """Return a copy of a matrix with what is needed to check it."""
-    return Sample(
+    return CheckedMatrix(
         stamp=received.stamp,
         contacts=received.contacts,
         offsets=received.row_offsets,

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from delassus_ros.monitor.agreement import TOLERANCE, Answer, Pairs, sample_of
+from delassus_ros.monitor.agreement import TOLERANCE, NodeAnswer, Pairs, checked_matrix_of
 from delassus_ros.node.arrival import STEADY
 from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
@@ -132,10 +132,10 @@ class CompareNode(Node):
             return
         stamp, contacts_stamp = received.stamp, received.contacts_stamp
         if received.validity == DelassusMatrix.VALIDITY_INVALID:
-            self.pairs.add(side, Answer(stamp, contacts_stamp, None))
+            self.pairs.add(side, NodeAnswer(stamp, contacts_stamp, None))
             return
-        sample, seconds = sample_of(received), received.compute_time
-        answer = Answer(stamp, contacts_stamp, sample, received.algorithm, seconds)
+        sample, seconds = checked_matrix_of(received), received.compute_time
+        answer = NodeAnswer(stamp, contacts_stamp, sample, received.algorithm, seconds)
         relative = self.pairs.add(side, answer)
         if relative is not None:
             self._errors.publish(Float64(data=relative))

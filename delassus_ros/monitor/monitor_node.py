@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
-from delassus_ros.monitor.agreement import Agreement, nanoseconds, sample_of
+from delassus_ros.monitor.agreement import Agreement, checked_matrix_of, nanoseconds
 from delassus_ros.monitor.view import View, describe_agreement, milliseconds
 from delassus_ros.needs import missing
 from delassus_ros.ros_program import run_program
@@ -157,7 +157,7 @@ class MonitorNode(Node):
         self.agreement.add_contacts(nanoseconds(message.header.stamp), active_names(message))
 
     def _on_reference(self, data: bytes, _arrival: int) -> None:
-        self.agreement.add_reference(sample_of(self._references.read(data)))
+        self.agreement.add_reference(checked_matrix_of(self._references.read(data)))
 
     def _on_matrix(self, data: bytes, arrival: int) -> None:
         received = self._matrices.read(data)
@@ -166,7 +166,7 @@ class MonitorNode(Node):
             return
         # Messages arrive in the time of the system, which is not that of simulated stamps.
         latency = math.nan if self._simulated else 1e-9 * (arrival - received.stamp)
-        self.agreement.add_matrix(sample_of(received), received.sequence, latency)
+        self.agreement.add_matrix(checked_matrix_of(received), received.sequence, latency)
 
 
 def _ignore(_message: object) -> None:

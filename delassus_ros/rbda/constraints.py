@@ -18,8 +18,8 @@ from delassus_ros.model.constraints import Coupling, FunctionConstraint
 from delassus_ros.model.loops import size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
-from delassus_ros.rbda.generic import constants, specific_constants
 from delassus_ros.rbda.loop_rows import is_turned, joints_of, loop_rows
+from delassus_ros.rbda.unknown_constants import constants, specific_constants
 from delassus_ros.scalars.duals import VARYING, differentiated
 from delassus_ros.scalars.functions import (
     Matrix,
@@ -34,7 +34,7 @@ from delassus_ros.scalars.functions import (
 
 __all__ = [
     "Continuation",
-    "Step",
+    "LoopStep",
     "constraint_jacobian",
     "continuation",
     "described",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class LoopStep:
     """A Newton step towards closed loops.
 
     Attributes
@@ -161,7 +161,7 @@ def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix
 
 def newton_step(
     robot: Robot, cluster: Cluster, unknown: Sequence[int], q: Sequence[Scalar]
-) -> Step:
+) -> LoopStep:
     """Return the Newton step that closes a cluster by moving the joints `unknown`.
 
     Raises
@@ -176,7 +176,7 @@ def newton_step(
     # The residual is constant only if it is always 0; rows of zeros are not looked at.
     solved = solve(a, b, pattern, [[VARYING]] * len(b), described(cluster))
     step = [row[0] for row in solved.x]
-    return Step(step, residual(robot, cluster, q), solved.determinant)
+    return LoopStep(step, residual(robot, cluster, q), solved.determinant)
 
 
 def continuation(

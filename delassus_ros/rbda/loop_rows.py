@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from delassus_ros.model.constraints import Loop, LoopKind
-from delassus_ros.model.loops import Way, ways_of
+from delassus_ros.model.loops import LoopBranch, branches_of
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_between
-from delassus_ros.rbda.generic import constants
+from delassus_ros.rbda.unknown_constants import constants
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -57,7 +57,7 @@ class Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
+class TracedBranch:
     """The joints from the common body to one end of a loop, and the loop's frame behind them.
 
     Attributes
@@ -89,7 +89,7 @@ class End:
 
 def joints_of(robot: Robot, loop: Loop) -> set[int]:
     """Return the joints that a loop goes through."""
-    return {joint for way in ways_of(robot, loop) for joint in way.joints}
+    return {joint for way in branches_of(robot, loop) for joint in way.joints}
 
 
 def loop_rows(
@@ -221,7 +221,7 @@ def _slopes(predecessor: End, successor: End, row: _Row, unit: float) -> dict[in
 
 
 def _end(
-    branch: Branch,
+    branch: TracedBranch,
     q: Sequence[Scalar],
     unit: float,
     given: Callable[[Matrix], Matrix],
@@ -247,7 +247,7 @@ def _end(
 def _placed(
     turn: Matrix,
     origin: Vector,
-    at: Segment | Branch,
+    at: Segment | TracedBranch,
     given: Callable[[Matrix], Matrix],
 ) -> tuple[Matrix, Vector]:
     """Return rotation and origin behind a constant pose."""
@@ -266,9 +266,9 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 @lru_cache(maxsize=256)
-def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[Branch, Branch]:
+def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[TracedBranch, TracedBranch]:
     """Return the predecessor's and the successor's branch, lengths in units of `unit`."""
-    ways = ways_of(robot, loop)
+    ways = branches_of(robot, loop)
     first = next(joint for way in ways for joint in way.joints)
     # The axes that both branches share: z along the first joint.
     shared = Transform(robot.joints[first].placement.rotation @ _to_axis(robot, first))
@@ -278,7 +278,7 @@ def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[Branch, Branch]:
     scale = longest / unit or 1.0
     rounding = max(_CLEAN * scale, *(way.rounding / unit for way in ways))
 
-    def branch(way: Way, chain: list[Transform]) -> Branch:
+    def branch(way: LoopBranch, chain: list[Transform]) -> TracedBranch:
         segments = tuple(
             Segment(
                 joint,
@@ -291,7 +291,7 @@ def _branches(robot: Robot, loop: Loop, unit: float) -> tuple[Branch, Branch]:
         )
         last = chain[-1]
         translation = _clean(last.translation[None] / unit, scale, rounding)[0]
-        return Branch(segments, _clean(last.rotation, 1.0, _CLEAN), translation)
+        return TracedBranch(segments, _clean(last.rotation, 1.0, _CLEAN), translation)
 
     first_branch, second_branch = (
         branch(way, chain) for way, chain in zip(ways, chains, strict=True)
@@ -304,7 +304,9 @@ def _to_axis(robot: Robot, joint: int) -> Array:
     return rotation_between(_UP, robot.joints[joint].axis)
 
 
-def _chain(robot: Robot, way: Way, shared: Transform, to_axis: Transform) -> list[Transform]:
+def _chain(
+    robot: Robot, way: LoopBranch, shared: Transform, to_axis: Transform
+) -> list[Transform]:
     """Return the constant poses along a branch: of each joint's frame, then of its end."""
     poses, before = [], shared.inverse()
     for joint, placement in zip(way.joints, way.placements, strict=False):

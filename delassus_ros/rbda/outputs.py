@@ -18,11 +18,11 @@ from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
 from delassus_ros.rbda.constraints import loop_jacobian
-from delassus_ros.rbda.generic import constants, specific_constants
 from delassus_ros.rbda.propagation import FreeBody, Propagator, articulated_joints
 from delassus_ros.rbda.rotors import clean, independent_links
 from delassus_ros.rbda.spatial import JointTransform, contact_rows, cross_matrix
 from delassus_ros.rbda.tree import Link, Tree, rows_of
+from delassus_ros.rbda.unknown_constants import constants, specific_constants
 from delassus_ros.scalars.functions import Matrix, Scalar, Vector, dot, matmul, transpose, zeros
 from delassus_ros.scalars.ports import Inputs
 from delassus_ros.scalars.steps import blocks, step

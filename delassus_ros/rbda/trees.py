@@ -13,9 +13,9 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.rbda.frame_choice import snap
 from delassus_ros.rbda.frames import Placed, built
-from delassus_ros.rbda.generic import specific_constants
 from delassus_ros.rbda.rotors import Coupled, Redistribution, redistribute
 from delassus_ros.rbda.tree import Link, LinkCluster, Tree
+from delassus_ros.rbda.unknown_constants import specific_constants
 from delassus_ros.scalars.functions import Matrix
 from delassus_ros.scalars.ports import Inputs
 

@@ -17,9 +17,9 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from delassus_ros.soak.accounting import Arrivals
-from delassus_ros.soak.control import Target
+from delassus_ros.soak.control import Receiver
 
-TOPICS = {Target.NODE: "delassus_node/delassus", Target.ECHO: "echo/delassus"}
+TOPICS = {Receiver.NODE: "delassus_node/delassus", Receiver.ECHO: "echo/delassus"}
 """Where the matrices of each come from."""
 
 _DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
@@ -53,14 +53,14 @@ class SoakNode(Node):
 
     def __init__(self, capacity: int, rows: int, **node: Any) -> None:
         super().__init__("soak", start_parameter_services=False, enable_rosout=False, **node)
-        self.arrivals = {target: Arrivals(capacity) for target in Target}
+        self.arrivals = {target: Arrivals(capacity) for target in Receiver}
         self._kept = np.zeros((capacity // _EVERY + 1, rows, rows))
         self._kept_stamps = np.zeros(len(self._kept), dtype=np.int64)
         self._kept_count = 0
         self._countdown = _EVERY
         self.algorithm = ""
         self.malformed: str | None = None
-        callbacks = {Target.NODE: self._on_matrix, Target.ECHO: self._on_echo}
+        callbacks = {Receiver.NODE: self._on_matrix, Receiver.ECHO: self._on_echo}
         self._matrices, self._echoes = MatrixReader(), MatrixReader()
         self._inputs = [
             self.create_subscription(DelassusMatrix, topic, callbacks[target], _MATRICES, raw=True)
@@ -104,7 +104,7 @@ class SoakNode(Node):
         good = received.validity == DelassusMatrix.VALIDITY_OK
         if good:
             self.algorithm = received.algorithm
-        self.arrivals[Target.NODE].note(received.stamp, arrival, received.sequence, good)
+        self.arrivals[Receiver.NODE].note(received.stamp, arrival, received.sequence, good)
         self._countdown -= 1
         if self._countdown <= 0 and good and self._kept_count < len(self._kept):
             self._countdown = _EVERY
@@ -118,4 +118,4 @@ class SoakNode(Node):
         received = self._read(self._echoes, data)
         arrival = time.time_ns()
         if received is not None:
-            self.arrivals[Target.ECHO].note(received.stamp, arrival, received.sequence, True)
+            self.arrivals[Receiver.ECHO].note(received.stamp, arrival, received.sequence, True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 _HEADER = 8  # numbers before the stamps
 
 
-class Target(enum.IntEnum):
+class Receiver(enum.IntEnum):
     """To whom joint states are sent; the values are places in the file."""
 
     NODE = 0
@@ -43,9 +43,9 @@ class Control:
         if capacity is None:
             self._numbers: npt.NDArray[np.int64] = np.memmap(path, np.int64, "r+")
         else:
-            size = _HEADER + len(Target) * capacity
+            size = _HEADER + len(Receiver) * capacity
             self._numbers = np.memmap(path, np.int64, "w+", shape=(size,))
-        self._stamps = self._numbers[_HEADER:].reshape(len(Target), -1)
+        self._stamps = self._numbers[_HEADER:].reshape(len(Receiver), -1)
 
     @property
     def command(self) -> Order:
@@ -53,11 +53,11 @@ class Control:
         return Order(int(self._numbers[0]))
 
     @property
-    def target(self) -> Target:
+    def target(self) -> Receiver:
         """To whom it is to send; set by the run."""
-        return Target(int(self._numbers[1]))
+        return Receiver(int(self._numbers[1]))
 
-    def order(self, command: Order, target: Target) -> None:
+    def order(self, command: Order, target: Receiver) -> None:
         """Tell the publisher what to do from its next tick on."""
         self._numbers[1] = target
         self._numbers[0] = command
@@ -85,16 +85,16 @@ class Control:
         """Whether there is no room for another stamp for one of the targets."""
         return bool(self._numbers[4:6].max() >= self._stamps.shape[1])
 
-    def count(self, target: Target) -> int:
+    def count(self, target: Receiver) -> int:
         """Return the number of stamps so far."""
         return int(self._numbers[4 + target])
 
-    def add(self, target: Target, stamp: int) -> None:
+    def add(self, target: Receiver, stamp: int) -> None:
         """Note the stamp of a joint state that is about to be sent, ns."""
         count = self.count(target)
         self._stamps[target, count] = stamp
         self._numbers[4 + target] = count + 1
 
-    def sent(self, target: Target) -> npt.NDArray[np.int64]:
+    def sent(self, target: Receiver) -> npt.NDArray[np.int64]:
         """Return the stamps sent so far, ns."""
         return np.array(self._stamps[target, : self.count(target)])

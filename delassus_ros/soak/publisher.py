@@ -19,10 +19,10 @@ from std_msgs.msg import String
 
 from delassus_ros.model import Robot
 from delassus_ros.ros_program import run_program
-from delassus_ros.soak.control import Control, Order, Target
+from delassus_ros.soak.control import Control, Order, Receiver
 from delassus_ros.soak.humanoid import CONTACTS, Motion, humanoid_urdf
 
-TOPICS = {Target.NODE: "joint_states", Target.ECHO: "echo/joint_states"}
+TOPICS = {Receiver.NODE: "joint_states", Receiver.ECHO: "echo/joint_states"}
 """Where the joint states for each target go."""
 
 _PROBE_PERIOD = 0.05  # s
@@ -54,7 +54,7 @@ class SoakPublisher(Node):
         state = JointState(name=list(joints), position=zeros, velocity=zeros, effort=zeros)
         self._state = SerializedMessage(state, _STAMP, ("position",))
         self._position = self._state.arrays["position"]
-        self._outputs: dict[Target, Publisher] = {
+        self._outputs: dict[Receiver, Publisher] = {
             target: self.create_publisher(JointState, topic, 10)
             for target, topic in TOPICS.items()
         }
@@ -97,7 +97,7 @@ class SoakPublisher(Node):
             if wait > 0.0:
                 time.sleep(wait)
 
-    def _send(self, target: Target) -> None:
+    def _send(self, target: Receiver) -> None:
         number = self._control.count(target)
         if number != self._number:
             self._move(number)

@@ -20,11 +20,11 @@ from delassus_ros.errors import DelassusError
 from delassus_ros.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.soak.accounting import STRETCH, Gaps, NodeCounts, Timing, account
-from delassus_ros.soak.control import Control, Order, Target
+from delassus_ros.soak.control import Control, Order, Receiver
 from delassus_ros.soak.humanoid import CONTACTS, problem, recomputed
 from delassus_ros.soak.verdict import EndedReaders, Result
 
-_CYCLE = {Target.NODE: 8.0, Target.ECHO: 2.0}  # s, in turn
+_CYCLE = {Receiver.NODE: 8.0, Receiver.ECHO: 2.0}  # s, in turn
 _START_LIMIT = 60.0  # s until both answer
 _QUIET = 0.3  # s without arrivals, after which nothing is on its way
 _TURN = sum(_CYCLE.values())
@@ -111,9 +111,9 @@ class _Run:
         self._node = node
         self._spin = spin
         self._proceed = proceed
-        self._loaded = {Target.NODE: children["delassus_node"], Target.ECHO: children["echo"]}
-        self._busy = dict.fromkeys(Target, 0.0)
-        self._wall = dict.fromkeys(Target, 0.0)
+        self._loaded = {Receiver.NODE: children["delassus_node"], Receiver.ECHO: children["echo"]}
+        self._busy = dict.fromkeys(Receiver, 0.0)
+        self._wall = dict.fromkeys(Receiver, 0.0)
         self._memory: list[float] = []
 
     def wait(self, condition: Callable[[], Any], what: str, limit: float) -> None:
@@ -130,20 +130,20 @@ class _Run:
     def connect(self) -> None:
         """Wait until both answer: from then on nothing has to be lost to discovery."""
         self.wait(lambda: self._node.connected() and self._control.ready, "nodes", _START_LIMIT)
-        for target in Target:
+        for target in Receiver:
             self._control.order(Order.PROBE, target)
             name = f"valid answer of the {target.name.lower()}"
             self.wait(self._node.arrivals[target].any_good, name, _START_LIMIT)
             self.drain()
 
-    def block(self, target: Target, seconds: float) -> None:
+    def block(self, target: Receiver, seconds: float) -> None:
         """Send to one of the two for a while."""
         child = self._loaded[target]
         begin, used = time.monotonic(), child.processor_time()
         self._control.order(Order.SEND, target)
         while time.monotonic() < begin + seconds and self._proceed():
             self._spin()
-            if target is Target.NODE:
+            if target is Receiver.NODE:
                 self._swapper.look()
             self._check()
         self._wall[target] += time.monotonic() - begin
@@ -151,12 +151,12 @@ class _Run:
         self.drain()
         # With the work that was left, as it belongs to these joint states.
         self._busy[target] += child.processor_time() - used
-        if target is Target.NODE:
+        if target is Receiver.NODE:
             self._memory.append(child.memory())
 
     def drain(self) -> None:
         """Stop sending, and take what is on its way."""
-        self._control.order(Order.WAIT, Target.NODE)
+        self._control.order(Order.WAIT, Receiver.NODE)
         counts: list[int] = []
         changed = time.monotonic()
         while time.monotonic() < changed + _QUIET:
@@ -170,7 +170,7 @@ class _Run:
         """End the warm-up: processor time, memory and swaps count from here on."""
         self._swapper.restart()
         self._memory = self._memory[-1:]
-        for target in Target:
+        for target in Receiver:
             self._busy[target] = self._wall[target] = 0.0
 
     def finish(self) -> NodeCounts:
@@ -186,23 +186,23 @@ class _Run:
     ) -> Result:
         """Return all of it, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
-        load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Target}
-        sent = {target: self._control.sent(target) for target in Target}
-        checked, wrong = recomputed(sent[Target.NODE], *self._node.kept())
+        load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Receiver}
+        sent = {target: self._control.sent(target) for target in Receiver}
+        checked, wrong = recomputed(sent[Receiver.NODE], *self._node.kept())
         # Without the warm-up.
         counted = {target: stamps[stamps >= begin] for target, stamps in sent.items()}
         node_gaps, echo_gaps = (
             Gaps.of(counted[target], arrivals[target], _QUIET, self._swapper.marks)
-            for target in (Target.NODE, Target.ECHO)
+            for target in (Receiver.NODE, Receiver.ECHO)
         )
         return Result(
             rate=rate,
-            sent_rate=len(counted[Target.NODE]) / max(self._wall[Target.NODE], 1e-9),
-            account=account(sent[Target.NODE], arrivals[Target.NODE], counts),
-            node=Timing.of(arrivals[Target.NODE].latency(begin)),
-            echo=Timing.of(arrivals[Target.ECHO].latency(begin)),
-            cpu=load[Target.NODE],
-            echo_cpu=load[Target.ECHO],
+            sent_rate=len(counted[Receiver.NODE]) / max(self._wall[Receiver.NODE], 1e-9),
+            account=account(sent[Receiver.NODE], arrivals[Receiver.NODE], counts),
+            node=Timing.of(arrivals[Receiver.NODE].latency(begin)),
+            echo=Timing.of(arrivals[Receiver.ECHO].latency(begin)),
+            cpu=load[Receiver.NODE],
+            echo_cpu=load[Receiver.ECHO],
             memory=(self._memory[0], self._memory[-1]),
             checked=checked,
             wrong=wrong,
@@ -215,8 +215,8 @@ class _Run:
     def progress(self, begin: int) -> str:
         """Return a line on how it goes, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
-        node = Timing.of(arrivals[Target.NODE].latency(begin))
-        echo = Timing.of(arrivals[Target.ECHO].latency(begin))
+        node = Timing.of(arrivals[Receiver.NODE].latency(begin))
+        echo = Timing.of(arrivals[Receiver.ECHO].latency(begin))
         return f"node {node.words()}; echo {echo.words()}; {self._memory[-1]:.1f} MB"
 
     def _check(self) -> None:

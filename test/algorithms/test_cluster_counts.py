@@ -13,8 +13,8 @@ from cluster_robots import LOOSE, OVAL, Builder, geared_chain
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import scalar_program, vectorized
 from delassus_ros.model import WORLD, Body, Joint, JointKind, Transform
 from delassus_ros.rbda import rotors
 from delassus_ros.rbda.trees import closed_tree, tree_of
@@ -220,7 +220,7 @@ def test_limbs_with_clusters_become_vector_lanes() -> None:
     assert len(tree_of(problem).clusters) == 8
     for name in ("pv_osimr", "efpa", "ltl"):
         traced = trace(problem, algorithms.get(name))
-        program = program_of(problem, traced, checked_positions(problem))
+        program = vectorized(problem, traced, checked_positions(problem))
         scalar = scalar_program(traced, checked_positions(problem))
         wide = [each for each in program.instructions if each.width >= 4]
         assert len(wide) > 1000, name

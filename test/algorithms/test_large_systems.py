@@ -16,11 +16,11 @@ from benchmarks.scaling import contacts_on_feet
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler import emit
-from delassus_ros.compiler.build import checked_positions, kernel_for
+from delassus_ros.compiler.build import checked_positions, kernel_for, splits
 from delassus_ros.compiler.parts import Lengths, split, work_size
-from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import Trace, trace
+from delassus_ros.compiler.vectorize import scalar_program, vectorized
 from delassus_ros.errors import CompilerError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.robot import Base
@@ -198,7 +198,7 @@ def slope(values: list[int]) -> float:
 def sized(problem: Problem, name: str = "pv_osimr") -> tuple[int, int, int, int]:
     """Return operations, routines, characters of the routines' code, and calls."""
     traced = trace(problem, algorithms.get(name))
-    table = program_of(problem, traced, checked_positions(problem))
+    table = vectorized(problem, traced, checked_positions(problem))
     assert isinstance(table, Table)
     instructions = sum(len(f.part.program.instructions) for f in table.functions if f.is_routine)
     return traced.operations.total, len(traced.graph.routines), instructions, len(table.calls)
@@ -326,8 +326,9 @@ def test_code_of_long_programs_is_linear() -> None:
     for n in (30, 60, 120):
         problem = mechanisms.chain(n, "tip")
         traced = trace(problem, algorithms.get("pv_osimr"))
-        program = program_of(problem, traced, checked_positions(problem))
-        lengths.append(len(emit.module(program).ir))
+        program = vectorized(problem, traced, checked_positions(problem))
+        (code,) = splits(program)
+        lengths.append(len(emit.module(code).ir))
     assert abs(slope(lengths) - 1.0) < 0.1, lengths
 
 

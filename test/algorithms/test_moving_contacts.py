@@ -15,8 +15,8 @@ from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.limbs import limb_groups
-from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import vectorized
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.inputs import PLACEMENTS
 from delassus_ros.testing import ALL, SIMPLE, random_problem
@@ -254,7 +254,7 @@ def test_limbs_with_moving_contacts_run_in_lanes(axes: str) -> None:
     assert all(any(place <= inputs for inputs in group.inputs) for place in places)
     if axes == "contact":
         assert sorted(len(inputs) for inputs in group.inputs) == [10] * 4
-    program = program_of(
+    program = vectorized(
         problem, trace(problem, algorithms.get("pv_osimr")), checked_positions(problem)
     )
     assert sum(i.kind == "mul" and i.width == 4 for i in program.instructions) > 200

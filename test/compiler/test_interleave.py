@@ -13,8 +13,8 @@ from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler import parts as interleave
 from delassus_ros.compiler.parts import Lengths, Part, interleaved, split, whole
 from delassus_ros.compiler.program import Instruction, Program, needs
-from delassus_ros.compiler.schedule import program_of
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import vectorized
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars.graph import CONSTANT, INPUT
 from delassus_ros.testing import random_problem
@@ -28,7 +28,7 @@ def quadruped_problem() -> Problem:
 
 
 def program(problem: Problem, name: str = "pv_osimr") -> Program:
-    found = program_of(problem, trace(problem, algorithms.get(name)), [0])
+    found = vectorized(problem, trace(problem, algorithms.get(name)), [0])
     assert isinstance(found, Program)
     return found
 

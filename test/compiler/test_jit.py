@@ -129,3 +129,11 @@ def test_results_have_names_of_their_own() -> None:
         f"{second} = fneg double {first}",
         f"ret double {second}",
     ]
+
+
+def test_joined_objects_that_are_damaged_are_refused() -> None:
+    whole = jit.joined([jit.compile_ir(ADD), jit.compile_ir(ADD.replace("@add", "@other"))])
+    assert jit.LoadedCode(whole).address("other")
+    for code in (whole[:-1], whole[:20], jit.joined([whole, whole])):
+        with pytest.raises(CompilerError, match="compiled code cannot be loaded"):
+            jit.LoadedCode(code)

@@ -9,8 +9,8 @@ import robots
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.compiler.limbs import limb_groups
 from delassus_ros.compiler.program import padded
-from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import scalar_program, vectorized
 from delassus_ros.contacts import ContactSet
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.testing import random_problem
@@ -59,7 +59,7 @@ def problem_of(robot: Robot) -> Problem:
 
 def vector_share(problem: Problem, name: str) -> float:
     """Return the share of arithmetic instructions that are vectors."""
-    program = program_of(problem, trace(problem, algorithms.get(name)), [])
+    program = vectorized(problem, trace(problem, algorithms.get(name)), [])
     kinds = [i.width > 1 for i in program.instructions if i.kind in ("add", "sub", "mul")]
     return sum(kinds) / len(kinds)
 
@@ -91,7 +91,7 @@ def check_limbed(limbs: int, joints: int, mirrored: bool, name: str) -> None:
 def test_most_of_a_limbed_robot_is_vectors(limbs, mirrored):
     problem = problem_of(limbed_robot(limbs, 4, mirrored))
     assert vector_share(problem, "pv_osimr") > 0.5
-    packed = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [])
+    packed = vectorized(problem, trace(problem, algorithms.get("pv_osimr")), [])
     scalar = scalar_program(trace(problem, algorithms.get("pv_osimr")), [])
     arithmetic = [
         sum(i.kind in ("add", "sub", "mul", "div") for i in program.instructions)
@@ -113,7 +113,7 @@ def test_limbs_that_a_file_turns_by_printed_angles_are_alike(printed):
 def test_quadruped_uses_four_lanes():
     robot = Robot.from_urdf(robots.quadruped())
     problem = problem_of_feet(robot, ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"))
-    program = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [])
+    program = vectorized(problem, trace(problem, algorithms.get("pv_osimr")), [])
     assert sum(i.kind == "mul" and i.width == 4 for i in program.instructions) > 200
 
 
@@ -124,7 +124,7 @@ def test_blocks_between_arms_and_legs_are_vectors():
         for kind, last in (("leg", 6), ("arm", 7))
     )
     problem = Problem(robot, [Contact(frame, frame, "surface") for frame in (*feet, *hands)])
-    program = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [])
+    program = vectorized(problem, trace(problem, algorithms.get("pv_osimr")), [])
     for row in range(6):
         vectors = set()
         for foot, hand in ((0, 12), (0, 18), (6, 12), (6, 18)):
@@ -142,7 +142,7 @@ def test_a_chain_has_no_lanes():
     robot = limbed_robot(1, 6, False)
     problem = problem_of(robot)
     assert limb_groups(problem) == []
-    program = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [])
+    program = vectorized(problem, trace(problem, algorithms.get("pv_osimr")), [])
     # What is left are vectors of the three rows of its contact.
     assert {i.width for i in program.instructions if i.kind == "mul"} <= {1, padded(3)}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy import compiled
 
-from delassus_ros.compiler import code_generator
+from delassus_ros.compiler import jit
 from delassus_ros.compiler.kernel import Kernel
 from delassus_ros.compiler.sincos import LIMIT
 from delassus_ros.scalars.functions import sincos
@@ -94,7 +94,7 @@ def test_within_two_ulp_up_to_the_limit(count, points, truth) -> None:
 @pytest.mark.parametrize("count", [1, 2, 8])
 def test_within_two_ulp_without_fused_multiply_add(count, points, truth, monkeypatch) -> None:
     old = "+sse2,-avx,-avx2,-fma,-avx512f"
-    monkeypatch.setattr(code_generator, "host_features", lambda: old)
+    monkeypatch.setattr(jit, "host_features", lambda: old)
     assert worst(turned(turner(count), points), truth) <= 2.0
 
 

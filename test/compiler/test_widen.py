@@ -12,8 +12,8 @@ import robots
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.compiler.limbs import limb_groups, matrix_rows, outer_limbs
 from delassus_ros.compiler.program import Instruction, Program
-from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import scalar_program, vectorized
 from delassus_ros.compiler.widen import widened
 from delassus_ros.testing import random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
@@ -135,7 +135,7 @@ def test_rows_of_a_surface_are_combined(limbs, share):
 def test_rows_of_alike_limbs_are_combined_on_top():
     problem = legs(2)
     traced = trace(problem, algorithms.get("pv_osimr"))
-    program = program_of(problem, traced, [])
+    program = vectorized(problem, traced, [])
     widths = [i.width for i in program.instructions if i.kind == "mul"]
     assert widths.count(8) > 50
     assert computing(program) < 0.45 * computing(scalar_program(traced, []))
@@ -151,7 +151,7 @@ def test_compiled_kernels_agree_with_the_definition(limbs):
 
 def test_operands_come_first():
     problem = legs(2)
-    program = program_of(problem, trace(problem, algorithms.get("auto")), [])
+    program = vectorized(problem, trace(problem, algorithms.get("auto")), [])
     for k, instruction in enumerate(program.instructions):
         assert all(operand < k for operand in instruction.operands)
 

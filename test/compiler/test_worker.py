@@ -21,7 +21,6 @@ from delassus_ros.algorithms import registry
 from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.cached_code import stored_kernel
-from delassus_ros.compiler.helper import Helper
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import CompilerError
 
@@ -266,18 +265,17 @@ def test_a_build_is_not_kept_to_the_processors_of_its_parent() -> None:
 
 
 def work_for_ever(_problem: Problem) -> None:
-    """Start a helper, say which processes there are, and keep Python busy."""
-    helper = Helper()
+    """Say which process this is, and keep Python busy."""
     folder = os.environ["XDG_CACHE_HOME"]
     with open(os.path.join(folder, "note.new"), "w", encoding="utf-8") as note:
-        note.write(f"{os.getpid()} {helper._process.pid}")
+        note.write(str(os.getpid()))
     os.rename(note.name, os.path.join(folder, "note"))
     while True:
         pass
 
 
 @pytest.mark.parametrize("forked", [False, True])
-def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatch, forked) -> None:
+def test_a_build_does_not_outlive_who_wants_it(tmp_path, monkeypatch, forked) -> None:
     """Whoever is killed can end nothing; nor is its death that of the thread that began.
 
     What it has forked has all its files, and lives on.
@@ -310,7 +308,7 @@ def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatc
             pids = [int(pid) for pid in note.read_text().split()]
             assert not any(ended(pid) for pid in pids), "the thread that began it has ended"
             parent.kill()
-            wait_until(lambda: all(ended(pid) for pid in pids), "both have ended")
+            wait_until(lambda: all(ended(pid) for pid in pids), "the build has ended")
             assert not any(ended(pid) for pid in others)
         finally:
             parent.kill()
@@ -319,7 +317,7 @@ def test_a_build_and_its_helper_do_not_outlive_who_wants_it(tmp_path, monkeypatc
                     os.kill(pid, signal.SIGKILL)
 
 
-def test_cancelling_ends_the_helper_as_well(tmp_path, monkeypatch) -> None:
+def test_cancelling_ends_a_build_that_is_at_work(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(FOLDERS))
     build = BackgroundBuild(problem(), "pv_osimr", work_for_ever)
     note = tmp_path / "note"
@@ -327,7 +325,7 @@ def test_cancelling_ends_the_helper_as_well(tmp_path, monkeypatch) -> None:
         wait_until(note.exists, "the build works")
     finally:
         build.cancel()
-    wait_until(lambda: ended(int(note.read_text().split()[1])), "the helper has ended")
+    wait_until(lambda: ended(int(note.read_text())), "the build has ended")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

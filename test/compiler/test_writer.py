@@ -8,9 +8,9 @@ from test_interleave import program
 from delassus_ros import Problem, algorithms
 from delassus_ros.compiler.parts import Lengths, Part, interleaved, split
 from delassus_ros.compiler.program import LOAD
-from delassus_ros.compiler.schedule import program_of, scalar_program
 from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.vectorize import scalar_program, vectorized
 from delassus_ros.compiler.writer import KernelWriter
 from delassus_ros.testing import random_problem
 
@@ -70,7 +70,7 @@ def test_no_part_loads_from_where_it_stores(seed: int) -> None:
 def test_no_part_of_a_table_loads_from_where_it_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
     problem = random_problem(3)
-    table = program_of(problem, trace(problem, algorithms.get("pv_osimr")), [0])
+    table = vectorized(problem, trace(problem, algorithms.get("pv_osimr")), [0])
     assert isinstance(table, Table)
     parts = [step.part for step in table.functions if step.part.stores]
     assert parts

@@ -141,7 +141,7 @@ def test_life_cycles_under_load_of_two_nodes_in_one_loop(
     assert not [line for line in graph.log if "a fault of this program" in line]
 
 
-def test_the_program_of_the_page_runs_two_nodes() -> None:
+def test_the_vectorized_the_page_runs_two_nodes() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (code,) = [block for block in blocks if "spin(" in block]

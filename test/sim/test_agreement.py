@@ -7,24 +7,28 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.monitor.agreement import Agreement, Sample, relative_error
+from delassus_ros.monitor.agreement import Agreement, CheckedMatrix, relative_error
 
 FEET = ("LF", "RF", "LH", "RH")
 
 
-def matrix_of(contacts: tuple[str, ...], stamp: int, contacts_stamp: int | None = None) -> Sample:
+def matrix_of(
+    contacts: tuple[str, ...], stamp: int, contacts_stamp: int | None = None
+) -> CheckedMatrix:
     """Return a matrix whose entries depend on stamp and contact names, not on their order."""
     rng = np.random.default_rng(stamp)
     root = rng.normal(size=(12, 12))
     whole = root @ root.T
     rows = [3 * FEET.index(name) + k for name in contacts for k in range(3)]
     offsets = tuple(range(0, 3 * len(contacts) + 1, 3))
-    return Sample(stamp, contacts, offsets, whole[np.ix_(rows, rows)], contacts_stamp)
+    return CheckedMatrix(stamp, contacts, offsets, whole[np.ix_(rows, rows)], contacts_stamp)
 
 
-def with_matrix(sample: Sample, matrix: np.ndarray) -> Sample:
+def with_matrix(sample: CheckedMatrix, matrix: np.ndarray) -> CheckedMatrix:
     """Return the sample with another matrix."""
-    return Sample(sample.stamp, sample.contacts, sample.offsets, matrix, sample.contacts_stamp)
+    return CheckedMatrix(
+        sample.stamp, sample.contacts, sample.offsets, matrix, sample.contacts_stamp
+    )
 
 
 @pytest.mark.parametrize("contacts", [FEET, ("RH", "LF"), ("RF", "LH", "LF"), ()])
@@ -36,7 +40,7 @@ def test_comparison_goes_by_name_not_by_place(contacts: tuple[str, ...]) -> None
 def test_comparison_sees_swapped_contacts() -> None:
     """Right numbers under the wrong names are an error."""
     right = matrix_of(("LF", "RH"), 5)
-    swapped = Sample(5, ("RH", "LF"), right.offsets, right.matrix)
+    swapped = CheckedMatrix(5, ("RH", "LF"), right.offsets, right.matrix)
     assert relative_error(swapped, matrix_of(FEET, 5)) > 0.1
 
 
@@ -51,7 +55,7 @@ def test_comparison_with_what_does_not_fit_is_infinite() -> None:
     """Unknown contact, other kind, wrong size; NaN stays NaN."""
     reference, sample = matrix_of(("LF", "RF"), 5), matrix_of(("LF",), 5)
     assert relative_error(matrix_of(("RH",), 5), reference) == math.inf
-    assert relative_error(Sample(5, ("LF",), (0, 6), np.eye(6)), reference) == math.inf
+    assert relative_error(CheckedMatrix(5, ("LF",), (0, 6), np.eye(6)), reference) == math.inf
     assert relative_error(with_matrix(sample, np.eye(2)), reference) == math.inf
     assert math.isnan(relative_error(with_matrix(sample, np.full((3, 3), math.nan)), reference))
 
@@ -149,18 +153,18 @@ def test_old_stamps_are_dropped_and_still_counted() -> None:
     books = Agreement()
     empty = np.zeros((0, 0))
     for stamp in range(1, 20001):
-        books.add_reference(Sample(stamp, (), (0,), empty))
+        books.add_reference(CheckedMatrix(stamp, (), (0,), empty))
         if stamp % 2:
-            books.add_matrix(Sample(stamp, (), (0,), empty), stamp, 1e-4)
+            books.add_matrix(CheckedMatrix(stamp, (), (0,), empty), stamp, 1e-4)
         books.add_contacts(stamp, ())
     assert books.unanswered == 9999
     for stamp in range(30001, 40001):
-        books.add_matrix(Sample(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
+        books.add_matrix(CheckedMatrix(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
     assert books.unreferenced == 5000  # the references of the others may still come
-    books.add_reference(Sample(50000, (), (0,), empty))
+    books.add_reference(CheckedMatrix(50000, (), (0,), empty))
     assert books.unreferenced == 10000
     for stamp in range(60001, 65001):
-        books.add_matrix(Sample(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
+        books.add_matrix(CheckedMatrix(stamp, ("LF",), (0, 3), np.eye(3)), stamp, 1e-4)
     assert books.unreferenced == 10000
     kept = [books._references, books._waiting, books._sets]
     assert [len(table) for table in kept] == [5000, 5000, 5000]
@@ -184,9 +188,9 @@ def test_condition_is_of_the_last_matrix() -> None:
     """NaN where there is none to speak of."""
     books = Agreement()
     assert math.isnan(books.condition())
-    books.add_matrix(Sample(1, ("LF",), (0, 3), np.diag([4.0, 2.0, 1.0])), 1, 1e-4)
+    books.add_matrix(CheckedMatrix(1, ("LF",), (0, 3), np.diag([4.0, 2.0, 1.0])), 1, 1e-4)
     assert books.condition() == pytest.approx(4.0)
-    books.add_matrix(Sample(2, (), (0,), np.zeros((0, 0))), 2, 1e-4)
+    books.add_matrix(CheckedMatrix(2, (), (0,), np.zeros((0, 0))), 2, 1e-4)
     assert math.isnan(books.condition())
 
 
@@ -282,11 +286,11 @@ def test_gaps_are_settled_before_they_are_forgotten() -> None:
     lost = (3000, 3001, 9000)
     sequence = 0
     for stamp in range(1, 30001):
-        books.add_reference(Sample(stamp, (), (0,), empty))
+        books.add_reference(CheckedMatrix(stamp, (), (0,), empty))
         if stamp not in (*lost, 3500):
             # 3500 and one of the two are superseded.
             sequence += 2 if stamp in (3002, 3501) else 1
-            books.add_matrix(Sample(stamp, (), (0,), empty), sequence, 1e-4)
+            books.add_matrix(CheckedMatrix(stamp, (), (0,), empty), sequence, 1e-4)
     assert (books.unanswered, books.skipped) == (4, 2)
     assert books._gaps.unaccounted(()) == 2
     assert len(books._gaps._ends) <= 10000

@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from delassus_ros.monitor.agreement import Answer, Pairs, Sample
+from delassus_ros.monitor.agreement import CheckedMatrix, NodeAnswer, Pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60.0  # s
 MATRIX = np.array([[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]])
 
 
-def answer(stamp: int, scale: float = 1.0, contacts_stamp: int = 5) -> Answer:
-    sample = Sample(stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp)
-    return Answer(stamp, contacts_stamp, sample, "dense", 1e-5)
+def answer(stamp: int, scale: float = 1.0, contacts_stamp: int = 5) -> NodeAnswer:
+    sample = CheckedMatrix(stamp, ("LF",), (0, 3), scale * MATRIX, contacts_stamp)
+    return NodeAnswer(stamp, contacts_stamp, sample, "dense", 1e-5)
 
 
-def invalid(stamp: int, contacts_stamp: int = 5) -> Answer:
-    return Answer(stamp, contacts_stamp, None)
+def invalid(stamp: int, contacts_stamp: int = 5) -> NodeAnswer:
+    return NodeAnswer(stamp, contacts_stamp, None)
 
 
 # --- the books --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from delassus_ros import DelassusSolver
 from delassus_ros.soak import main as soak
 from delassus_ros.soak.accounting import STRETCH, Account, Arrivals, Gaps, NodeCounts, Timing
 from delassus_ros.soak.accounting import account as account_for
-from delassus_ros.soak.control import Control, Order, Target
+from delassus_ros.soak.control import Control, Order, Receiver
 from delassus_ros.soak.humanoid import CONTACTS, Motion, problem, recomputed
 from delassus_ros.soak.run import (
     SoakError,
@@ -213,18 +213,18 @@ def test_control_is_seen_from_both_sides(tmp_path: Path) -> None:
     run = Control(tmp_path / "control", 3)
     publisher = Control(tmp_path / "control")
     assert (publisher.command, publisher.ready, publisher.full) == (Order.WAIT, False, False)
-    run.order(Order.SEND, Target.ECHO)
-    assert (publisher.command, publisher.target) == (Order.SEND, Target.ECHO)
+    run.order(Order.SEND, Receiver.ECHO)
+    assert (publisher.command, publisher.target) == (Order.SEND, Receiver.ECHO)
     publisher.ready = True
     publisher.late = 4
     assert (run.ready, run.late) == (True, 4)
     for stamp in (7, 8, 9):
         assert not publisher.full
-        publisher.add(Target.ECHO, stamp)
-    publisher.add(Target.NODE, 5)
+        publisher.add(Receiver.ECHO, stamp)
+    publisher.add(Receiver.NODE, 5)
     assert publisher.full
-    assert run.sent(Target.ECHO).tolist() == [7, 8, 9]
-    assert run.sent(Target.NODE).tolist() == [5]
+    assert run.sent(Receiver.ECHO).tolist() == [7, 8, 9]
+    assert run.sent(Receiver.NODE).tolist() == [5]
 
 
 def test_node_counts_are_read_from_its_last_words() -> None:

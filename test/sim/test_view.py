@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from delassus_ros.monitor import view
-from delassus_ros.monitor.agreement import Agreement, Sample
+from delassus_ros.monitor.agreement import Agreement, CheckedMatrix
 
 
 class Terminal(io.StringIO):
@@ -23,9 +23,11 @@ def books(error: float = 0.0) -> Agreement:
     """Return books of one matrix of two contacts."""
     agreement = Agreement()
     matrix = np.diag([2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    reference = Sample(1, ("LF", "RH"), (0, 3, 6), matrix)
+    reference = CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix)
     agreement.add_reference(reference)
-    agreement.add_matrix(Sample(1, ("LF", "RH"), (0, 3, 6), matrix * (1 + error)), 1, 2.5e-4)
+    agreement.add_matrix(
+        CheckedMatrix(1, ("LF", "RH"), (0, 3, 6), matrix * (1 + error)), 1, 2.5e-4
+    )
     return agreement
 
 

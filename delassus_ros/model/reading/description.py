@@ -513,7 +513,7 @@ def _origin(element: ElementTree.Element, prefix: str, what: str) -> Transform:
     return Transform.from_xyz_rpy(xyz, rpy)
 
 
-class Tree:
+class LinkTree:
     """The links and joints as a tree: the root link and the joints on each link.
 
     Raises

@@ -24,9 +24,9 @@ from delassus_ros.model.reading.description import (
     JointDescription,
     LinkCoupling,
     LinkLoop,
+    LinkTree,
     Mimic,
     Transmission,
-    Tree,
     describe,
     listed,
 )
@@ -74,7 +74,7 @@ def read_urdf(
         raise RobotError(f"base must be 'floating' or 'fixed', got {base!r}")
     side = SideFile() if loops is None else read_side_file(loops)
     description = with_joint_types(describe(parse_xml(source)), side)
-    assembly = _Assembly(description, Tree(description), base)
+    assembly = _Assembly(description, LinkTree(description), base)
     robot = closed(assembly.tree(), description, side, functions)
     if armature is not None:
         robot = robot.with_armature(armature)
@@ -92,7 +92,7 @@ class _Assembly:
     lumped : for each joint, the links it moves with their inertias in its frame.
     """
 
-    def __init__(self, description: Description, tree: Tree, base: Base) -> None:
+    def __init__(self, description: Description, tree: LinkTree, base: Base) -> None:
         self._description = description
         self._tree = tree
         self._joints: list[Joint] = []

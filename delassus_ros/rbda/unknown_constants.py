@@ -12,7 +12,7 @@ from delassus_ros.rbda.tree import ContactRows, Link, LinkCluster, MovingPlaceme
 from delassus_ros.scalars.functions import Matrix, Scalar, Vector
 
 
-def generic(tree: Tree, parameter: Callable[[], Scalar]) -> Tree:
+def tree_of_unknown_constants(tree: Tree, parameter: Callable[[], Scalar]) -> Tree:
     """Return `tree` with every constant but 0 and ±1 replaced by a new `parameter()`.
 
     Within one link or contact equal magnitudes are one parameter, so that the symmetry of an
@@ -99,13 +99,13 @@ def _placement(moving: MovingPlacement, constants: _Constants) -> MovingPlacemen
 
 
 @contextmanager
-def generic_constants(parameter: Callable[[], Scalar]) -> Iterator[None]:
+def unknown_constants(parameter: Callable[[], Scalar]) -> Iterator[None]:
     """Make :func:`constants` and :func:`structure` replace what they are given by unknowns."""
     known: dict[Hashable, _Constants] = {}
     with _using(
         _Kind(
             lambda key: known.setdefault(key, _Constants(parameter)).matrix,
-            lambda tree: generic(tree, parameter),
+            lambda tree: tree_of_unknown_constants(tree, parameter),
         )
     ):
         yield

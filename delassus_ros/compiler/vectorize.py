@@ -1,4 +1,4 @@
-"""From a trace, and packs where there are any, to a program in executable order."""
+"""From a trace to a program: limbs side by side, then rows of contacts, where that pays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORTH = 0.95
 """Vectors are used if they need at most this share of the instructions without them."""
 
 
-def program_of(problem: Problem, trace: Trace, checked: list[int]) -> Program | Table:
+def vectorized(problem: Problem, trace: Trace, checked: list[int]) -> Program | Table:
     """Return the program for one configuration, with limb lanes and wide rows where they pay.
 
     Parameters
