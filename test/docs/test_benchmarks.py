@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # They are not installed; what is installed keeps its place in the path.
-sys.path.append(str(ROOT))
 
 from benchmarks import (  # noqa: E402
     casadi_peer,

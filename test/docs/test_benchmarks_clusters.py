@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))
 
 from benchmarks import (  # noqa: E402
     cluster_cases,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from cli_support import output
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))
 
 from benchmarks import rotor_errors  # noqa: E402
 from delassus_ros import Closure, Contact, DelassusSolver, Problem  # noqa: E402
