@@ -17,7 +17,13 @@ from delassus_ros.model.spatial import Array, frozen
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
-OUTPUTS = ("G", "J", "MinvJT")
+OUTPUTS = ("G", "J", "JdotV", "M", "MinvJT", "a0", "h")
+_NEEDS = {
+    "JdotV": ("rates",),
+    "a0": ("rates", "torques", "gravity"),
+    "h": ("rates", "gravity"),
+}
+"""Outputs that need more inputs than the configuration, and which."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,8 @@ class Problem:
     axes : ``"contact"`` expresses the rows in each contact's own axes, ``"world"`` in the
         world's; a floating base then needs the input ``base_orientation``.
     outputs : names of what is computed: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
-        ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ. See :attr:`outputs`.
+        ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ; ``"M"``, the mass matrix; ``"h"``,
+        bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations. See :attr:`outputs`.
 
     Raises
     ------
@@ -88,7 +95,7 @@ class Problem:
         inner = [joint.name for joint in self._robot.joints if joint.kind is JointKind.FLOATING]
         if inner and self._outputs != ("G",):
             raise ProblemError(
-                f"outputs J and MinvJT are not defined for robots with a floating joint inside "
+                f"outputs besides G are not defined for robots with a floating joint inside "
                 f"the tree, which {inner[0]!r} is: make it the robot's base, or ask for G alone"
             )
         frames = self._robot.frames
@@ -128,6 +135,12 @@ class Problem:
         contacts also ``contact_positions`` (k, 3), where each of :attr:`moving` is in its frame
         [m], and ``contact_orientations`` (k, 4), for each of :attr:`turning` the unit quaternion
         x, y, z, w that takes its axes to its frame's.
+
+        Outputs that depend on them ask for ``rates`` (n,), the :attr:`velocities` [rad/s, m/s],
+        of a floating base the root link's twist in its own axes, linear first; ``torques`` (n,)
+        at these [N·m, N], of a floating base the wrench on its root link, force first; and
+        ``gravity`` (3,) [m/s²], in the axes of the world; of a floating base whose orientation is
+        no input, in those of its root link.
         """
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
@@ -136,6 +149,10 @@ class Problem:
             ports.append(Port("contact_positions", (len(self.moving), 3)))
         if self.turning:
             ports.append(Port("contact_orientations", (len(self.turning), 4)))
+        needed = {each for output in self._outputs for each in _NEEDS.get(output, ())}
+        n = len(self.velocities) if needed else 0
+        shapes = {"rates": (n,), "torques": (n,), "gravity": (3,)}
+        ports += [Port(name, shape) for name, shape in shapes.items() if name in needed]
         return tuple(ports)
 
     @cached_property
@@ -188,13 +205,22 @@ class Problem:
 
         ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]; ``J`` (m, n), velocities → contact velocities;
         ``MinvJT`` (n, m), contact forces → accelerations. The n velocities are those of
-        :attr:`velocities`. With couplings or loops they are independent, so that J is
+        :attr:`velocities`. ``M`` (n, n) the mass matrix; ``h`` (n,) the torques C ẏ + g of a
+        motion without acceleration; ``JdotV`` (m,) J̇ ẏ; ``a0`` (m,) = J ÿ + J̇ ẏ with the ÿ of the
+        torques and of gravity without contact forces: G f + a0 is the contact acceleration.
+        J̇ ẏ is the derivative of components: with contact axes, which turn, the material
+        acceleration of a point is larger by ω × v; with world axes it is the same.
+
+        With couplings or loops they are independent, so that J is
         J_span E and MinvJT is (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the
         inertia M of all joints.
         """
         m = self._contacts.rows
         nv = len(self.velocities) if self._outputs != ("G",) else 0
-        shapes = {"G": (m, m), "J": (m, nv), "MinvJT": (nv, m)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "G": (m, m), "J": (m, nv), "JdotV": (m,), "M": (nv, nv), "MinvJT": (nv, m), "a0": (m,),
+            "h": (nv,),
+        }  # fmt: skip
         return tuple(Port(name, shapes[name]) for name in self._outputs)
 
     @cached_property

@@ -16,11 +16,10 @@ with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from delassus_ros.algorithms.registry import register
 from delassus_ros.model.robot import WORLD
-from delassus_ros.rbda.spatial import JointTransform, RigidInertia
+from delassus_ros.rbda.joint_space import Freedoms, composite_rigid_bodies
+from delassus_ros.rbda.spatial import JointTransform
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.scalars.functions import (
     Matrix,
@@ -48,79 +47,6 @@ def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
         M, J, freedoms = independent.inertia(M), independent.rows(J), independent.freedoms
     L, D_inverse = factorise(M, freedoms)
     return products([solve_rows(L, row, freedoms) for row in J], D_inverse)
-
-
-@dataclass(frozen=True)
-class Freedoms:
-    """The tree's velocities, numbered parents first.
-
-    Attributes
-    ----------
-    first : per link, its first velocity.
-    above : λ of the 2005 paper: per velocity the next one towards the root, or WORLD.
-    names : per velocity, the joint.
-    """
-
-    first: list[int]
-    above: list[int]
-    names: list[str]
-
-    @staticmethod
-    def of(tree: Tree) -> Freedoms:
-        """Return the numbering; a free body has six velocities in a row."""
-        first: list[int] = []
-        last: list[int] = []
-        above: list[int] = []
-        names: list[str] = []
-        for link in tree.links:
-            first.append(len(above))
-            free = link.motion == "free"
-            above.append(WORLD if free or link.parent == WORLD else last[link.parent])
-            if free:
-                above += range(first[-1], first[-1] + 5)
-            last.append(len(above) - 1)
-            names += [link.name] * (len(above) - first[-1])
-        return Freedoms(first, above, names)
-
-    def ancestors(self, k: int) -> list[int]:
-        """Return λ(k), λ(λ(k)), … to the root."""
-        path = []
-        while self.above[k] != WORLD:
-            k = self.above[k]
-            path.append(k)
-        return path
-
-
-def composite_rigid_bodies(
-    tree: Tree, freedoms: Freedoms, transforms: list[JointTransform]
-) -> Matrix:
-    """Return the lower triangle of M, zero where two joints do not share a branch."""
-    n = len(freedoms.above)
-    M = zeros(n, n)
-    composite = [RigidInertia.of(link) for link in tree.links]
-    for i in reversed(range(len(tree.links))):
-        link, row = tree.links[i], freedoms.first[i]
-        if link.motion == "free":
-            for r, values in enumerate(composite[i].spatial().matrix()):
-                M[row + r][row : row + r + 1] = values[: r + 1]
-            continue
-        F = composite[i].spatial().column(link.freedom)
-        M[row][row] = F[link.freedom] + link.armature
-        j = i
-        while tree.links[j].motion != "free" and tree.links[j].parent != WORLD:
-            F = transforms[j].force_to_parent(F)
-            if j == i:
-                F = [f + c for f, c in zip(F, (*link.couple, 0.0, 0.0, 0.0), strict=True)]
-            j = tree.links[j].parent
-            column, above = freedoms.first[j], tree.links[j]
-            if above.motion == "free":
-                M[row][column : column + 6] = F
-            else:
-                M[row][column] = F[above.freedom]
-        if link.parent != WORLD:
-            moved = transforms[i].rigid_inertia_to_parent(composite[i])
-            composite[link.parent] = composite[link.parent] + moved
-    return M
 
 
 def jacobian(

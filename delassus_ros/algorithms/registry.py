@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import AlgorithmError, CompilerError, unknown
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.outputs import BESIDE_G
+from delassus_ros.rbda.motion import BESIDE_G
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import tree_of

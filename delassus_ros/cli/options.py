@@ -135,8 +135,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--outputs",
         default="G",
         metavar="NAME,…",
-        help="what the kernel computes besides G: J, the contact Jacobian, or MinvJT, M⁻¹ Jᵀ, or "
-        "J,MinvJT (default: G alone)",
+        help="what the kernel computes besides G, any of: J, the contact Jacobian; MinvJT, "
+        "M⁻¹ Jᵀ; M, the mass matrix; h, bias forces; JdotV, J̇ ẏ; a0, free contact accelerations "
+        "(default: G alone)",
     )
     parser.add_argument(
         "--target",

@@ -221,8 +221,10 @@ def _velocities(problem: Problem, name: str) -> tuple[list[str], list[str]]:
     if len(problem.outputs) == 1:
         return [], []
     size = f"  {name.upper()}_VELOCITIES = {len(problem.velocities)}, "
-    return [size + "/* columns of J, rows of MinvJT */"], [
-        "/* The joint of each column of J, or row of MinvJT. */",
+    return [size + "/* columns of J, rows of MinvJT and M */"], [
+        "/* The joint of each velocity: of columns of J, rows of MinvJT, rows and columns of M,",
+        "   entries of rates, torques and h. A floating base has the first six: the twist or the",
+        "   wrench of its root link in its own axes, linear first. */",
         _strings(f"{name}_velocities", problem.velocities),
     ]
 

@@ -120,7 +120,8 @@ def trace(
                 f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
             )
         try:
-            outputs += [graph.index_of(value) for row in rows for value in row]
+            values = rows if len(port.shape) == 1 else [value for row in rows for value in row]
+            outputs += [graph.index_of(value) for value in values]
         except CompilerError as error:
             raise CompilerError(
                 f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
@@ -129,8 +130,10 @@ def trace(
 
 
 def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:
-    """Return whether what an algorithm returned is a list of rows of this shape."""
+    """Return whether what an algorithm returned is a list, or a list of rows, of this shape."""
     try:
+        if len(shape) == 1:
+            return len(rows) == shape[0]  # type: ignore[arg-type]
         return [len(row) for row in rows] == [shape[1]] * shape[0]  # type: ignore[attr-defined]
     except TypeError:
         return False

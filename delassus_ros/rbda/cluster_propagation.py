@@ -42,6 +42,7 @@ class ClusterPropagator:
     parent : index of the link that carries the cluster, or WORLD.
     freedoms : number of independent rates.
     E : (links, freedoms) the loop Jacobian, its rows in the order of the cluster's links.
+    H : per link its articulated inertia, without what the cluster's links carry of each other.
     transforms : between each link and its parent.
     """
 
@@ -56,6 +57,7 @@ class ClusterPropagator:
         self._S = {i: tree.links[i].freedom for i in cluster.links}
         self.E = cluster.jacobian_at(x)
         self.transforms = {i: JointTransform(tree.links[i], x) for i in cluster.links}
+        self.H = {i: H[i] for i in cluster.links}
         self._H = SpatialInertia(zeros(3, 3), zeros(3, 3), zeros(3, 3))
         D_s, F_s = self._composite(cluster, tree, H)
         E_t = transpose(self.E)

@@ -20,7 +20,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.rbda.elimination import Solved, solve, solve_exactly
 from delassus_ros.rbda.loop_rows import is_turned, joints_of, loop_rows
 from delassus_ros.rbda.unknown_constants import constants, specific_constants
-from delassus_ros.scalars.duals import VARYING, differentiated
+from delassus_ros.scalars.duals import VARYING, Dual, differentiated
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -117,6 +117,28 @@ def constraint_jacobian(
     is not closed. What is zero in every configuration is the float 0.0.
     """
     return _rows(robot, cluster, q, metres)[1]
+
+
+def loop_bias(
+    robot: Robot, cluster: Cluster, q: Sequence[Scalar], rates: Sequence[Scalar]
+) -> Vector:
+    """Return γ = Ė ẏ per joint of a cluster: the derivative of E ẏ in the direction of motion.
+
+    Parameters
+    ----------
+    q : as for :func:`loop_jacobian`.
+    rates : ẏ of the cluster's independent joints.
+    """
+    moving, own = list(q), list(rates)
+    E = loop_jacobian(robot, cluster, q)
+    for joint, row in zip(cluster.joints, E, strict=True):
+        position = robot.q_offsets[joint]
+        moving[position] = Dual(moving[position], [dot(row, own)])
+    found = []
+    for row in loop_jacobian(robot, cluster, moving):
+        slopes = [e.slopes[0] if isinstance(e, Dual) else 0.0 for e in row]
+        found.append(dot(slopes, own))
+    return found
 
 
 def loop_jacobian(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Matrix:

@@ -18,14 +18,13 @@ from delassus_ros.model.clusters import Cluster, clusters_of, velocity_offsets
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
-from delassus_ros.rbda.constraints import loop_jacobian
+from delassus_ros.rbda.constraints import loop_bias, loop_jacobian
 from delassus_ros.rbda.frames import Placed, built
 from delassus_ros.rbda.outputs import force_on_body, motion_of_body
 from delassus_ros.rbda.propagation import FreeBody, Propagator, propagator
 from delassus_ros.rbda.rotors import spanning
 from delassus_ros.rbda.spatial import JointTransform, SpatialInertia, cross_matrix
 from delassus_ros.rbda.tree import Link, LinkCluster, Tree
-from delassus_ros.scalars.duals import Dual
 from delassus_ros.scalars.functions import Matrix, Scalar, Vector, dot, transpose, zeros
 from delassus_ros.scalars.ports import Inputs
 
@@ -348,16 +347,8 @@ class ClusterMotion:
     def _bias(self, cluster: Cluster, closed: LinkCluster, x: Inputs) -> Vector:
         """Return γ = Ė ẏ: the derivative of E ẏ in the direction in which q moves."""
         rates = [x["rates"][k] for k in self.columns[closed.links[0]]]
-        q = list(x["q"])
-        rows = loop_jacobian(self._robot, cluster, q)
-        for joint, row in zip(cluster.joints, rows, strict=True):
-            position = self._robot.q_offsets[joint]
-            q[position] = Dual(q[position], [dot(row, rates)])
-        found = []
-        for i, row in zip(closed.links, loop_jacobian(self._robot, cluster, q), strict=True):
-            slopes = [e.slopes[0] if isinstance(e, Dual) else 0.0 for e in row]
-            found.append(self.tree.links[i].sign * dot(slopes, rates))
-        return found
+        gamma = loop_bias(self._robot, cluster, x["q"], rates)
+        return [self.tree.links[i].sign * g for i, g in zip(closed.links, gamma, strict=True)]
 
 
 def base_of(independent: Sequence[Scalar]) -> Vector:

@@ -17,7 +17,7 @@ from delassus_ros.model.clusters import Cluster, clusters_of, velocity_offsets
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
-from delassus_ros.rbda.constraints import loop_jacobian
+from delassus_ros.rbda.constraints import loop_bias, loop_jacobian
 from delassus_ros.rbda.propagation import FreeBody, Propagator, articulated_joints
 from delassus_ros.rbda.rotors import clean, independent_links
 from delassus_ros.rbda.spatial import JointTransform, contact_rows, cross_matrix
@@ -196,10 +196,6 @@ def _rotated(rotation: Matrix, v: Vector) -> Vector:
     return transpose(matmul(rotation, transpose([v])))[0]
 
 
-BESIDE_G = {"J": jacobian, "MinvJT": response}
-"""By the name of an output, its function of the problem, its tree and the inputs."""
-
-
 class Velocities:
     """The numbering of the velocities, for a tree of the problem.
 
@@ -247,6 +243,20 @@ class Velocities:
             for i in links.get(robot.joints[joint].name, ())
             if i not in unfelt
         }
+
+    def biases(self, x: Inputs) -> dict[int, Scalar]:
+        """Return γ = Ė ẏ of links' joints, where it is not zero, at positions and ``rates``."""
+        found: dict[int, Scalar] = {}
+        for cluster, columns in self._closed:
+            if cluster.is_constant:
+                continue
+            rates = [x["rates"][k] for k in columns]
+            gamma = loop_bias(self._robot, cluster, x["q"], rates)
+            for joint, value in zip(cluster.joints, gamma, strict=True):
+                if joint in self._link_of:
+                    i = self._link_of[joint]
+                    found[i] = self._signs[i] * value
+        return found
 
     def of_clusters(self, rates: Mapping[int, Scalar]) -> dict[int, Scalar]:
         """Return clusters' velocities (or accelerations) by index, from rates of their links.

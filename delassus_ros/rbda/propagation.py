@@ -44,17 +44,18 @@ class Propagator:
     links : the same as a list of one.
     parent : index of its parent, or WORLD.
     S : index of the joint's unit direction in a spatial vector.
+    H : H_i, the articulated inertia of the link.
     D_inverse : D_i⁻¹, equation (7) plus the joint's armature.
     HSD : (6,) H_i S_i D_i⁻¹.
     """
 
     __slots__ = (
-        "D_inverse", "HSD", "S", "_H", "_HS", "_armature", "_transform", "i", "links", "parent",
+        "D_inverse", "H", "HSD", "S", "_HS", "_armature", "_transform", "i", "links", "parent",
     )  # fmt: skip
 
     def __init__(self, i: int, link: Link, H: SpatialInertia, x: Inputs) -> None:
         self.i, self.links, self.parent, self.S = i, (i,), link.parent, link.freedom
-        self._armature, self._H = link.armature, H
+        self._armature, self.H = link.armature, H
         self._HS = H.column(self.S)
         self.D_inverse, self.HSD = _eliminated(
             self._HS, self.S, link.armature, f"the inertia seen by joint {link.name!r}"
@@ -64,7 +65,7 @@ class Propagator:
     def inertia_to_parent(self) -> SpatialInertia:
         """Return P_i H_i at the parent (line 5; of Algorithm 3, line 9)."""
         return _inertia_to_parent(
-            self._transform, self._H, self._HS, self.HSD, self.S, self._armature
+            self._transform, self.H, self._HS, self.HSD, self.S, self._armature
         )
 
     def to_parent(self, K: Matrix, link: int) -> tuple[Matrix, Matrix, Matrix]:

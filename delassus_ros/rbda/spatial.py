@@ -283,7 +283,7 @@ def contact_rows(problem: Problem, tree: Tree, x: Inputs) -> dict[int, Matrix]:
     placement of moving contacts meet the angular-first order of the algorithms. The selection
     applies after the axes are chosen.
     """
-    rotations = _world_rotations(tree, x) if problem.axes == "world" else {}
+    rotations = world_rotations(tree, x) if problem.axes == "world" else {}
     rows: dict[int, Matrix] = {}
     for i, link in enumerate(tree.links):
         for contact in link.contacts:
@@ -328,7 +328,7 @@ def _moving_rows(
     return matmul(contact.selection, linear + [[*axis, 0.0, 0.0, 0.0] for axis in axes])
 
 
-def _world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
+def world_rotations(tree: Tree, x: Inputs) -> dict[int, Matrix]:
     """Return link axes → world axes for every link on the way to a contact."""
     needed: set[int] = set()
     for i, link in enumerate(tree.links):

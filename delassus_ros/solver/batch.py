@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.bound import BY_ROW
 from delassus_ros.solver.inputs import Given, InputCheck
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
@@ -31,12 +33,21 @@ class BatchSolution:
     status : (N,) int32, a :class:`~delassus_ros.scalars.ports.Status` per configuration.
     contacts : the active contacts, in the order of their rows.
     row_offsets : first row of each active contact, then k.
+    J, MinvJT, M, h, JdotV, a0 : the problem's other outputs, as in
+        :class:`~delassus_ros.solver.bound.Solution`, with an axis of configurations like the
+        matrix: None if the problem does not have them, NaN where the status is not OK.
     """
 
     matrix: Array
     status: NDArray[np.int32]
     contacts: tuple[str, ...]
     row_offsets: tuple[int, ...]
+    J: Array | None = None
+    MinvJT: Array | None = None
+    M: Array | None = None
+    h: Array | None = None
+    JdotV: Array | None = None
+    a0: Array | None = None
 
     def __repr__(self) -> str:
         """Return what it is of, in a line; the numbers are in the matrices."""
@@ -54,12 +65,15 @@ class _Active:
     Attributes
     ----------
     names, row_offsets : as in :class:`BatchSolution`.
-    pick : numbers of the values of their rows and columns, row-major.
+    pick : numbers of the values of their rows and columns, row-major; then those of the other
+        outputs.
+    shapes : of the other outputs, by name, in that order.
     """
 
     names: tuple[str, ...]
     row_offsets: tuple[int, ...]
     pick: NDArray[np.int64]
+    shapes: dict[str, tuple[int, ...]]
 
 
 class BatchSolver:
@@ -100,35 +114,61 @@ class BatchSolver:
             if len(self._active) >= _REMEMBERED:
                 self._active.clear()
             contacts = self._active[indices] = self._active_contacts(indices)
-        k = contacts.row_offsets[-1]
-        shape = (n, k, k) if layout == "rows" else (k, k, n)
+        k, rows = contacts.row_offsets[-1], layout == "rows"
+        shape = (n, k, k) if rows else (k, k, n)
         matrix = _output(out, shape, inputs)
         status = np.zeros(n, dtype=np.int32)
-        if n and k:
-            self._run(inputs, matrix, status, contacts.pick, layout, threads)
+        size = contacts.pick.shape[0]
+        values = matrix
+        if contacts.shapes:
+            values = np.empty((n, size) if rows else (size, n))
+        if n and size:
+            self._run(inputs, values, status, contacts.pick, layout, threads)
         elif n:
-            finite = np.isfinite(inputs).all(axis=1 if layout == "rows" else 0)
+            finite = np.isfinite(inputs).all(axis=1 if rows else 0)
             status[~finite] = Status.NOT_FINITE
         if np.count_nonzero(status):  # in half of the time of any()
             failed = status != Status.OK
-            matrix[failed if layout == "rows" else (..., failed)] = np.nan
-        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets)
+            values[failed if rows else (..., failed)] = np.nan
+        others: dict[str, Array] = {}
+        first = k * k
+        if contacts.shapes:
+            matrix[...] = (values[:, :first] if rows else values[:first]).reshape(shape)
+        for name, part in contacts.shapes.items():
+            last = first + math.prod(part)
+            own = values[:, first:last] if rows else values[first:last]
+            others[name] = own.reshape((n, *part) if rows else (*part, n))
+            first = last
+        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets, **others)
 
     def _active_contacts(self, indices: tuple[int, ...]) -> _Active:
         contact_set = self._problem.contacts
         offsets = contact_set.row_offsets
-        m, active_offsets = offsets[-1], [0]
+        active_offsets = [0]
         for i in indices:
             active_offsets.append(active_offsets[-1] + contact_set[i].rows)
         rows = [r for i in indices for r in range(offsets[i], offsets[i + 1])]
-        full = self._kernel.unique[: m * m].reshape(m, m)
-        pick = np.ascontiguousarray(full[np.ix_(rows, rows)]).ravel()
-        return _Active(tuple(contact_set[i].name for i in indices), tuple(active_offsets), pick)
+        unique, first = self._kernel.unique, 0
+        picked: list[NDArray[np.int64]] = []
+        shapes: dict[str, tuple[int, ...]] = {}
+        for port in self._problem.outputs:
+            full = unique[first : first + port.size].reshape(port.shape)
+            first += port.size
+            if port.name == "G":
+                picked.insert(0, full[np.ix_(rows, rows)])
+                continue
+            if port.name in BY_ROW:
+                full = full.take(rows, axis=BY_ROW[port.name])
+            picked.append(full)
+            shapes[port.name] = full.shape
+        pick = np.concatenate([each.ravel() for each in picked])
+        names = tuple(contact_set[i].name for i in indices)
+        return _Active(names, tuple(active_offsets), pick, shapes)
 
     def _run(
         self,
         inputs: Array,
-        matrix: Array,
+        values: Array,
         status: NDArray[np.int32],
         pick: NDArray[np.int64],
         layout: Layout,
@@ -136,7 +176,7 @@ class BatchSolver:
     ) -> None:
         n, width = status.shape[0], self._kernel.width
         if n >= width:
-            flat = matrix.reshape((n, -1) if layout == "rows" else (-1, n))
+            flat = values.reshape((n, -1) if layout == "rows" else (-1, n))
             self._kernel.run(inputs, flat, status, pick, layout, threads)
             return
         # Fewer than one vector: repeat the last configuration.
@@ -149,7 +189,7 @@ class BatchSolver:
         self._kernel.run(repeated, flat, all_status, pick, layout, 1)
         status[:] = all_status[:n]
         part = flat[:n] if layout == "rows" else flat[:, :n]
-        matrix[...] = part.reshape(matrix.shape)
+        values[...] = part.reshape(values.shape)
 
 
 def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:

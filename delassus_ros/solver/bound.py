@@ -22,6 +22,10 @@ from delassus_ros.solver.inputs import InputArrays, InputCheck
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
+OTHERS = ("J", "MinvJT", "M", "h", "JdotV", "a0")
+"""Outputs besides G."""
+BY_ROW = {"J": 0, "JdotV": 0, "MinvJT": 1, "a0": 0}
+"""Those of contacts, and along which axis contacts' rows lie."""
 _TIME, _FAILED = 0, 1
 """Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
 
@@ -40,6 +44,10 @@ class Solution:
     compute_time : wall time of the computation [s].
     J : (k, nv) rows of the active contacts, if the problem has the output ``"J"``.
     MinvJT : (nv, k) columns of the active contacts, if it has ``"MinvJT"``.
+    M : (nv, nv) mass matrix, if it has ``"M"``.
+    h : (nv,) bias forces C ẏ + g, if it has ``"h"``.
+    JdotV : (k,) J̇ ẏ of the active contacts, if it has ``"JdotV"``.
+    a0 : (k,) their free accelerations, if it has ``"a0"``.
     """
 
     matrix: Array
@@ -50,6 +58,10 @@ class Solution:
     compute_time: float
     J: Array | None = None
     MinvJT: Array | None = None
+    M: Array | None = None
+    h: Array | None = None
+    JdotV: Array | None = None
+    a0: Array | None = None
 
     def __repr__(self) -> str:
         """Return what it is of, in a line; the numbers are in the matrix."""
@@ -61,11 +73,11 @@ class Solution:
 
     def copy(self) -> Solution:
         """Return the same with arrays of its own, which no other computation changes."""
-        J = None if self.J is None else self.J.copy()
-        MinvJT = None if self.MinvJT is None else self.MinvJT.copy()
+        others = {name: getattr(self, name) for name in OTHERS}
         return Solution(
             self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
-            self.compute_time, J, MinvJT,
+            self.compute_time,
+            **{name: array if array is None else array.copy() for name, array in others.items()},
         )  # fmt: skip
 
     def block(self, row: str, column: str) -> Array:
@@ -123,6 +135,10 @@ class BoundSolver:
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in problem.placements.items():
             self._inputs[name] = values
+        for name in ("rates", "torques", "gravity"):
+            if name in bound.inputs:
+                # Whoever forgets one is told by the status.
+                self._inputs[name][...] = np.nan
         self._positions = self._by_contact("contact_positions", problem.moving)
         self._orientations = self._by_contact("contact_orientations", problem.turning)
         solve = self._computation.built_in()
@@ -247,17 +263,18 @@ class _Computation:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
-        self.solution.J = bound.outputs.get("J")
-        self.solution.MinvJT = bound.outputs.get("MinvJT")
+        for name in OTHERS:
+            setattr(self.solution, name, bound.outputs.get(name))
+        self._whole = [bound.outputs[name] for name in ("M", "h") if name in bound.outputs]
         self._others = [
             _Slices(name, bound.outputs[name], axis)
-            for name, axis in (("J", 0), ("MinvJT", 1))
+            for name, axis in BY_ROW.items()
             if name in bound.outputs
         ]
 
     def built_in(self) -> Callable[..., object] | None:
         """Return :meth:`solve` as a built-in function, if there is one."""
-        if self._others:
+        if self._others or self._whole:
             return None
         return self._bound.solve(self.solution.record, self.solution, self.solve, _refuse)
 
@@ -283,6 +300,8 @@ class _Computation:
             solution.matrix.fill(np.nan)
             for other in self._others:
                 other.active.fill(np.nan)
+            for whole in self._whole:
+                whole.fill(np.nan)
         else:
             solution.status = _OK
             for other in self._others:
@@ -300,6 +319,8 @@ class _Slices:
 
     def __init__(self, name: str, full: Array, axis: int) -> None:
         self.name = name
+        self._is_vector = full.ndim == 1
+        full = full[:, np.newaxis] if self._is_vector else full
         self._full, self._axis = full, axis
         m, n = full.shape[axis], full.shape[1 - axis]
         numbers, buffer = np.arange(m), aligned_zeros(m * n)
@@ -315,7 +336,7 @@ class _Slices:
         self.active, self._chosen = self._views[len(rows)], self._numbers[len(rows)]
         for i, row in enumerate(rows):
             self._chosen[i] = row
-        return self.active
+        return self.active[:, 0] if self._is_vector else self.active
 
     def take(self) -> None:
         """Copy what was chosen."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import as_numbers, numbers
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
@@ -35,6 +35,7 @@ class InputCheck:
         self._names = tuple(port.name for port in self._ports)
         self._robot = robot = problem.robot
         self._axes = problem.axes
+        self._velocities = problem.velocities if len(problem.outputs) > 1 else ()
         self._placements = {
             port.name: PlacementCheck(problem, port)
             for port in self._ports
@@ -65,7 +66,7 @@ class InputCheck:
             if port.name in self._placements:
                 arrays[port.name] = self._placements[port.name].single(given.get(port.name))
                 continue
-            array = self.shaped(port, given[port.name])
+            array = self.shaped(port, given.get(port.name))
             # On few numbers faster than numpy.
             if not all(map(math.isfinite, array.tolist())):
                 k = int(np.flatnonzero(~np.isfinite(array))[0])
@@ -90,6 +91,8 @@ class InputCheck:
         if array.shape != port.shape:
             names = ", ".join(self._robot.joint_names)
             order = f"; joints: {names}" if port.name == "q" else ""
+            if port.name in ("rates", "torques"):
+                order = f"; one for each of: {listed('velocity', self._velocities)}"
             raise _wrong_shape(port, array, f"({port.size},){order}")
         return array
 
@@ -117,7 +120,13 @@ class InputCheck:
                 arrays.append(check.batch(given.get(port.name), count, columns))
                 continue
             expected = f"({port.size}, N)" if columns else f"(N, {port.size})"
-            array = np.ascontiguousarray(_numbers(port, given[port.name], expected))
+            array = np.ascontiguousarray(_numbers(port, given.get(port.name), expected))
+            if arrays and port.name in FOR_ALL and array.shape == port.shape:
+                count = arrays[0].shape[1 - axis]
+                shape = (port.size, count) if columns else (count, port.size)
+                array = np.ascontiguousarray(
+                    np.broadcast_to(array[:, None] if columns else array, shape)
+                )
             if array.ndim != 2 or array.shape[axis] != port.size:
                 raise _wrong_shape(port, array, expected)
             for what, quaternions in self._unit(port, array if columns else array.T):
@@ -147,7 +156,8 @@ class InputCheck:
 
     def _unit(self, port: Port, array: Array) -> list[tuple[str, Array]]:
         """Return an input's quaternions, (4, N) each, of an array (entries, N)."""
-        return [(what, array[first : first + 4]) for first, what in self._quaternions[port.name]]
+        places = self._quaternions.get(port.name, ())
+        return [(what, array[first : first + 4]) for first, what in places]
 
     def _joint_of(self, q_index: int) -> str:
         robot = self._robot
@@ -171,6 +181,8 @@ def _wrong_shape(port: Port, array: Array, expected: str) -> InputError:
     return InputError(f"input {port.name!r} has shape {array.shape}, expected {expected}")
 
 
+FOR_ALL = ("rates", "torques", "gravity")
+"""Inputs of a batch of which one may be given for all configurations."""
 PLACEMENTS = ("contact_positions", "contact_orientations")
 """Inputs that are given by contact."""
 UNIT_TOLERANCE = 1e-3

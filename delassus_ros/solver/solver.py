@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms.registry import TracedAlgorithm
+from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.arguments import instance
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
@@ -156,6 +156,9 @@ class DelassusSolver:
         base_orientation: ArrayLike | None = None,
         contact_positions: Mapping[str, ArrayLike] | None = None,
         contact_orientations: Mapping[str, ArrayLike] | None = None,
+        rates: ArrayLike | None = None,
+        torques: ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
     ) -> Solution:
         """Compute G, and the problem's other outputs, once.
 
@@ -173,6 +176,8 @@ class DelassusSolver:
             that is not named is at its own placement.
         contact_orientations : (4,) unit quaternion x, y, z, w that takes a contact's axes to
             its frame's, by name of contacts with ``moving="pose"``; with ``axes="contact"``.
+        rates, torques, gravity : (n,), (n,), (3,) for outputs that need them; see
+            :attr:`Problem.inputs <delassus_ros.problem.Problem.inputs>`.
 
         Returns
         -------
@@ -201,6 +206,9 @@ class DelassusSolver:
             and base_orientation is None
             and contact_positions is None
             and contact_orientations is None
+            and rates is None
+            and torques is None
+            and gravity is None
         )
         if plain:
             # The call that everybody writes: its status tells whether q is finite, too.
@@ -212,6 +220,9 @@ class DelassusSolver:
             "base_orientation": base_orientation,
             "contact_positions": contact_positions,
             "contact_orientations": contact_orientations,
+            "rates": rates,
+            "torques": torques,
+            "gravity": gravity,
         }
         for name, values in self._check.single(given).items():
             bound.inputs[name][...] = values
@@ -231,12 +242,14 @@ class DelassusSolver:
         out: Array | None = None,
         contact_positions: Mapping[str, ArrayLike] | None = None,
         contact_orientations: Mapping[str, ArrayLike] | None = None,
+        rates: ArrayLike | None = None,
+        torques: ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
     ) -> BatchSolution:
-        """Compute G at many configurations, several per instruction, with the GIL released.
+        """Compute G, and the problem's other outputs, at many configurations; releases the GIL.
 
-        G is all that it computes, also for a problem with further outputs. With couplings or
-        loops every q must close them (:class:`~delassus_ros.closure.Closure` finds it): this is
-        not checked.
+        Several configurations are computed per instruction. With couplings or loops every q must
+        close them (:class:`~delassus_ros.closure.Closure` finds it): this is not checked.
 
         Parameters
         ----------
@@ -250,16 +263,18 @@ class DelassusSolver:
         layout : ``"rows"``, or ``"columns"`` for structures of arrays: Q is then (nq, N),
             base_orientation (4, N) and the result (k, k, N). Slower than rows for thousands of
             configurations or large k, where columns are far apart in memory.
-        out : array to write the result to, writeable, C-contiguous, float64 and with memory of its
+        out : array to write G to, writeable, C-contiguous, float64 and with memory of its
             own; a new one if None.
         contact_positions, contact_orientations : placements of moving contacts by name, as in
             :meth:`solve`: one for all configurations, or (N, 3) and (N, 4), with columns (3, N)
             and (4, N).
+        rates, torques, gravity : as in :meth:`solve`, one for all configurations, or (N, n),
+            (N, n) and (N, 3), with columns (n, N) and (3, N).
 
         Returns
         -------
         A :class:`BatchSolution`; its status tells configurations that failed, a singular loop
-        among them; their matrices are NaN.
+        among them; their results are NaN.
 
         Raises
         ------
@@ -283,6 +298,9 @@ class DelassusSolver:
             "base_orientation": base_orientation,
             "contact_positions": contact_positions,
             "contact_orientations": contact_orientations,
+            "rates": rates,
+            "torques": torques,
+            "gravity": gravity,
         }
         return self._batch.solve(given, active, threads, layout, out)
 
@@ -301,7 +319,7 @@ class DelassusSolver:
         if isinstance(self._algorithm, TracedAlgorithm):
             values = {name: array_.ravel().tolist() for name, array_ in bound.inputs.items()}
             try:
-                self._algorithm.evaluate(self._problem, values)
+                evaluate(self._problem, self._algorithm, values)
             except NumericalError as error:
                 return error
             except (ZeroDivisionError, OverflowError) as error:

@@ -344,10 +344,12 @@ def _massless_leaf() -> Robot:
 
 
 def _solve(solver: DelassusSolver, inputs: Mapping[str, Array]) -> Array:
+    placements = placements_of(solver.problem, inputs)
     return solver.solve(
         inputs["q"],
         base_orientation=inputs.get("base_orientation"),
-        **placements_of(solver.problem, inputs),
+        contact_positions=placements.get("contact_positions"),
+        contact_orientations=placements.get("contact_orientations"),
     ).matrix
 
 

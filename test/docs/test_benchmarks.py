@@ -11,10 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-# They are not installed; what is installed keeps its place in the path.
-
-from benchmarks import (  # noqa: E402
+from benchmarks import (
     casadi_peer,
     cases,
     compilers,
@@ -30,13 +27,15 @@ from benchmarks import (  # noqa: E402
     targets,
     timing,
 )
-from benchmarks.cases import AbsentError, Case  # noqa: E402
-from benchmarks.pinocchio_model import PinocchioProblem  # noqa: E402
-from benchmarks.timing import Timing  # noqa: E402
-from delassus_ros import Problem  # noqa: E402
-from delassus_ros.compiler.batch_kernel import Layout  # noqa: E402
-from delassus_ros.testing import SIMPLE, random_problem  # noqa: E402
-from delassus_ros.testing.conformance import relative_error, textbook  # noqa: E402
+from benchmarks.cases import AbsentError, Case
+from benchmarks.pinocchio_model import PinocchioProblem
+from benchmarks.timing import Timing
+from delassus_ros import Problem
+from delassus_ros.compiler.batch_kernel import Layout
+from delassus_ros.testing import SIMPLE, random_problem
+from delassus_ros.testing.conformance import relative_error, textbook
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TOLERANCE = contenders.TOLERANCE
 LIMIT = 600.0

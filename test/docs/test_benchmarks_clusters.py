@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-from benchmarks import (  # noqa: E402
+from benchmarks import (
     cluster_cases,
     cluster_report,
     clusters,
@@ -24,13 +22,15 @@ from benchmarks import (  # noqa: E402
     ours,
     scaling,
 )
-from benchmarks.cases import AbsentError  # noqa: E402
-from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published  # noqa: E402
-from benchmarks.machine_speed import THERE, MachineSpeed  # noqa: E402
-from benchmarks.timing import Timing  # noqa: E402
-from delassus_ros.algorithms.dense import definition  # noqa: E402
-from delassus_ros.compiler.trace import trace  # noqa: E402
-from delassus_ros.model.clusters import clusters_of  # noqa: E402
+from benchmarks.cases import AbsentError
+from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published
+from benchmarks.machine_speed import THERE, MachineSpeed
+from benchmarks.timing import Timing
+from delassus_ros.algorithms.dense import definition
+from delassus_ros.compiler.trace import trace
+from delassus_ros.model.clusters import clusters_of
+
+ROOT = Path(__file__).resolve().parents[2]
 
 BY_NAME = {case.name: case for case in CLUSTER_CASES}
 SAME = MachineSpeed(THERE)

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from cli_support import output
 
-ROOT = Path(__file__).resolve().parents[2]
-
-from benchmarks import rotor_errors  # noqa: E402
-from delassus_ros import Closure, Contact, DelassusSolver, Problem  # noqa: E402
-from delassus_ros.errors import InputError, ProblemError  # noqa: E402
-from delassus_ros.rotor_report import (  # noqa: E402
+from benchmarks import rotor_errors
+from delassus_ros import Closure, Contact, DelassusSolver, Problem
+from delassus_ros.errors import InputError, ProblemError
+from delassus_ros.rotor_report import (
     approximation_error,
-    rotor_report,  # noqa: E402
+    rotor_report,
     usual_error,
 )
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGE = (ROOT / "docs" / "rotors.md").read_text(encoding="utf-8")
 

@@ -459,7 +459,7 @@ def test_algorithms_to_go_through_are_checked(text: str, capsys) -> None:
 
 def test_a_run_in_which_other_readers_are_killed() -> None:
     loose = [f"--{name}=1e9" for name in ("ratio", "cpu", "growth")]
-    program = start("--seconds=4", "--rate=100", "--superseded=99", "--kill-readers", *loose)
+    program = start("--seconds=8", "--rate=100", "--superseded=99", "--kill-readers", *loose)
     output, errors = program.communicate(timeout=LIMIT)
     assert program.returncode == 0, output + errors
     found = re.search(r"(\d+) other readers killed, (\d+) of them stopped before", output)

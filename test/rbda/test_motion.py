@@ -1,0 +1,362 @@
+"""M, h, J̇ẏ and a⁰ against Pinocchio, the equations of Lagrange at 50 digits, and C-RNEA."""
+
+from __future__ import annotations
+
+import cluster_robots
+import numpy as np
+import pytest
+import robots
+
+from benchmarks import cases
+from benchmarks.cluster_cases import CLUSTER_CASES
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms import registry
+from delassus_ros.closure.samples import closed_inputs
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import InputError, NumericalError, ProblemError
+from delassus_ros.model.clusters import clusters_of, velocity_offsets
+from delassus_ros.model.robot import Joint, JointKind
+from delassus_ros.model.spatial import Inertia
+from delassus_ros.rbda.constraints import loop_jacobian
+from delassus_ros.samples import random_inputs
+from delassus_ros.testing import random_problem
+
+pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+mpmath = pytest.importorskip("mpmath")
+import delassus_ros.testing.mpmath_numbers  # noqa: E402, F401
+
+OUTPUTS = ("J", "JdotV", "M", "MinvJT", "a0", "h")
+TRACED = [name for name in algorithms.names() if name not in ("pinocchio", "reflected_inertia")]
+
+
+def with_outputs(problem: Problem, outputs=OUTPUTS, axes=None) -> Problem:
+    return Problem(problem.robot, problem.contacts, axes or problem.axes, outputs)
+
+
+def relative(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-300))
+
+
+class Peer:
+    """Pinocchio's model of ours, made joint by joint, and its numbers in our order."""
+
+    def __init__(self, problem: Problem) -> None:
+        robot = problem.robot
+        self.problem, self.model = problem, pin.Model()
+        self.joints: dict[int, int] = {-1: 0}
+        # Pinocchio's algorithm for M wants joints depth first.
+        waiting = [i for i, joint in enumerate(robot.joints) if joint.parent < 0]
+        while waiting:
+            i = waiting.pop()
+            waiting += [k for k, other in enumerate(robot.joints) if other.parent == i]
+            self._add(i, robot.joints[i], robot.bodies[i].inertia)
+        first = [self.model.joints[self.joints[i]].idx_v for i in range(len(robot.joints))]
+        self.indices = np.concatenate(
+            [np.arange(k, k + j.kind.nv) for k, j in zip(first, robot.joints, strict=True)]
+        )
+        self.model.armature = self._armature
+        for contact in problem.contacts:
+            frame = robot.frames[contact.frame]
+            place = frame.placement @ contact.placement
+            self.model.addFrame(
+                pin.Frame(
+                    f"contact {contact.name}", self.joints[frame.body], 0,
+                    pin.SE3(place.rotation, place.translation), pin.FrameType.OP_FRAME,
+                )
+            )  # fmt: skip
+        self.data = self.model.createData()
+
+    _armature = np.empty(0)
+
+    def _add(self, i: int, joint: Joint, own: Inertia) -> None:
+        place = pin.SE3(joint.placement.rotation, joint.placement.translation)
+        if joint.kind is JointKind.ROOT:
+            kind = pin.JointModelFreeFlyer()
+        elif joint.kind is JointKind.REVOLUTE:
+            kind = pin.JointModelRevoluteUnaligned(joint.axis)
+        else:
+            kind = pin.JointModelPrismaticUnaligned(joint.axis)
+        number = self.model.addJoint(self.joints[joint.parent], kind, place, joint.name)
+        six = own.rotational[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+        inertia = pin.Inertia.FromDynamicParameters(np.r_[own.mass, own.moment, six])
+        self.model.appendBodyToJoint(number, inertia, pin.SE3.Identity())
+        self._armature = np.r_[self._armature, [joint.armature] * joint.kind.nv]
+        self.joints[i] = number
+
+    def at(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the outputs at our inputs."""
+        model, data, robot = self.model, self.data, self.problem.robot
+        q = pin.neutral(model)
+        for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
+            number = self.joints[i]
+            if joint.kind is JointKind.ROOT:
+                q[3:7] = inputs.get("base_orientation", [0, 0, 0, 1])
+            else:
+                q[model.joints[number].idx_q] = inputs["q"][offset]
+        v, torques = np.zeros(model.nv), np.zeros(model.nv)
+        v[self.indices], torques[self.indices] = inputs["rates"], inputs["torques"]
+        model.gravity.linear = inputs["gravity"]
+        M = pin.crba(model, data, q)
+        M = np.triu(M) + np.triu(M, 1).T
+        h = pin.nle(model, data, q, v).copy()
+        free = pin.aba(model, data, q, v, torques).copy()
+        return {
+            "M": M[np.ix_(self.indices, self.indices)],
+            "h": h[self.indices],
+            "JdotV": self._accelerations(q, v, 0.0 * v),
+            "a0": self._accelerations(q, v, free),
+        }
+
+    def _accelerations(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Of contacts: spatial ones in their own axes, classical ones in those of the world."""
+        world = self.problem.axes == "world"
+        pin.forwardKinematics(self.model, self.data, q, v, a)
+        pin.updateFramePlacements(self.model, self.data)
+        found = []
+        for contact in self.problem.contacts:
+            number = self.model.getFrameId(f"contact {contact.name}")
+            of = pin.getFrameClassicalAcceleration if world else pin.getFrameAcceleration
+            axes = pin.LOCAL_WORLD_ALIGNED if world else pin.LOCAL
+            found.append(contact.selection @ of(self.model, self.data, number, axes).vector)
+        return np.concatenate(found)
+
+
+def assert_agrees(problem: Problem, name: str, seed: int, tolerance: float = 1e-10) -> None:
+    inputs = random_inputs(problem, seed)
+    solution = DelassusSolver(problem, name).solve(**inputs)
+    for output, expected in Peer(problem).at(inputs).items():
+        assert relative(getattr(solution, output), expected) < tolerance, output
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_robots_against_pinocchio(case, axes) -> None:
+    try:
+        problem = case.load()
+    except cases.AbsentError as error:
+        pytest.skip(str(error))
+    if problem.robot.is_closed:
+        pytest.skip("mimic joints: below")
+    assert_agrees(with_outputs(problem, axes=axes), "pv_osimr", 1)
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_every_algorithm_has_them(name) -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    problem = Problem(robot, [Contact(f, f"{f}_FOOT") for f in ("LF", "RH")], outputs=OUTPUTS)
+    assert_agrees(problem, name, 2)
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+@pytest.mark.parametrize("seed", range(50))
+def test_random_trees_against_pinocchio(seed, axes) -> None:
+    kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC)
+    assert_agrees(with_outputs(random_problem(seed, kinds, axes)), "pv_osimr", seed)
+
+
+def moved(problem: Problem, inputs: dict, t) -> dict:
+    """Inputs a time t later, at the same rates; of a closed robot q̇ = E ẏ."""
+    robot, offsets = problem.robot, velocity_offsets(problem.robot)
+    q = [mpmath.mpf(float(value)) for value in inputs["q"]]
+    later = list(q)
+    for cluster in clusters_of(robot):
+        E = loop_jacobian(robot, cluster, q)
+        if robot.joints[cluster.joints[0]].kind is JointKind.ROOT:
+            continue
+        for joint, row in zip(cluster.joints, E, strict=True):
+            for step in range(robot.joints[joint].kind.nv):
+                own = [inputs["rates"][offsets[k] + step] for k in cluster.independent]
+                rate = sum((e * mpmath.mpf(float(y)) for e, y in zip(row, own, strict=True)), 0)
+                later[robot.q_offsets[joint] + step] += t * rate
+    found = {**inputs, "q": later}
+    if "base_orientation" in inputs:
+        # q ⊗ (ω t / 2, 1) with ω in the root link's axes.
+        x, y, z, w = (mpmath.mpf(float(value)) for value in inputs["base_orientation"])
+        a, b, c = (t * mpmath.mpf(float(value)) / 2 for value in inputs["rates"][3:6])
+        found["base_orientation"] = [
+            x + w * a + y * c - z * b, y + w * b + z * a - x * c, z + w * c + x * b - y * a,
+            w - x * a - y * b - z * c,
+        ]  # fmt: skip
+    return found
+
+
+def exact(problem: Problem, inputs: dict) -> dict[str, np.ndarray]:
+    """The outputs at 50 digits."""
+    numbers = {
+        name: [value if isinstance(value, mpmath.mpf) else mpmath.mpf(float(value))
+               for value in np.ravel(np.array(given, dtype=object))]
+        for name, given in inputs.items()
+    }  # fmt: skip
+    found = registry.evaluate(problem, algorithms.get("pv_osimr"), numbers)
+    return {name: np.array(rows, dtype=object) for name, rows in found.items()}
+
+
+def assert_consistent(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
+    """Hold derivatives of J and M along the motion, at 50 digits, against what is computed."""
+    solution = DelassusSolver(problem).solve(**inputs)
+    with mpmath.workdps(50):
+        t = mpmath.mpf(10) ** -20
+        before, after = (exact(problem, moved(problem, inputs, s)) for s in (-t, t))
+        rates = np.array([mpmath.mpf(float(v)) for v in inputs["rates"]], dtype=object)
+        J_dot = (after["J"] - before["J"]) / (2 * t)
+        M_dot = (after["M"] - before["M"]) / (2 * t)
+        JdotV = (J_dot @ rates).astype(float)
+        power = float(rates @ M_dot @ rates / 2)
+    assert relative(solution.JdotV, JdotV) < 1e-9
+    still = DelassusSolver(problem).solve(**{**inputs, "gravity": np.zeros(3)})
+    # Bias forces do no work but what the kinetic energy gains as the inertia changes.
+    size = np.linalg.norm(inputs["rates"]) * np.linalg.norm(still.h)
+    assert abs(inputs["rates"] @ still.h - power) <= 1e-9 * size
+    assert relative(solution.M @ solution.MinvJT, solution.J.T) < 1e-9
+    free = np.linalg.solve(solution.M, inputs["torques"] - solution.h)
+    assert relative(solution.a0, solution.J @ free + solution.JdotV) < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_trees_at_50_digits(seed) -> None:
+    problem = with_outputs(random_problem(seed, largest=8))
+    assert_consistent(problem, random_inputs(problem, seed))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_random_cluster_trees(seed) -> None:
+    problem = with_outputs(cluster_robots.random_problem(seed))
+    (inputs,) = closed_inputs(problem, 1, seed)
+    assert_consistent(problem, inputs)
+    assert_same_as_recursive(problem, inputs)
+
+
+def assert_same_as_recursive(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
+    """Hold them against C-RNEA and C-ABA, which work on the spanning tree with its rotors."""
+    solution = DelassusSolver(problem).solve(**inputs)
+    dynamics = Dynamics(problem.robot)
+    q, rates, gravity = inputs["q"], inputs["rates"], inputs["gravity"]
+    if "base_orientation" in inputs:
+        # There it is in the axes of the root link.
+        gravity = pin.Quaternion(inputs["base_orientation"]).toRotationMatrix().T @ gravity
+    zero = np.zeros(dynamics.size)
+    assert relative(solution.h, dynamics.inverse(q, rates, zero, gravity)) < 1e-9
+    columns = [dynamics.inverse(q, zero, e, np.zeros(3)) for e in np.eye(dynamics.size)]
+    assert relative(solution.M, np.transpose(columns)) < 1e-9
+    free = dynamics.forward(q, rates, inputs["torques"], gravity)
+    assert relative(solution.a0, solution.J @ free + solution.JdotV) < 1e-9
+
+
+@pytest.mark.parametrize("case", CLUSTER_CASES, ids=lambda case: case.name)
+def test_closed_robots(case) -> None:
+    try:
+        closed = case.load()
+    except cases.AbsentError as error:
+        pytest.skip(str(error))
+    problem = with_outputs(closed.problem)
+    inputs = {**random_inputs(problem, 4), "q": closed.pool(1)[0]}
+    assert_same_as_recursive(problem, inputs)
+
+
+def quadruped(*outputs: str, axes="contact") -> Problem:
+    robot = Robot.from_urdf(robots.quadruped())
+    return Problem(robot, [Contact(f, f"{f}_FOOT") for f in ("LF", "RF", "LH")], axes, outputs)
+
+
+def test_inputs_are_there_only_where_asked_for() -> None:
+    def names(*outputs: str) -> list[str]:
+        return [port.name for port in quadruped(*outputs).inputs]
+
+    assert names("J", "M", "MinvJT") == ["q"]
+    assert names("JdotV") == ["q", "rates"]
+    assert names("h") == ["q", "rates", "gravity"]
+    assert names("a0") == ["q", "rates", "torques", "gravity"]
+
+
+def test_one_that_is_missing_or_wrong_is_named() -> None:
+    problem = quadruped("a0", "JdotV")
+    solver, inputs = DelassusSolver(problem), random_inputs(problem, 0)
+    for name in ("rates", "torques", "gravity"):
+        with pytest.raises(InputError, match=f"input {name!r} is missing; it has shape"):
+            solver.solve(**{**inputs, name: None})
+        with pytest.raises(InputError, match=rf"{name}\[1\] is nan, expected a finite number"):
+            solver.solve(**{**inputs, name: np.r_[0.0, np.nan, inputs[name][2:]]})
+    with pytest.raises(InputError, match=r"'rates' has shape \(12,\), expected \(18,\); one for"):
+        solver.solve(**{**inputs, "rates": np.zeros(12)})
+    with pytest.raises(InputError, match="input 'rates' is not used by this problem"):
+        DelassusSolver(quadruped("J")).solve(inputs["q"], rates=inputs["rates"])
+    with pytest.raises(ProblemError, match="unknown output 'adot'"):
+        quadruped("adot")
+
+
+def test_a_bound_solver_tells_of_inputs_that_were_forgotten() -> None:
+    problem = quadruped("a0", "h", "M")
+    bound, inputs = DelassusSolver(problem).bind(), random_inputs(problem, 0)
+    for name, values in inputs.items():
+        assert bound.solve().status.name == "NOT_FINITE"
+        assert np.isnan(bound.solution.h).all() and np.isnan(bound.solution.M).all()
+        bound.inputs[name] = values
+    assert bound.solve().status.name == "OK"
+    expected = DelassusSolver(problem).solve(**inputs)
+    for name in ("a0", "h", "M"):
+        assert np.array_equal(getattr(bound.solution, name), getattr(expected, name))
+
+
+def test_contacts_in_another_order_have_their_own_rows() -> None:
+    problem = quadruped(*OUTPUTS)
+    solver, inputs = DelassusSolver(problem), random_inputs(problem, 5)
+    whole, some = solver.solve(**inputs), solver.solve(**inputs, active=("LH", "LF"))
+    rows = [0, 1, 2, 6, 7, 8]  # in the order of the problem
+    assert np.array_equal(some.a0, whole.a0[rows])
+    assert np.array_equal(some.JdotV, whole.JdotV[rows])
+    assert np.array_equal(some.J, whole.J[rows])
+    assert np.array_equal(some.MinvJT, whole.MinvJT[:, rows])
+    assert np.array_equal(some.M, whole.M) and np.array_equal(some.h, whole.h)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize("active", [None, ("LH", "LF"), ()])
+def test_batches_have_them_too(layout, active) -> None:
+    problem = quadruped(*OUTPUTS)
+    solver = DelassusSolver(problem)
+    many = [random_inputs(problem, seed) for seed in range(21)]
+    gravity = many[0]["gravity"]
+    stacked = {
+        name: np.array([inputs[name] for inputs in many]) for name in ("q", "rates", "torques")
+    }
+    stacked["rates"][7, 3] = np.nan
+    if layout == "columns":
+        stacked = {name: np.ascontiguousarray(values.T) for name, values in stacked.items()}
+    q = stacked.pop("q")
+    results = [
+        solver.solve_batch(
+            q, active, threads, layout=layout, gravity=gravity, **stacked
+        )
+        for threads in (1, 2)
+    ]  # fmt: skip
+    found = results[0]
+    assert np.flatnonzero(found.status).tolist() == [7]
+    for name in (*OUTPUTS, "matrix"):
+        array = getattr(found, name)
+        assert np.array_equal(array, getattr(results[1], name), equal_nan=True)
+        array = np.moveaxis(array, -1, 0) if layout == "columns" else array
+        assert np.isnan(array[7]).all()
+        for k in (0, 6, 8, 20):
+            inputs = {**many[k], "gravity": gravity}
+            expected = getattr(solver.solve(**inputs, active=active), name)
+            assert array[k].shape == expected.shape
+            np.testing.assert_allclose(array[k], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_batch_writes_g_where_it_is_told_to() -> None:
+    problem = quadruped("a0")
+    solver, inputs = DelassusSolver(problem), random_inputs(problem, 1)
+    out = np.empty((9, 9, 9))
+    q = np.tile(inputs.pop("q"), (9, 1))
+    found = solver.solve_batch(q, out=out, **inputs)
+    assert found.matrix is out
+    assert np.array_equal(out[4], out[0]) and found.a0.shape == (9, 9)
+
+
+def test_a_mass_matrix_that_is_not_positive_is_said_with_its_joint() -> None:
+    import small
+
+    problem = with_outputs(small.massless_problem(), ("h", "a0"))
+    inputs = {**random_inputs(problem, 0), "q": np.array([0.3, 0.0])}
+    with pytest.raises(NumericalError, match="joint"):
+        DelassusSolver(problem).solve(**inputs)
