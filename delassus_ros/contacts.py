@@ -9,7 +9,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import as_numbers, names, shown, text
+from delassus_ros.arguments import as_numbers, names, number, shown, text
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.model.spatial import Array, Transform, frozen
 
@@ -220,3 +220,25 @@ class ContactSet(Sequence[Contact]):
     def to_bytes(self) -> bytes:
         """Return canonical bytes (for hashing)."""
         return b"".join(contact.to_bytes() for contact in self._contacts)
+
+
+def row_scales(contacts: Iterable[Contact], characteristic_length: float) -> Array:
+    """Return the factors (m,) that give all rows the unit of a linear one, 1/kg on the diagonal.
+
+    Linear rows have factor 1, angular ones the characteristic length l: l times an angular
+    velocity is the velocity of a point at that distance. A row of a selection that mixes both
+    lies in between: |(a, b)| / |(a, b / l)| for its linear part a and angular part b.
+
+    Raises
+    ------
+    InputError
+        If the length is not a positive finite number.
+    """
+    if not 0.0 < number("characteristic_length", characteristic_length) < np.inf:
+        raise InputError(
+            f"characteristic_length is {characteristic_length}; expected a positive length in m"
+        )
+    rows = np.vstack([np.empty((0, 6)), *(contact.selection for contact in contacts)])
+    units = np.array([1.0] * 3 + [1.0 / characteristic_length] * 3)
+    scales: Array = np.linalg.norm(rows, axis=1) / np.linalg.norm(rows * units, axis=1)
+    return scales

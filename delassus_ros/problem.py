@@ -17,11 +17,12 @@ from delassus_ros.model.spatial import Array, frozen
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
-OUTPUTS = ("G", "J", "JdotV", "M", "MinvJT", "a0", "h")
+OUTPUTS = ("G", "J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0")
 _NEEDS = {
     "JdotV": ("rates",),
     "a0": ("rates", "torques", "gravity"),
     "h": ("rates", "gravity"),
+    "qdd0": ("rates", "torques", "gravity"),
 }
 """Outputs that need more inputs than the configuration, and which."""
 
@@ -59,7 +60,8 @@ class Problem:
         world's; a floating base then needs the input ``base_orientation``.
     outputs : names of what is computed: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
         ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ; ``"M"``, the mass matrix; ``"h"``,
-        bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations. See :attr:`outputs`.
+        bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations; ``"qdd0"``, those
+        of the velocities. See :attr:`outputs`.
 
     Raises
     ------
@@ -207,7 +209,8 @@ class Problem:
         ``MinvJT`` (n, m), contact forces → accelerations. The n velocities are those of
         :attr:`velocities`. ``M`` (n, n) the mass matrix; ``h`` (n,) the torques C ẏ + g of a
         motion without acceleration; ``JdotV`` (m,) J̇ ẏ; ``a0`` (m,) = J ÿ + J̇ ẏ with the ÿ of the
-        torques and of gravity without contact forces: G f + a0 is the contact acceleration.
+        torques and of gravity without contact forces, which is ``qdd0`` (n,): with forces f, the
+        contacts accelerate by G f + a0 and the velocities by MinvJT f + qdd0.
         J̇ ẏ is the derivative of components: with contact axes, which turn, the material
         acceleration of a point is larger by ω × v; with world axes it is the same.
 
@@ -219,7 +222,7 @@ class Problem:
         nv = len(self.velocities) if self._outputs != ("G",) else 0
         shapes: dict[str, tuple[int, ...]] = {
             "G": (m, m), "J": (m, nv), "JdotV": (m,), "M": (nv, nv), "MinvJT": (nv, m), "a0": (m,),
-            "h": (nv,),
+            "h": (nv,), "qdd0": (nv,),
         }  # fmt: skip
         return tuple(Port(name, shapes[name]) for name in self._outputs)
 

@@ -30,7 +30,7 @@ from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.compiler.export import Target, export
 from delassus_ros.conditioning.monitor import ConditionSettings
-from delassus_ros.conditioning.structural_rank import row_scales
+from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError, RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import WORLD, JointKind, Robot

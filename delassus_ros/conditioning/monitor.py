@@ -22,15 +22,15 @@ import numpy as np
 
 from delassus_ros.arguments import instance, number, numbers
 from delassus_ros.conditioning.structural_rank import (
-    RANK_TOLERANCE,
     StructuralRank,
     numerical_rank,
-    row_scales,
     unit_scales,
 )
+from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.solver.contact_space import RANK_TOLERANCE
 
 __all__ = ["ConditionMonitor", "ConditionSettings", "Conditioning", "Damping", "Examination"]
 

@@ -16,25 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import count as whole
-from delassus_ros.arguments import number, numbers
-from delassus_ros.contacts import ContactSet
+from delassus_ros.arguments import numbers
+from delassus_ros.contacts import ContactSet, row_scales
 from delassus_ros.errors import InputError, NumericalError, ProblemError
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.contact_space import RANK_TOLERANCE
 from delassus_ros.solver.inputs import Given, InputCheck
 from delassus_ros.solver.solver import DelassusSolver
 
 if TYPE_CHECKING:
     from delassus_ros.closure import Closure
 
-RANK_TOLERANCE = 1e-10
-"""Eigenvalues below this fraction of the largest count as zero.
-
-The computed matrix carries an error of about 1e-16 times the condition number of the mass
-matrix, which is 1e3 to 1e5 for humanoids.
-"""
 _NOISE = 1e-13
 """Diagonal entries below this fraction of the largest are rounding, given rows of like size."""
 _LENGTH = 0.1
@@ -43,28 +38,6 @@ _RANGE = 0.2
 """Least range that joints are drawn from [rad or m]."""
 _CACHED = 4096
 """Active sets whose rank is kept; 12 contacts have as many."""
-
-
-def row_scales(contacts: ContactSet, characteristic_length: float) -> Array:
-    """Return the factors (m,) that give all rows the unit of a linear one, 1/kg on the diagonal.
-
-    Linear rows have factor 1, angular ones the characteristic length l: l times an angular
-    velocity is the velocity of a point at that distance. A row of a selection that mixes both
-    lies in between: |(a, b)| / |(a, b / l)| for its linear part a and angular part b.
-
-    Raises
-    ------
-    InputError
-        If the length is not a positive finite number.
-    """
-    if not 0.0 < number("characteristic_length", characteristic_length) < np.inf:
-        raise InputError(
-            f"characteristic_length is {characteristic_length}; expected a positive length in m"
-        )
-    rows = np.vstack([contact.selection for contact in contacts])
-    units = np.array([1.0] * 3 + [1.0 / characteristic_length] * 3)
-    scales: Array = np.linalg.norm(rows, axis=1) / np.linalg.norm(rows * units, axis=1)
-    return scales
 
 
 def unit_scales(contacts: ContactSet) -> Array:

@@ -17,7 +17,7 @@ from delassus_ros.conditioning.monitor import Examination
 from delassus_ros.model import Transform
 from delassus_ros.node.reasons import Reason
 from delassus_ros.problem import Problem
-from delassus_ros.solver.bound import Solution
+from delassus_ros.solver.solution import Solution
 
 _AXES = {"contact": DelassusMatrix.AXES_CONTACT, "world": DelassusMatrix.AXES_WORLD}
 

@@ -26,7 +26,8 @@ from delassus_ros.node.matrix_output import MatrixOutput
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import InputHealth, LastAnswer, Limits, Reason, Validity
 from delassus_ros.scalars.ports import Status
-from delassus_ros.solver.bound import BoundSolver, Solution
+from delassus_ros.solver.bound import BoundSolver
+from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
 

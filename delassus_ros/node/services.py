@@ -33,7 +33,7 @@ from delassus_ros.node.joint_gate import JointNames, size_mismatch
 from delassus_ros.node.pipeline import Bindings
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem
-from delassus_ros.solver.bound import Solution
+from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
 _BASE = "base_orientation"

@@ -18,7 +18,13 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
 from delassus_ros.rbda.dynamics import force_of_link, motion_of_link
 from delassus_ros.rbda.joint_space import mass_matrix
-from delassus_ros.rbda.outputs import Velocities, force_on_body, jacobian, response
+from delassus_ros.rbda.outputs import (
+    Velocities,
+    force_on_body,
+    jacobian,
+    motion_of_body,
+    response,
+)
 from delassus_ros.rbda.propagation import FreeBody, Propagator, articulated_joints
 from delassus_ros.rbda.spatial import (
     JointTransform,
@@ -70,11 +76,22 @@ def bias_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
 
 
 def free_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
-    """Return a⁰ (m,): the accelerations of contacts under the torques, without contact forces.
+    """Return a⁰ (m,): the accelerations of contacts under the torques, without contact forces."""
+    motion = Motion(problem, tree, x)
+    a, _ = _free(problem, tree, x, motion)
+    return _of_contacts(problem, tree, x, motion.v, a)
+
+
+def free_joint_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
+    """Return ÿ (n,) under the torques, without contact forces."""
+    return _free(problem, tree, x, Motion(problem, tree, x))[1]
+
+
+def _free(problem: Problem, tree: Tree, x: Inputs, motion: Motion) -> tuple[list[Vector], Vector]:
+    """Return accelerations of links, and ÿ, without contact forces.
 
     A sweep of the articulated-body algorithm, whose articulated inertias are those of G.
     """
-    motion = Motion(problem, tree, x)
     gravity = _gravity(problem, tree, x, motion.transforms)
     rest = [0.0] * 3
     # Accelerations less that of gravity, as if the ground were accelerated upwards.
@@ -114,25 +131,38 @@ def free_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
         if joint.parent != WORLD:
             p[joint.parent] = _plus(p[joint.parent], load)
     a: list[Vector] = [[] for _ in tree.links]
+    found: Vector = [0.0] * len(problem.velocities)
+    coupled: dict[int, Scalar] = {}
     for joint, z in reversed(joints):
         i = joint.i
         if isinstance(joint, FreeBody):
             wrench = force_of_link(tree.links[i], motion.base_wrench(torques, i))
             a[i] = joint.solve([w - f for w, f in zip(wrench, p[i], strict=True)])
+            own = motion_of_body(tree.links[i], _plus(a[i], rest + gravity[i]))
+            for k, value in enumerate(own, start=motion.velocities.first[i]):
+                found[k] = value
             continue
         above = ground if joint.parent == WORLD else a[joint.parent]
         if isinstance(joint, Propagator):
-            a[i] = _accelerated(motion.transforms[i], above, motion.c[i], joint.HSD, joint.S, z[0])
+            rate, a[i] = _accelerated(
+                motion.transforms[i], above, motion.c[i], joint.HSD, joint.S, z[0]
+            )
+            if i in motion.velocities.single:
+                found[motion.velocities.single[i]] = tree.links[i].sign * rate
+            else:
+                coupled[i] = rate
             continue
         rates = joint.rates(above, z)
+        coupled.update(rates)
         for k in reversed(joint.links):
             carrier = tree.links[k].parent
             carried = above if carrier == joint.parent else a[carrier]
             a[k] = _plus(motion.transforms[k].motion_to_child(carried), motion.c[k])
             freedom = tree.links[k].freedom
             a[k][freedom] = a[k][freedom] + rates[k]
-    own = [_plus(each, rest + g) for each, g in zip(a, gravity, strict=True)]
-    return _of_contacts(problem, tree, x, motion.v, own)
+    for k, value in motion.velocities.of_clusters(coupled).items():
+        found[k] = value
+    return [_plus(each, rest + g) for each, g in zip(a, gravity, strict=True)], found
 
 
 BESIDE_G = {
@@ -142,6 +172,7 @@ BESIDE_G = {
     "MinvJT": response,
     "a0": free_accelerations,
     "h": bias_forces,
+    "qdd0": free_joint_accelerations,
 }
 """By the name of an output, its function of the problem, its tree and the inputs."""
 
@@ -418,13 +449,13 @@ def _driven_load(
 @step
 def _accelerated(
     transform: JointTransform, above: Vector, c: Vector, HSD: Vector, S: int, z: Scalar
-) -> Vector:
-    """Return the acceleration of a link from that of its parent; z is D⁻¹ u."""
+) -> tuple[Scalar, Vector]:
+    """Return the accelerations of a joint and its link from that of its parent; z is D⁻¹ u."""
     moved = transform.motion_to_child(above)
     rate = z - dot(HSD, moved)
     a = _plus(moved, c)
     a[S] = a[S] + rate
-    return a
+    return rate, a
 
 
 def _plus(u: Vector, v: Vector) -> Vector:

@@ -220,6 +220,6 @@ def is_large(problem: Problem) -> bool:
             estimate += 20 * len(contact.selection) * depth
     if "MinvJT" in outputs:
         estimate += 25 * math.prod(outputs["MinvJT"])
-    if outputs.keys() & {"M", "h", "a0"}:
+    if outputs.keys() & {"M", "h", "a0", "qdd0"}:
         estimate += 250 * len(robot.joints)
     return estimate > _LARGE

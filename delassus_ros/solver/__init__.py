@@ -1,7 +1,8 @@
 """From a problem to matrices: one configuration, a bound one, or a batch."""
 
 from delassus_ros.solver.batch import BatchSolution
-from delassus_ros.solver.bound import BoundSolver, Solution
+from delassus_ros.solver.bound import BoundSolver
+from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
 __all__ = ["BatchSolution", "BoundSolver", "DelassusSolver", "Solution"]

@@ -15,8 +15,8 @@ from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
-from delassus_ros.solver.bound import BY_ROW
 from delassus_ros.solver.inputs import Given, InputCheck
+from delassus_ros.solver.solution import BY_ROW
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
 _REMEMBERED = 64
@@ -33,7 +33,7 @@ class BatchSolution:
     status : (N,) int32, a :class:`~delassus_ros.scalars.ports.Status` per configuration.
     contacts : the active contacts, in the order of their rows.
     row_offsets : first row of each active contact, then k.
-    J, MinvJT, M, h, JdotV, a0 : the problem's other outputs, as in
+    J, MinvJT, M, h, JdotV, a0, qdd0 : the problem's other outputs, as in
         :class:`~delassus_ros.solver.bound.Solution`, with an axis of configurations like the
         matrix: None if the problem does not have them, NaN where the status is not OK.
     """
@@ -48,6 +48,7 @@ class BatchSolution:
     h: Array | None = None
     JdotV: Array | None = None
     a0: Array | None = None
+    qdd0: Array | None = None
 
     def __repr__(self) -> str:
         """Return what it is of, in a line; the numbers are in the matrices."""

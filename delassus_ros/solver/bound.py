@@ -1,10 +1,9 @@
-"""What a solver returns, and the solver of control loops, which allocates nothing."""
+"""The solver of control loops, which allocates nothing."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import NoReturn
 
@@ -19,83 +18,12 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.inputs import InputArrays, InputCheck
+from delassus_ros.solver.solution import BY_ROW, OTHERS, Solution
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
-OTHERS = ("J", "MinvJT", "M", "h", "JdotV", "a0")
-"""Outputs besides G."""
-BY_ROW = {"J": 0, "JdotV": 0, "MinvJT": 1, "a0": 0}
-"""Those of contacts, and along which axis contacts' rows lie."""
 _TIME, _FAILED = 0, 1
 """Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Solution:
-    """The Delassus matrix of the active contacts; equal to itself alone.
-
-    Attributes
-    ----------
-    matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
-    status : outcome of the computation.
-    contacts : the active contacts, in the order of their rows.
-    row_offsets : first row of each active contact, then k; len(contacts) + 1.
-    algorithm : name of the algorithm.
-    compute_time : wall time of the computation [s].
-    J : (k, nv) rows of the active contacts, if the problem has the output ``"J"``.
-    MinvJT : (nv, k) columns of the active contacts, if it has ``"MinvJT"``.
-    M : (nv, nv) mass matrix, if it has ``"M"``.
-    h : (nv,) bias forces C ẏ + g, if it has ``"h"``.
-    JdotV : (k,) J̇ ẏ of the active contacts, if it has ``"JdotV"``.
-    a0 : (k,) their free accelerations, if it has ``"a0"``.
-    """
-
-    matrix: Array
-    status: Status
-    contacts: tuple[str, ...]
-    row_offsets: tuple[int, ...]
-    algorithm: str
-    compute_time: float
-    J: Array | None = None
-    MinvJT: Array | None = None
-    M: Array | None = None
-    h: Array | None = None
-    JdotV: Array | None = None
-    a0: Array | None = None
-
-    def __repr__(self) -> str:
-        """Return what it is of, in a line; the numbers are in the matrix."""
-        k, _ = self.matrix.shape
-        return (
-            f"<Solution {self.status.name}, ({k}, {k}) for {listed('contact', self.contacts)}, by "
-            f"{self.algorithm} in {1e6 * self.compute_time:.1f} us>"
-        )
-
-    def copy(self) -> Solution:
-        """Return the same with arrays of its own, which no other computation changes."""
-        others = {name: getattr(self, name) for name in OTHERS}
-        return Solution(
-            self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
-            self.compute_time,
-            **{name: array if array is None else array.copy() for name, array in others.items()},
-        )  # fmt: skip
-
-    def block(self, row: str, column: str) -> Array:
-        """Return the block that maps forces at contact `column` to accelerations at `row`.
-
-        Raises
-        ------
-        InputError
-            For a contact that is not active.
-        """
-        return self.matrix[self._rows_of(row), self._rows_of(column)]
-
-    def _rows_of(self, contact: str) -> slice:
-        if contact not in self.contacts:
-            active = ", ".join(self.contacts) or "none"
-            raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
-        i = self.contacts.index(contact)
-        return slice(self.row_offsets[i], self.row_offsets[i + 1])
 
 
 class _BoundSolution(Solution):
@@ -263,9 +191,10 @@ class _Computation:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
+        self.solution.problem = problem
         for name in OTHERS:
             setattr(self.solution, name, bound.outputs.get(name))
-        self._whole = [bound.outputs[name] for name in ("M", "h") if name in bound.outputs]
+        self._whole = [bound.outputs[name] for name in ("M", "h", "qdd0") if name in bound.outputs]
         self._others = [
             _Slices(name, bound.outputs[name], axis)
             for name, axis in BY_ROW.items()

@@ -21,8 +21,9 @@ from delassus_ros.problem import Problem
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.batch import BatchSolution, BatchSolver
-from delassus_ros.solver.bound import BoundSolver, Solution
+from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.inputs import InputCheck
+from delassus_ros.solver.solution import Solution
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""

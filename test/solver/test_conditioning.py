@@ -18,7 +18,8 @@ from delassus_ros.conditioning.monitor import (
     ConditionSettings,
     Damping,
 )
-from delassus_ros.conditioning.structural_rank import generic_matrices, row_scales
+from delassus_ros.conditioning.structural_rank import generic_matrices
+from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 

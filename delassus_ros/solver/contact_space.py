@@ -1,0 +1,148 @@
+"""What a controller makes of G: Λ, J̄, contact forces, impacts, effective masses; on arrays.
+
+Of the active contacts, after slicing: Λ of some contacts is no block of that of all. Rows in 1/kg
+and in 1/(kg·m²) are compared by a characteristic length, as :mod:`delassus_ros.conditioning` does:
+all here is done on the scaled matrix S G S.
+
+O. Khatib, "A unified approach for motion and force control of robot manipulators: the operational
+space formulation", IEEE J. Robotics and Automation 3(1), 1987; J. Carpentier, R. Budhiraja,
+N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", RSS 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from delassus_ros.errors import NumericalError
+from delassus_ros.model.spatial import Array
+
+RANK_TOLERANCE = 1e-10
+"""Eigenvalues below this fraction of the largest count as zero.
+
+The computed matrix carries an error of about 1e-16 times the condition number of the mass
+matrix, which is 1e3 to 1e5 for humanoids.
+"""
+_PROXIMAL = 1e-6
+"""Weight of a proximal step, as a fraction of a bound on the largest eigenvalue."""
+_STEPS, _CONVERGED = 60, 1e-13
+"""Most proximal steps, and the relative change of the forces behind which they end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Impact:
+    """What an impact at the active contacts changes at once.
+
+    Attributes
+    ----------
+    velocity : (k,) contact velocities before it.
+    velocity_change : (k,) their change.
+    impulse : (k,) contact impulses [N·s, N·m·s].
+    rates_change : (n,) change of the independent velocities.
+    torque_impulse : (n,) what the impulses are at these, Jᵀ times them.
+    """
+
+    velocity: Array
+    velocity_change: Array
+    impulse: Array
+    rates_change: Array
+    torque_impulse: Array
+
+
+def inertia(G: Array, scales: Array, damping: float) -> Array:
+    """Return Λ = G⁻¹ (k, k), symmetric.
+
+    Parameters
+    ----------
+    scales : (k,) the factors S of rows.
+    damping : eigenvalues of the scaled matrix below this fraction of the largest one are raised to
+        it, those directions alone; 0 for a pseudo-inverse, which leaves out those below
+        :data:`RANK_TOLERANCE` of it.
+    """
+    scaled = G * np.outer(scales, scales)
+    factor = certified_factor(scaled, max(damping, RANK_TOLERANCE))
+    if factor is not None:
+        half = np.linalg.inv(factor)
+    else:
+        eigenvalues, V = np.linalg.eigh(scaled)
+        largest = eigenvalues[-1] if eigenvalues.size else 0.0
+        if damping:
+            roots = np.sqrt(np.maximum(eigenvalues, damping * largest))
+        else:
+            kept = eigenvalues > RANK_TOLERANCE * largest
+            roots, V = np.sqrt(eigenvalues[kept]), V[:, kept]
+        half = (V / roots).T
+    half *= scales
+    return np.asarray(half.T @ half)
+
+
+def certified_factor(scaled: Array, floor: float) -> Array | None:
+    """Return L with L Lᵀ = the scaled matrix if no eigenvalue is below a fraction of the largest.
+
+    It is certified by a shifted Cholesky factorisation: S G S − floor · b · 1 is positive definite
+    only if all eigenvalues are above floor · b, with b a bound on the largest one. None if that is
+    not certain; the eigenvalues then tell.
+    """
+    if not scaled.size:
+        return scaled
+    bound = float(np.abs(scaled).sum(axis=1).max())
+    shifted = scaled.copy()
+    shifted.reshape(-1)[:: len(scaled) + 1] -= floor * bound
+    try:
+        _cholesky(shifted)
+        return _cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def forces(G: Array, scales: Array, wanted: Array, regularization: Array) -> Array:
+    """Return f with (G + R) f = wanted, the rest of the contact accelerations.
+
+    Where R is zero and rows are redundant, by proximal steps, f⁺ = (G + μ 1)⁻¹ (wanted + μ f),
+    from zero: the smallest f, in scaled rows, that does it.
+
+    Raises
+    ------
+    NumericalError
+        If no f does: the rows contradict each other.
+    """
+    scaled = (G + np.diag(regularization)) * np.outer(scales, scales)
+    right = wanted * scales
+    factor = certified_factor(scaled, RANK_TOLERANCE)
+    if factor is not None:
+        return np.asarray(scales * _solved(factor, right))
+    weight = _PROXIMAL * float(np.abs(scaled).sum(axis=1).max())
+    regular = _cholesky(scaled + weight * np.eye(len(scaled)))
+    f, last = np.zeros(len(right)), np.inf
+    for _ in range(_STEPS):
+        after = _solved(regular, right + weight * f)
+        change = float(np.linalg.norm(after - f))
+        f = after
+        # Ends, too, where steps do not shrink any more: rounding, or a contradiction.
+        if change <= _CONVERGED * np.linalg.norm(f) or change > 0.9 * last:
+            break
+        last = change
+    missing = float(np.linalg.norm(scaled @ f - right))
+    if missing > 1e-6 * float(np.linalg.norm(right)):
+        raise NumericalError(
+            "no contact forces give these contact accelerations: rows of redundant contacts "
+            f"contradict each other, by {missing:.2g} m/s^2 of {np.linalg.norm(right):.2g}; "
+            "give a regularization, or accelerations that a motion can have"
+        )
+    return np.asarray(scales * f)
+
+
+def _cholesky(matrix: Array) -> Array:
+    return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+
+
+def _solved(L: Array, right: Array) -> Array:
+    """Return x with L Lᵀ x = right."""
+    return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, right)), dtype=np.float64)
+
+
+def locked(J: Array, M: Array) -> Array:
+    """Return G of a floating-base robot whose joints are locked: one rigid body (6, 6) of M."""
+    half = np.linalg.solve(np.linalg.cholesky(M[:6, :6]), J[:, :6].T)
+    return np.asarray(half.T @ half)

@@ -1,0 +1,284 @@
+"""What a solver returns, and what a controller makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.arguments import number, numbers
+from delassus_ros.contacts import row_scales
+from delassus_ros.errors import InputError, NumericalError, listed
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
+from delassus_ros.solver import contact_space
+from delassus_ros.solver.contact_space import Impact
+
+_OK = Status.OK
+LENGTH = 0.1
+"""How much angular rows count beside linear ones [m]."""
+OTHERS = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
+"""Outputs besides G."""
+BY_ROW = {"J": 0, "JdotV": 0, "MinvJT": 1, "a0": 0}
+"""Those of contacts, and along which axis contacts' rows lie."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Solution:
+    """The Delassus matrix of the active contacts; equal to itself alone.
+
+    Attributes
+    ----------
+    matrix : (k, k) G = J M⁻¹ Jᵀ [1/kg for linear rows]; filled with NaN unless status is OK.
+    status : outcome of the computation.
+    contacts : the active contacts, in the order of their rows.
+    row_offsets : first row of each active contact, then k; len(contacts) + 1.
+    algorithm : name of the algorithm.
+    compute_time : wall time of the computation [s].
+    J : (k, nv) rows of the active contacts, if the problem has the output ``"J"``.
+    MinvJT : (nv, k) columns of the active contacts, if it has ``"MinvJT"``.
+    M : (nv, nv) mass matrix, if it has ``"M"``.
+    h : (nv,) bias forces C ẏ + g, if it has ``"h"``.
+    JdotV : (k,) J̇ ẏ of the active contacts, if it has ``"JdotV"``.
+    a0 : (k,) their free accelerations, if it has ``"a0"``.
+    qdd0 : (nv,) accelerations ÿ without contact forces, if it has ``"qdd0"``.
+    problem : the problem.
+    """
+
+    matrix: Array
+    status: Status
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    algorithm: str
+    compute_time: float
+    J: Array | None = None
+    MinvJT: Array | None = None
+    M: Array | None = None
+    h: Array | None = None
+    JdotV: Array | None = None
+    a0: Array | None = None
+    qdd0: Array | None = None
+    problem: Problem | None = None
+
+    def __repr__(self) -> str:
+        """Return what it is of, in a line; the numbers are in the matrix."""
+        k, _ = self.matrix.shape
+        return (
+            f"<Solution {self.status.name}, ({k}, {k}) for {listed('contact', self.contacts)}, by "
+            f"{self.algorithm} in {1e6 * self.compute_time:.1f} us>"
+        )
+
+    def copy(self) -> Solution:
+        """Return the same with arrays of its own, which no other computation changes."""
+        others = {name: getattr(self, name) for name in OTHERS}
+        return Solution(
+            self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
+            self.compute_time, problem=self.problem,
+            **{name: array if array is None else array.copy() for name, array in others.items()},
+        )  # fmt: skip
+
+    def block(self, row: str, column: str) -> Array:
+        """Return the block that maps forces at contact `column` to accelerations at `row`.
+
+        Raises
+        ------
+        InputError
+            For a contact that is not active.
+        """
+        return self.matrix[self._rows_of(row), self._rows_of(column)]
+
+    def inertia(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
+        """Return Λ = G⁻¹ (k, k), the inertia that the active contacts feel [kg].
+
+        Parameters
+        ----------
+        damping : directions that are weaker than this fraction of the strongest one are raised to
+            it, the others are left as they are: near singular postures Λ stays bounded. 0: a
+            pseudo-inverse where contacts are redundant.
+        characteristic_length : weighs angular against linear rows [m].
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        InputError
+            If an argument is out of range.
+        """
+        if not 0.0 <= number("damping", damping) < 1.0:
+            raise InputError(f"damping is {damping}; expected a fraction, 0 or more and below 1")
+        return contact_space.inertia(self._valid(), self._scales(characteristic_length), damping)
+
+    def jbar(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
+        """Return J̄ = M⁻¹ Jᵀ Λ (n, k), the dynamically consistent inverse of J.
+
+        Arguments and errors are those of :meth:`inertia`; needs the output ``MinvJT``.
+        """
+        return np.asarray(self._output("MinvJT") @ self.inertia(damping, characteristic_length))
+
+    def null_space(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
+        """Return N = 1 − J̄ J (n, n): motions that the contacts do not feel.
+
+        Torques are projected by its transpose, τ − Jᵀ J̄ᵀ τ = Nᵀ τ. Arguments and errors are those
+        of :meth:`inertia`; needs the outputs ``J`` and ``MinvJT``.
+        """
+        J, inverse = self._output("J"), self.jbar(damping, characteristic_length)
+        return np.asarray(np.eye(len(inverse)) - inverse @ J)
+
+    def bias_force(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
+        """Return μ + p = J̄ᵀ h − Λ J̇ ẏ (k,): what velocity and gravity are in operational space.
+
+        At rest it is p. Arguments and errors are those of :meth:`inertia`; needs the outputs
+        ``MinvJT``, ``h`` and ``JdotV``.
+        """
+        response, h, JdotV = (self._output(name) for name in ("MinvJT", "h", "JdotV"))
+        force = self.inertia(damping, characteristic_length) @ (response.T @ h - JdotV)
+        return np.asarray(force)
+
+    def forces(
+        self,
+        acceleration: ArrayLike = 0.0,
+        regularization: ArrayLike = 0.0,
+        characteristic_length: float = LENGTH,
+    ) -> Array:
+        """Return the contact forces f (k,) that give contact accelerations a: (G + R) f + a⁰ = a.
+
+        Constrained forward dynamics; :meth:`accelerations` has what they do to the robot.
+        Redundant contacts share what is needed by the smallest forces.
+
+        Parameters
+        ----------
+        acceleration : a, (k,) or one for all rows; 0 for contacts that hold.
+        regularization : R, compliance of each row, (k,) or one for all [1/kg].
+        characteristic_length : weighs angular against linear rows [m].
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK, or no forces give these accelerations.
+        InputError
+            If an output or argument is missing or of wrong shape; needs ``a0``.
+        """
+        G, a0 = self._valid(), self._output("a0")
+        wanted = self._by_row("acceleration", acceleration) - a0
+        R = self._by_row("regularization", regularization)
+        if (R < 0.0).any():
+            raise InputError(f"regularization is {R.min()} in a row; expected 0 or more")
+        return contact_space.forces(G, self._scales(characteristic_length), wanted, R)
+
+    def accelerations(self, forces: ArrayLike) -> Array:
+        """Return ÿ (n,) under the torques and these contact forces (k,), without a factorisation.
+
+        Needs the outputs ``qdd0`` and ``MinvJT``.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        InputError
+            If an output is missing, or the forces are not numbers of this shape.
+        """
+        return self._output("qdd0") + self._output("MinvJT") @ self._by_row("forces", forces)
+
+    def impact(
+        self,
+        rates: ArrayLike,
+        restitution: ArrayLike = 0.0,
+        damping: float = 0.0,
+        characteristic_length: float = LENGTH,
+    ) -> Impact:
+        """Return what an impact of the active contacts does to a robot that moves with `rates`.
+
+        Parameters
+        ----------
+        rates : (n,) the independent velocities before it.
+        restitution : e, (k,) or one for all rows: contacts leave with −e times their velocity.
+        damping, characteristic_length : as for :meth:`inertia`.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        InputError
+            If an output or argument is missing or of wrong shape; needs ``J`` and ``MinvJT``.
+        """
+        J, response = self._output("J"), self._output("MinvJT")
+        given = numbers("rates", rates)
+        if given.shape != (J.shape[1],):
+            raise InputError(f"rates has shape {given.shape}, expected ({J.shape[1]},)")
+        velocity = J @ given
+        change = -(1.0 + self._by_row("restitution", restitution)) * velocity
+        impulse = self.inertia(damping, characteristic_length) @ change
+        return Impact(
+            velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse
+        )
+
+    def effective_mass(self, contact: str, direction: ArrayLike, locked: bool = False) -> float:
+        """Return the mass that a contact shows along a direction, 1 / (dᵀ G d) [kg].
+
+        Infinite where the contact cannot move so.
+
+        Parameters
+        ----------
+        direction : d in the rows of the contact, of any length but zero.
+        locked : with all joints locked, the robot one rigid body; of a floating base, and needs
+            the outputs ``J`` and ``M``.
+
+        Raises
+        ------
+        NumericalError
+            If the status is not OK.
+        InputError
+            If the contact is not active, the direction is zero or of wrong shape, or the robot's
+            base is fixed, which locks it altogether.
+        """
+        rows = self._rows_of(contact)
+        d = numbers("direction", direction)
+        if d.shape != (rows.stop - rows.start,) or not np.linalg.norm(d) > 0.0:
+            raise InputError(
+                f"direction is {d.tolist()}; expected {rows.stop - rows.start} numbers, not all "
+                f"zero, for the rows of contact {contact!r}"
+            )
+        G = self._valid()
+        if locked:
+            if self.problem is not None and self.problem.robot.base != "floating":
+                raise InputError("a robot on a fixed base cannot move with its joints locked")
+            G = contact_space.locked(self._output("J"), self._output("M"))
+        d = d / np.linalg.norm(d)
+        mobility = float(d @ G[rows, rows] @ d)
+        return 1.0 / mobility if mobility > 0.0 else np.inf
+
+    def _valid(self) -> Array:
+        """Return G, if there is one."""
+        if self.status is not _OK:
+            raise NumericalError(f"there is no matrix: the status is {self.status.name}")
+        return self.matrix
+
+    def _output(self, name: str) -> Array:
+        """Return an output that a method needs."""
+        self._valid()
+        array: Array | None = getattr(self, name)
+        if array is None:
+            raise InputError(f"this needs the output {name!r}: Problem(…, outputs=[{name!r}, …])")
+        return array
+
+    def _by_row(self, what: str, values: ArrayLike) -> Array:
+        """Return numbers for each row of the active contacts."""
+        array, k = numbers(what, values), len(self.matrix)
+        if array.shape not in ((), (k,)):
+            raise InputError(f"{what} has shape {array.shape}, expected ({k},) or one number")
+        return np.broadcast_to(array, (k,))
+
+    def _scales(self, characteristic_length: float) -> Array:
+        if self.problem is None:
+            return np.ones(len(self.matrix))
+        by_name = {contact.name: contact for contact in self.problem.contacts}
+        return row_scales([by_name[name] for name in self.contacts], characteristic_length)
+
+    def _rows_of(self, contact: str) -> slice:
+        if contact not in self.contacts:
+            active = ", ".join(self.contacts) or "none"
+            raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
+        i = self.contacts.index(contact)
+        return slice(self.row_offsets[i], self.row_offsets[i + 1])

@@ -1,0 +1,252 @@
+"""Λ, J̄, contact forces, impacts and effective masses: identities, Pinocchio, bad postures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import robots
+from flat_foot import flat_foot
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.errors import InputError, NumericalError
+from delassus_ros.samples import random_inputs
+from delassus_ros.solver.contact_space import certified_factor, inertia
+from delassus_ros.solver.solution import Solution
+
+OUTPUTS = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
+FEET = ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")
+
+
+def quadruped_problem(outputs=OUTPUTS) -> Problem:
+    robot = Robot.from_urdf(robots.quadruped())
+    return Problem(robot, [Contact(foot, foot) for foot in FEET], outputs=outputs)
+
+
+def humanoid_problem() -> Problem:
+    robot = Robot.from_urdf(robots.talos())
+    soles = [Contact(f"{side}_sole_link", f"{side}_sole_link", "surface")
+             for side in ("left", "right")]  # fmt: skip
+    return Problem(robot, soles, outputs=OUTPUTS)
+
+
+def arm_problem() -> Problem:
+    robot = Robot.from_urdf(robots.panda(), base="fixed")
+    return Problem(robot, [Contact("hand", "panda_hand", "surface")], outputs=OUTPUTS)
+
+
+def solved(problem: Problem, seed: int = 0, **changes) -> tuple[Solution, dict]:
+    inputs = {**random_inputs(problem, seed), **changes}
+    return DelassusSolver(problem).solve(**inputs), inputs
+
+
+def close(found, expected, tolerance=1e-10) -> bool:
+    return np.linalg.norm(found - expected) <= tolerance * max(1.0, np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("make", [quadruped_problem, humanoid_problem, arm_problem])
+@pytest.mark.parametrize("seed", range(5))
+def test_identities(make, seed) -> None:
+    s, _ = solved(make(), seed)
+    L, inverse, N = s.inertia(), s.jbar(), s.null_space()
+    k = len(L)
+    assert close(L @ s.matrix, np.eye(k), 1e-7)
+    assert np.array_equal(L, L.T)
+    assert close(s.J @ inverse, np.eye(k), 1e-7)
+    assert close(s.J @ N, np.zeros_like(s.J), 1e-7)
+    response = np.linalg.inv(s.M)
+    assert close(N @ response @ N.T, N @ response, 1e-7)
+    assert close(s.J @ s.qdd0 + s.JdotV, s.a0)
+
+
+@pytest.mark.parametrize("make", [quadruped_problem, humanoid_problem, arm_problem])
+def test_bias_force_is_what_holds_the_contacts_without_torques(make) -> None:
+    n = len(make().velocities)
+    s, _ = solved(make(), 3, torques=np.zeros(n))
+    assert close(s.bias_force(), -s.inertia() @ s.a0, 1e-8)
+
+
+def pinocchio_of(problem: Problem, inputs: dict):
+    """Pinocchio's model of a quadruped by its own parser, its q, v and torques."""
+    pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+    text = robots.quadruped().read_text()
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+    data, robot = model.createData(), problem.robot
+    q, v, torques = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
+    index = list(range(6))
+    for joint, offset in zip(robot.joints[1:], robot.q_offsets[1:], strict=True):
+        own = model.joints[model.getJointId(joint.name)]
+        q[own.idx_q] = inputs["q"][offset]
+        index.append(own.idx_v)
+    v[index], torques[index] = inputs["rates"], inputs["torques"]
+    model.gravity.linear = inputs["gravity"]
+    contacts = pin.StdVec_RigidConstraintModel()
+    for contact in problem.contacts:
+        frame = model.frames[model.getFrameId(contact.frame)]
+        contacts.append(
+            pin.RigidConstraintModel(
+                pin.ContactType.CONTACT_3D, model, frame.parentJoint, frame.placement, pin.LOCAL
+            )
+        )
+    return pin, model, data, q, v, torques, contacts, index
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-2])
+@pytest.mark.parametrize("seed", range(3))
+def test_constrained_dynamics_against_pinocchio(mu, seed) -> None:
+    problem = quadruped_problem()
+    s, inputs = solved(problem, seed)
+    pin, model, data, q, v, torques, contacts, index = pinocchio_of(problem, inputs)
+    datas = pin.StdVec_RigidConstraintData()
+    for contact in contacts:
+        datas.append(contact.createData())
+    # Pinocchio 3 does not take the last one.
+    given = (contacts, datas)[: 1 if pin.__version__ < "4" else 2]
+    pin.initConstraintDynamics(model, data, *given)
+    settings = pin.ProximalSettings(1e-14, mu, 1 if mu else 30)
+    expected = pin.constraintDynamics(model, data, q, v, torques, contacts, datas, settings)
+    # What Pinocchio holds in place is the material point: ω × v comes on top, for which our row's
+    # derivative is to make up.
+    twists = s.J @ inputs["rates"]
+    turning = []
+    pin.forwardKinematics(model, data, q, v)
+    pin.updateFramePlacements(model, data)
+    for contact in problem.contacts:
+        own = pin.getFrameVelocity(model, data, model.getFrameId(contact.frame), pin.LOCAL)
+        turning.append(np.cross(own.angular, own.linear))
+    assert close(twists[:3], pin.getFrameVelocity(
+        model, data, model.getFrameId(FEET[0]), pin.LOCAL).linear)  # fmt: skip
+    f = s.forces(-np.concatenate(turning), regularization=mu)
+    qdd = s.accelerations(f)
+    assert close(qdd, expected[index], 1e-8)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.4])
+def test_impacts_against_pinocchio(restitution) -> None:
+    problem = quadruped_problem()
+    s, inputs = solved(problem, 1)
+    pin, model, data, q, v, _, contacts, index = pinocchio_of(problem, inputs)
+    datas = pin.StdVec_RigidConstraintData()
+    for contact in contacts:
+        datas.append(contact.createData())
+    # Pinocchio 3 does not take the last one.
+    given = (contacts, datas)[: 1 if pin.__version__ < "4" else 2]
+    pin.initConstraintDynamics(model, data, *given)
+    settings = pin.ProximalSettings(1e-14, 0.0, 30)
+    after = pin.impulseDynamics(model, data, q, v, contacts, datas, restitution, settings)
+    found = s.impact(inputs["rates"], restitution)
+    assert close(inputs["rates"] + found.rates_change, after[index], 1e-8)
+    assert close(s.J @ (inputs["rates"] + found.rates_change), -restitution * found.velocity, 1e-8)
+    assert close(s.M @ found.rates_change, found.torque_impulse, 1e-8)
+
+
+def test_redundant_points_share_what_is_needed() -> None:
+    """Four points on each sole: 24 rows of rank 12; the whole is that of two surfaces."""
+    robot = Robot.from_urdf(robots.talos())
+    points = [*flat_foot(4, "left_sole_link"), *flat_foot(4, "right_sole_link")]
+    redundant, inputs = solved(Problem(robot, points, outputs=OUTPUTS), 2)
+    whole = DelassusSolver(humanoid_problem()).solve(**inputs)
+    # Surfaces that keep their twist, and the points on them.
+    f, expected = redundant.forces(), whole.forces()
+    assert close(redundant.accelerations(f), whole.accelerations(expected), 1e-7)
+    assert close(redundant.matrix @ f + redundant.a0, np.zeros(24), 1e-6)
+    L = redundant.inertia()
+    assert np.linalg.matrix_rank(L, tol=1e-8 * np.linalg.norm(L)) == 12
+    assert close(redundant.matrix @ L @ redundant.matrix, redundant.matrix, 1e-8)
+    with pytest.raises(NumericalError, match="contradict each other"):
+        redundant.forces(np.arange(24.0))
+    assert np.isfinite(redundant.forces(np.arange(24.0), regularization=1e-3)).all()
+
+
+@pytest.mark.parametrize("damping", [1e-3, 1e-2])
+def test_selective_damping_bounds_torques_near_a_singular_posture(damping) -> None:
+    """A stretched arm, where Λ without it grows without bound; strong directions are as before."""
+    problem = arm_problem()
+    solver = DelassusSolver(problem)
+    rest = {"rates": np.zeros(len(problem.velocities)), "gravity": np.array([0.0, 0.0, -9.81]),
+            "torques": np.zeros(len(problem.velocities))}  # fmt: skip
+    size = []
+    for angle in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
+        q = problem.robot.neutral() + 0.3
+        q[1:7] = [0.0, 0.0, -angle, 0.0, angle, 0.0]
+        s = solver.solve(q, **rest)
+        L = s.inertia(damping)
+        size.append(np.linalg.norm(s.J.T @ L @ np.ones(6)))
+        scales = np.array([1.0, 1, 1, 0.1, 0.1, 0.1])
+        scaled = s.matrix * np.outer(scales, scales)
+        eigenvalues, V = np.linalg.eigh(scaled)
+        strong = V[:, eigenvalues > damping * eigenvalues[-1]]
+        undamped = strong / eigenvalues[eigenvalues > damping * eigenvalues[-1]]
+        assert close((L / np.outer(scales, scales)) @ strong, undamped, 1e-8)
+    assert max(size) < 1e3 / damping
+
+
+def test_a_certificate_needs_no_eigenvalues_and_never_lies() -> None:
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(500):
+        V = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+        eigenvalues = 10.0 ** -rng.uniform(0, 6, 12)
+        G = (V * eigenvalues) @ V.T
+        certain = certified_factor((G + G.T) / 2, 1e-4) is not None
+        hits += certain
+        if certain:
+            assert eigenvalues.min() >= 1e-4 * eigenvalues.max()
+    assert hits > 5
+    solver = DelassusSolver(quadruped_problem(("J",)))
+    for seed in range(50):
+        G = solver.solve(random_inputs(solver.problem, seed)["q"]).matrix
+        found = inertia(G, np.ones(12), 1e-4)
+        assert close(found @ G, np.eye(12), 1e-8)
+
+
+def test_effective_mass_of_free_and_of_locked_joints() -> None:
+    problem = quadruped_problem()
+    s, inputs = solved(problem, 4)
+    d = np.array([0.0, 0.0, 2.0])
+    free = s.effective_mass("LF_FOOT", d)
+    assert free == pytest.approx(1.0 / s.matrix[2, 2])
+    whole = s.effective_mass("LF_FOOT", d, locked=True)
+    # The same of a body that has the inertia of all links as they are.
+    body = s.J[:3, :6] @ np.linalg.solve(s.M[:6, :6], s.J[:3, :6].T)
+    assert whole == pytest.approx(1.0 / body[2, 2], rel=1e-9)
+    assert free < whole < s.M[0, 0] * (1 + 1e-9)
+    arm, _ = solved(arm_problem(), 1)
+    with pytest.raises(InputError, match="a robot on a fixed base cannot move"):
+        arm.effective_mass("hand", np.ones(6), locked=True)
+
+
+def test_what_is_missing_or_wrong_is_named() -> None:
+    s, _ = solved(quadruped_problem(("J",)))
+    for call, name in (
+        (s.jbar, "MinvJT"), (s.bias_force, "MinvJT"), (s.forces, "a0"),
+        (lambda: s.accelerations(np.zeros(12)), "qdd0"),
+        (lambda: s.impact(np.zeros(18)), "MinvJT"),
+        (lambda: s.effective_mass("LF_FOOT", [0, 0, 1], locked=True), "M"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=f"this needs the output '{name}'"):
+            call()
+    s, _ = solved(quadruped_problem())
+    for call, words in (
+        (lambda: s.inertia(-0.1), "damping is -0.1; expected a fraction"),
+        (lambda: s.inertia(0.0, 0.0), "characteristic_length is 0.0; expected a positive"),
+        (lambda: s.forces(np.zeros(3)), r"acceleration has shape \(3,\), expected \(12,\)"),
+        (lambda: s.forces(regularization=-1.0), "regularization is -1.0 in a row"),
+        (lambda: s.impact(np.zeros(12)), r"rates has shape \(12,\), expected \(18,\)"),
+        (lambda: s.effective_mass("LF_FOOT", [0, 0]), r"direction is \[0.*expected 3 numbers"),
+        (lambda: s.effective_mass("LX", [0, 0, 1]), "contact 'LX' is not active"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+    bound = DelassusSolver(quadruped_problem()).bind()
+    bound.solve()
+    with pytest.raises(NumericalError, match="there is no matrix: the status is NOT_FINITE"):
+        bound.solution.inertia()
+
+
+def test_without_contacts_there_is_nothing() -> None:
+    problem = quadruped_problem()
+    inputs = random_inputs(problem, 0)
+    s = DelassusSolver(problem).solve(**inputs, active=())
+    assert s.inertia().shape == (0, 0) and s.forces().shape == (0,)
+    assert np.array_equal(s.null_space(), np.eye(18))
+    assert np.array_equal(s.accelerations([]), s.qdd0)
