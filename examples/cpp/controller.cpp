@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
 
   // All memory is there before the loop: the control loop allocates nothing.
   std::vector<double> in(QUADRUPED_IN_SIZE), out(QUADRUPED_OUT_SIZE), G(size * size);
-  std::vector<double> work(QUADRUPED_WORK_SIZE);  // kept: tells when the kernel ran last
+  std::vector<double> work(QUADRUPED_WORK_SIZE);  // scratch of the kernel
   while (true) {
     for (std::size_t k = 0; k < in.size(); ++k) {
       std::string word;

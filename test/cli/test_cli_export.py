@@ -56,6 +56,52 @@ def test_export_as_the_example_in_cpp_says(tmp_path: Path) -> None:
     assert np.array_equal(G, expected.matrix)
 
 
+def test_an_operational_space_law_in_cpp(tmp_path: Path) -> None:
+    """The torques of operational_space.cpp, and that it allocates nothing."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    root, example = EXAMPLE.parents[2], EXAMPLE.with_name("operational_space.cpp")
+    comment = example.read_text().partition("#include")[0]
+    commands = [line[5:] for line in comment.splitlines() if line[:5] == "//   "]
+    for folder in ("config", "delassus_ros", "examples"):
+        (tmp_path / folder).symlink_to(root / folder)
+    command = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
+    script = "\n".join(["set -e", commands[0].replace("delassus", command, 1), *commands[1:]])
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    undefined = subprocess.run(
+        ["nm", "-u", tmp_path / "operational_space"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "scanf" in undefined
+    assert not re.search(r"\b(_Zn[wa]|malloc|calloc|realloc)", undefined)
+
+    robot = Robot.from_urdf(QUADRUPED)
+    contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
+    problem = Problem(robot, contacts, outputs=["J", "MinvJT", "h", "JdotV"])
+    solver, rng = DelassusSolver(problem, cache=False), np.random.default_rng(0)
+    lines, expected = [], []
+    for _ in range(5):
+        q, rates, posture = rng.uniform(-1, 1, 12), rng.normal(size=18), rng.normal(size=18)
+        gravity, wanted = np.array([0.2, 0.1, -9.8]), rng.normal(size=3)
+        s = solver.solve(q, ("LF",), rates=rates, gravity=gravity)
+        force = s.inertia() @ wanted + s.bias_force()
+        expected.append(s.J.T @ force + s.null_space().T @ posture)
+        lines.append(" ".join(map(repr, np.r_[q, rates, gravity, wanted, posture].tolist())))
+    # An arm that cannot be read is no torque, and the next tick is answered again.
+    lines.insert(2, lines[0].replace(lines[0].split()[0], "nan", 1))
+    printed = subprocess.run(
+        [tmp_path / "operational_space"], input="\n".join(lines), capture_output=True, text=True,
+        check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert printed.pop(2) == "no torques: status 2"
+    found = np.array([[float(word) for word in line.split()] for line in printed])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
 def test_export_says_what_it_wrote(capsys, tmp_path: Path) -> None:
     out = output(capsys, *exported(tmp_path))
     assert re.search(r"^function +quadruped_kernel$", out, re.MULTILINE)
