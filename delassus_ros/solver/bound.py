@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from delassus_ros.compiler.contact_code import constrained
 from delassus_ros.compiler.kernel import BoundKernel, Kernel, aligned_zeros
 from delassus_ros.compiler.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
@@ -17,6 +20,7 @@ from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
 from delassus_ros.solver.inputs import InputArrays, InputCheck
 from delassus_ros.solver.solution import BY_ROW, OTHERS, Solution
 
@@ -152,6 +156,29 @@ class BoundSolver:
         solution.contacts = tuple(contact_set[i].name for i in indices)
         solution.row_offsets = tuple(offsets)
 
+    def constrained_dynamics(
+        self, acceleration: ArrayLike | None = None, regularization: ArrayLike | None = None
+    ) -> ConstrainedMotion:
+        """Return contact forces and accelerations of the last :meth:`solve`.
+
+        It is what :meth:`Solution.forces <delassus_ros.solver.solution.Solution.forces>` and
+        ``accelerations`` compute, in machine code and without making an array; where contacts are
+        redundant, by several steps of that, with some arrays.
+
+        Parameters
+        ----------
+        acceleration : (k,) wanted contact accelerations, or one number for all rows; None: those
+            of the last call, at first and after :meth:`activate` 0.
+        regularization : (k,) R, or one number; likewise.
+
+        Raises
+        ------
+        InputError
+            If the problem lacks the output ``a0``, ``qdd0`` or ``MinvJT``, or for what is not
+            numbers of this shape.
+        """
+        return self._computation.constrained(acceleration, regularization)
+
     def solve(self, q: ArrayLike | None = None, /, **others: object) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
@@ -190,6 +217,7 @@ class _Computation:
     def __init__(self, problem: Problem, bound: BoundKernel, algorithm: str) -> None:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
+        self._constrained: _ConstrainedDynamics | None = None
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
         self.solution.problem = problem
         for name in OTHERS:
@@ -200,6 +228,14 @@ class _Computation:
             for name, axis in BY_ROW.items()
             if name in bound.outputs
         ]
+
+    def constrained(
+        self, acceleration: ArrayLike | None, regularization: ArrayLike | None
+    ) -> ConstrainedMotion:
+        """Compute; see :meth:`BoundSolver.constrained_dynamics`."""
+        if self._constrained is None:
+            self._constrained = _ConstrainedDynamics(self.solution)
+        return self._constrained.compute(acceleration, regularization)
 
     def built_in(self) -> Callable[..., object] | None:
         """Return :meth:`solve` as a built-in function, if there is one."""
@@ -214,6 +250,7 @@ class _Computation:
         for other in self._others:
             setattr(self.solution, other.name, other.select(rows))
             other.active.fill(np.nan)
+        self._constrained = None
 
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
         """Compute; see :meth:`BoundSolver.solve`."""
@@ -241,6 +278,88 @@ class _Computation:
 
 # What help() says of a bound solver's built-in function.
 _Computation.solve.__doc__ = BoundSolver.solve.__doc__
+
+
+@dataclass(slots=True, eq=False)
+class ConstrainedMotion:
+    """Contact forces and what follows; overwritten by the next call.
+
+    Attributes
+    ----------
+    forces : (k,) contact forces.
+    accelerations : (n,) of the independent velocities, under the torques and the forces.
+    status : that of the solution; NOT_POSITIVE_DEFINITE if no forces do what is wanted. Forces and
+        accelerations are NaN unless it is OK.
+    """
+
+    forces: Array
+    accelerations: Array
+    status: Status
+
+
+class _ConstrainedDynamics:
+    """Constrained forward dynamics of a bound solution with its present contacts."""
+
+    def __init__(self, solution: Solution) -> None:
+        self._solution = solution
+        a0, qdd0, response = (solution.output(name) for name in ("a0", "qdd0", "MinvJT"))
+        n, k = response.shape
+        self._wanted, self._regularization = aligned_zeros(k), aligned_zeros(k)
+        L = aligned_zeros(k * k)
+        self._motion = ConstrainedMotion(aligned_zeros(k), aligned_zeros(n), _OK)
+        arrays = (
+            solution.matrix, self._regularization, self._wanted, a0, response, qdd0, L,
+            self._motion.forces, self._motion.accelerations,
+        )  # fmt: skip
+        self._arrays = arrays  # whose memory the code reads
+        self._a0, self._scales = a0, solution.scales()
+        self._binding = array("q", [*(each.ctypes.data for each in arrays), k, n])
+        function, self._code = constrained()
+        self._run = partial(function, self._binding.buffer_info()[0])
+
+    def compute(
+        self, acceleration: ArrayLike | None, regularization: ArrayLike | None
+    ) -> ConstrainedMotion:
+        """Compute; see :meth:`BoundSolver.constrained_dynamics`."""
+        solution, motion = self._solution, self._motion
+        if acceleration is not None:
+            self._wanted[...] = solution.by_row("acceleration", acceleration)
+        if regularization is not None:
+            self._regularization[...] = solution.by_row("regularization", regularization)
+        motion.status = solution.status
+        if motion.status is _OK and not self._run() and not self._run_redundant():
+            motion.status = Status.NOT_POSITIVE_DEFINITE
+        if motion.status is not _OK:
+            motion.forces.fill(np.nan)
+            motion.accelerations.fill(np.nan)
+        return motion
+
+    def _run_redundant(self) -> bool:
+        """Compute by proximal steps, as ``Solution.forces``; return whether forces do it."""
+        R, wanted, f = self._regularization, self._wanted, self._motion.forces
+        own_R, own_wanted = R.copy(), wanted.copy()
+        G, scales = self._solution.matrix, self._scales
+        weight = PROXIMAL * float(np.abs(G * np.outer(scales, scales)).sum(axis=1).max())
+        step = weight / scales**2
+        f.fill(0.0)
+        before, last = f.copy(), np.inf
+        R += step
+        try:
+            for _ in range(STEPS):
+                np.multiply(step, f, wanted)
+                wanted += own_wanted
+                if not self._run():
+                    return False
+                change = float(np.linalg.norm((f - before) / scales))
+                if is_settled(change, last, float(np.linalg.norm(f / scales))):
+                    break
+                last = change
+                before[...] = f
+        finally:
+            R[...], wanted[...] = own_R, own_wanted
+        right = (own_wanted - self._a0) * scales
+        missing = np.linalg.norm((G @ f + own_R * f) * scales - right)
+        return bool(missing <= CONTRADICTION * np.linalg.norm(right))
 
 
 class _Slices:

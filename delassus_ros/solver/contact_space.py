@@ -24,10 +24,12 @@ RANK_TOLERANCE = 1e-10
 The computed matrix carries an error of about 1e-16 times the condition number of the mass
 matrix, which is 1e3 to 1e5 for humanoids.
 """
-_PROXIMAL = 1e-6
+PROXIMAL = 1e-6
 """Weight of a proximal step, as a fraction of a bound on the largest eigenvalue."""
-_STEPS, _CONVERGED = 60, 1e-13
+STEPS, _CONVERGED = 60, 1e-13
 """Most proximal steps, and the relative change of the forces behind which they end."""
+CONTRADICTION = 1e-6
+"""Share of what is wanted that may be missing: more, and redundant rows contradict each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,25 +114,32 @@ def forces(G: Array, scales: Array, wanted: Array, regularization: Array) -> Arr
     factor = certified_factor(scaled, RANK_TOLERANCE)
     if factor is not None:
         return np.asarray(scales * _solved(factor, right))
-    weight = _PROXIMAL * float(np.abs(scaled).sum(axis=1).max())
+    weight = PROXIMAL * float(np.abs(scaled).sum(axis=1).max())
     regular = _cholesky(scaled + weight * np.eye(len(scaled)))
     f, last = np.zeros(len(right)), np.inf
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         after = _solved(regular, right + weight * f)
         change = float(np.linalg.norm(after - f))
         f = after
-        # Ends, too, where steps do not shrink any more: rounding, or a contradiction.
-        if change <= _CONVERGED * np.linalg.norm(f) or change > 0.9 * last:
+        if is_settled(change, last, float(np.linalg.norm(f))):
             break
         last = change
     missing = float(np.linalg.norm(scaled @ f - right))
-    if missing > 1e-6 * float(np.linalg.norm(right)):
+    if missing > CONTRADICTION * float(np.linalg.norm(right)):
         raise NumericalError(
             "no contact forces give these contact accelerations: rows of redundant contacts "
             f"contradict each other, by {missing:.2g} m/s^2 of {np.linalg.norm(right):.2g}; "
             "give a regularization, or accelerations that a motion can have"
         )
     return np.asarray(scales * f)
+
+
+def is_settled(change: float, last: float, size: float) -> bool:
+    """Return whether proximal steps end: behind a small one, or one that is not smaller any more.
+
+    That is rounding, or a contradiction.
+    """
+    return change <= _CONVERGED * size or change > 0.9 * last
 
 
 def _cholesky(matrix: Array) -> Array:

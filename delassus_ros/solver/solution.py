@@ -108,14 +108,14 @@ class Solution:
         """
         if not 0.0 <= number("damping", damping) < 1.0:
             raise InputError(f"damping is {damping}; expected a fraction, 0 or more and below 1")
-        return contact_space.inertia(self._valid(), self._scales(characteristic_length), damping)
+        return contact_space.inertia(self._valid(), self.scales(characteristic_length), damping)
 
     def jbar(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return J̄ = M⁻¹ Jᵀ Λ (n, k), the dynamically consistent inverse of J.
 
         Arguments and errors are those of :meth:`inertia`; needs the output ``MinvJT``.
         """
-        return np.asarray(self._output("MinvJT") @ self.inertia(damping, characteristic_length))
+        return np.asarray(self.output("MinvJT") @ self.inertia(damping, characteristic_length))
 
     def null_space(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return N = 1 − J̄ J (n, n): motions that the contacts do not feel.
@@ -123,7 +123,7 @@ class Solution:
         Torques are projected by its transpose, τ − Jᵀ J̄ᵀ τ = Nᵀ τ. Arguments and errors are those
         of :meth:`inertia`; needs the outputs ``J`` and ``MinvJT``.
         """
-        J, inverse = self._output("J"), self.jbar(damping, characteristic_length)
+        J, inverse = self.output("J"), self.jbar(damping, characteristic_length)
         return np.asarray(np.eye(len(inverse)) - inverse @ J)
 
     def bias_force(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
@@ -132,7 +132,7 @@ class Solution:
         At rest it is p. Arguments and errors are those of :meth:`inertia`; needs the outputs
         ``MinvJT``, ``h`` and ``JdotV``.
         """
-        response, h, JdotV = (self._output(name) for name in ("MinvJT", "h", "JdotV"))
+        response, h, JdotV = (self.output(name) for name in ("MinvJT", "h", "JdotV"))
         force = self.inertia(damping, characteristic_length) @ (response.T @ h - JdotV)
         return np.asarray(force)
 
@@ -160,12 +160,12 @@ class Solution:
         InputError
             If an output or argument is missing or of wrong shape; needs ``a0``.
         """
-        G, a0 = self._valid(), self._output("a0")
-        wanted = self._by_row("acceleration", acceleration) - a0
-        R = self._by_row("regularization", regularization)
+        G, a0 = self._valid(), self.output("a0")
+        wanted = self.by_row("acceleration", acceleration) - a0
+        R = self.by_row("regularization", regularization)
         if (R < 0.0).any():
             raise InputError(f"regularization is {R.min()} in a row; expected 0 or more")
-        return contact_space.forces(G, self._scales(characteristic_length), wanted, R)
+        return contact_space.forces(G, self.scales(characteristic_length), wanted, R)
 
     def accelerations(self, forces: ArrayLike) -> Array:
         """Return ÿ (n,) under the torques and these contact forces (k,), without a factorisation.
@@ -179,7 +179,8 @@ class Solution:
         InputError
             If an output is missing, or the forces are not numbers of this shape.
         """
-        return self._output("qdd0") + self._output("MinvJT") @ self._by_row("forces", forces)
+        self._valid()
+        return self.output("qdd0") + self.output("MinvJT") @ self.by_row("forces", forces)
 
     def impact(
         self,
@@ -203,12 +204,12 @@ class Solution:
         InputError
             If an output or argument is missing or of wrong shape; needs ``J`` and ``MinvJT``.
         """
-        J, response = self._output("J"), self._output("MinvJT")
+        J, response = self.output("J"), self.output("MinvJT")
         given = numbers("rates", rates)
         if given.shape != (J.shape[1],):
             raise InputError(f"rates has shape {given.shape}, expected ({J.shape[1]},)")
         velocity = J @ given
-        change = -(1.0 + self._by_row("restitution", restitution)) * velocity
+        change = -(1.0 + self.by_row("restitution", restitution)) * velocity
         impulse = self.inertia(damping, characteristic_length) @ change
         return Impact(
             velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse
@@ -244,7 +245,7 @@ class Solution:
         if locked:
             if self.problem is not None and self.problem.robot.base != "floating":
                 raise InputError("a robot on a fixed base cannot move with its joints locked")
-            G = contact_space.locked(self._output("J"), self._output("M"))
+            G = contact_space.locked(self.output("J"), self.output("M"))
         d = d / np.linalg.norm(d)
         mobility = float(d @ G[rows, rows] @ d)
         return 1.0 / mobility if mobility > 0.0 else np.inf
@@ -255,22 +256,34 @@ class Solution:
             raise NumericalError(f"there is no matrix: the status is {self.status.name}")
         return self.matrix
 
-    def _output(self, name: str) -> Array:
-        """Return an output that a method needs."""
-        self._valid()
+    def output(self, name: str) -> Array:
+        """Return an output that a method needs.
+
+        Raises
+        ------
+        InputError
+            If the problem does not have it; says how to ask for it.
+        """
         array: Array | None = getattr(self, name)
         if array is None:
             raise InputError(f"this needs the output {name!r}: Problem(…, outputs=[{name!r}, …])")
         return array
 
-    def _by_row(self, what: str, values: ArrayLike) -> Array:
-        """Return numbers for each row of the active contacts."""
+    def by_row(self, what: str, values: ArrayLike) -> Array:
+        """Return numbers for each row of the active contacts, given one for each or one for all.
+
+        Raises
+        ------
+        InputError
+            For what is not numbers of this shape.
+        """
         array, k = numbers(what, values), len(self.matrix)
         if array.shape not in ((), (k,)):
             raise InputError(f"{what} has shape {array.shape}, expected ({k},) or one number")
         return np.broadcast_to(array, (k,))
 
-    def _scales(self, characteristic_length: float) -> Array:
+    def scales(self, characteristic_length: float = LENGTH) -> Array:
+        """Return the factors (k,) that give all rows the unit of a linear one."""
         if self.problem is None:
             return np.ones(len(self.matrix))
         by_name = {contact.name: contact for contact in self.problem.contacts}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import robots
@@ -250,3 +252,83 @@ def test_without_contacts_there_is_nothing() -> None:
     assert s.inertia().shape == (0, 0) and s.forces().shape == (0,)
     assert np.array_equal(s.null_space(), np.eye(18))
     assert np.array_equal(s.accelerations([]), s.qdd0)
+
+
+@pytest.mark.parametrize("active", [FEET, ("LH_FOOT",), ("RF_FOOT", "LF_FOOT"), ()])
+@pytest.mark.parametrize("make", [quadruped_problem, humanoid_problem])
+def test_a_bound_solver_computes_the_same_in_machine_code(make, active) -> None:
+    problem = make()
+    names = problem.contacts.names
+    active = tuple(names[k] for k, foot in enumerate(FEET[: len(names)]) if foot in active)
+    solver = DelassusSolver(problem)
+    bound = solver.bind()
+    bound.activate(active)
+    k = bound.solution.row_offsets[-1]
+    rng = np.random.default_rng(0)
+    for seed in range(5):
+        inputs = random_inputs(problem, seed)
+        for name, values in inputs.items():
+            bound.inputs[name] = values
+        bound.solve()
+        s = solver.solve(**inputs, active=active)
+        for a, R in ((0.0, 0.0), (rng.normal(size=k), 0.0), (1.0, rng.uniform(0, 0.1, k))):
+            found = bound.constrained_dynamics(a, R)
+            assert found.status.name == "OK"
+            assert close(found.forces, s.forces(a, R), 1e-9)
+            assert close(found.accelerations, s.accelerations(s.forces(a, R)), 1e-9)
+    again = bound.constrained_dynamics()
+    assert again is found and close(again.forces, s.forces(a, R), 1e-9)
+    # With other contacts it begins anew.
+    bound.activate(names[:1])
+    bound.solve()
+    assert close(
+        bound.constrained_dynamics().forces,
+        solver.solve(**inputs, active=names[:1]).forces(),
+        1e-9,
+    )
+
+
+def test_a_bound_solver_with_redundant_contacts_and_without_a_matrix() -> None:
+    robot = Robot.from_urdf(robots.talos())
+    problem = Problem(robot, flat_foot(4, "left_sole_link"), outputs=OUTPUTS)
+    solver, inputs = DelassusSolver(problem), random_inputs(problem, 2)
+    bound = solver.bind()
+    bound.solve()
+    found = bound.constrained_dynamics()
+    assert found.status.name == "NOT_FINITE" and np.isnan(found.forces).all()
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    bound.solve()
+    found = bound.constrained_dynamics()
+    s = solver.solve(**inputs)
+    assert found.status.name == "OK" and close(found.forces, s.forces())
+    found = bound.constrained_dynamics(np.arange(12.0))
+    assert found.status.name == "NOT_POSITIVE_DEFINITE" and np.isnan(found.accelerations).all()
+    assert bound.constrained_dynamics(0.0).status.name == "OK"
+    with pytest.raises(InputError, match=r"acceleration has shape \(3,\), expected \(12,\)"):
+        bound.constrained_dynamics(np.zeros(3))
+    lacking = DelassusSolver(quadruped_problem(("a0",))).bind()
+    with pytest.raises(InputError, match="this needs the output 'qdd0'"):
+        lacking.constrained_dynamics()
+
+
+def test_constrained_dynamics_make_no_array() -> None:
+    problem = quadruped_problem()
+    bound, inputs = DelassusSolver(problem).bind(), random_inputs(problem, 0)
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    wanted = np.ones(12)
+    bound.solve()
+    bound.constrained_dynamics(wanted)
+    tracemalloc.start()
+    try:
+        bound.constrained_dynamics()
+        bound.constrained_dynamics(wanted)
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(100):
+            bound.constrained_dynamics()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak - before < 500

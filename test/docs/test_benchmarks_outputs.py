@@ -1,0 +1,36 @@
+"""The benchmark of all outputs: it runs, and Pinocchio's part computes what ours does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import cases, outputs
+from benchmarks.pinocchio_model import PinocchioProblem
+from delassus_ros import DelassusSolver, Problem
+
+pytest.importorskip("pinocchio", reason="needs Pinocchio")
+CASE = next(case for case in cases.CASES if case.name == "quadruped")
+
+
+def test_the_page_has_a_row_of_counts_and_one_of_times() -> None:
+    text = "\n".join(outputs.page([outputs.measured(CASE, 0.001)]))
+    rows = [line for line in text.splitlines() if line.startswith(f"| {CASE.label} |")]
+    assert [row.count("|") for row in rows] == [5, 10]
+    assert "(1.00)" in rows[0]
+
+
+def test_both_compute_the_same() -> None:
+    problem = CASE.load()
+    theirs = PinocchioProblem(problem)
+    q = cases.pool(problem, 1)
+    n = theirs.model.nv
+    still = np.zeros(n)
+    theirs.model.gravity.linear = np.array([0.0, 0.0, -9.81])
+    found = outputs.peer(theirs, still, still).outputs(theirs.configurations(q)[0])
+    own = Problem(problem.robot, problem.contacts, outputs=outputs.ALL)
+    s = DelassusSolver(own).solve(q[0], rates=still, torques=still, gravity=[0.0, 0.0, -9.81])
+    # Contacts in the same order; joints depth first, which they are here.
+    np.testing.assert_allclose(found[0], s.matrix, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found[1], s.J, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.ravel(found[5][:, :3]), s.a0, rtol=1e-9, atol=1e-9)
