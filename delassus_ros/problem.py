@@ -20,9 +20,9 @@ AXES: tuple[Axes, ...] = ("contact", "world")
 OUTPUTS = ("G", "J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0")
 _NEEDS = {
     "JdotV": ("rates",),
-    "a0": ("rates", "torques", "gravity"),
-    "h": ("rates", "gravity"),
-    "qdd0": ("rates", "torques", "gravity"),
+    "a0": ("rates", "torques", "gravity", "wrenches"),
+    "h": ("rates", "gravity", "wrenches"),
+    "qdd0": ("rates", "torques", "gravity", "wrenches"),
 }
 """Outputs that need more inputs than the configuration, and which."""
 
@@ -62,6 +62,7 @@ class Problem:
         ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ; ``"M"``, the mass matrix; ``"h"``,
         bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations; ``"qdd0"``, those
         of the velocities. See :attr:`outputs`.
+    wrenches : names of frames where external wrenches act that are no contacts': an input.
 
     Raises
     ------
@@ -81,11 +82,13 @@ class Problem:
         contacts: ContactSet | Iterable[Contact],
         axes: Axes = "contact",
         outputs: Iterable[str] = ("G",),
+        wrenches: Iterable[str] = (),
     ) -> None:
         self._robot = instance("robot", robot, Robot, FROM_URDF, RobotError)
         self._contacts = contacts if isinstance(contacts, ContactSet) else ContactSet(contacts)
         self._axes = axes
         self._outputs = tuple(sorted({"G", *names("outputs", outputs, ProblemError)}))
+        self._wrenches = names("wrenches", wrenches, ProblemError)
         self._check()
 
     def _check(self) -> None:
@@ -112,6 +115,16 @@ class Problem:
                     "base='floating'"
                 )
 
+        for wrench in self._wrenches:
+            if wrench not in frames:
+                raise ProblemError(f"wrenches: {unknown('frame', wrench, frames)}")
+            if frames[wrench].body == WORLD:
+                raise ProblemError(
+                    f"wrenches: frame {wrench!r} is fixed to the world, where it does nothing"
+                )
+        if len(set(self._wrenches)) < len(self._wrenches):
+            raise ProblemError(f"wrenches: a frame is named twice in {list(self._wrenches)}")
+
     @property
     def robot(self) -> Robot:
         """The robot."""
@@ -126,6 +139,11 @@ class Problem:
     def axes(self) -> Axes:
         """``"contact"`` or ``"world"``."""
         return self._axes
+
+    @property
+    def wrenches(self) -> tuple[str, ...]:
+        """Frames where external wrenches act, in the order of the input ``wrenches``."""
+        return self._wrenches
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
@@ -142,7 +160,8 @@ class Problem:
         of a floating base the root link's twist in its own axes, linear first; ``torques`` (n,)
         at these [N·m, N], of a floating base the wrench on its root link, force first; and
         ``gravity`` (3,) [m/s²], in the axes of the world; of a floating base whose orientation is
-        no input, in those of its root link.
+        no input, in those of its root link. With :attr:`wrenches` also ``wrenches`` (w, 6), force
+        and moment at the origin of each of these frames, in its axes [N, N·m].
         """
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
@@ -153,8 +172,11 @@ class Problem:
             ports.append(Port("contact_orientations", (len(self.turning), 4)))
         needed = {each for output in self._outputs for each in _NEEDS.get(output, ())}
         n = len(self.velocities) if needed else 0
-        shapes = {"rates": (n,), "torques": (n,), "gravity": (3,)}
-        ports += [Port(name, shape) for name, shape in shapes.items() if name in needed]
+        w = len(self._wrenches)
+        shapes = {"rates": (n,), "torques": (n,), "gravity": (3,), "wrenches": (w, 6)}
+        ports += [
+            Port(name, shape) for name, shape in shapes.items() if name in needed and shape[0]
+        ]
         return tuple(ports)
 
     @cached_property
@@ -207,12 +229,12 @@ class Problem:
 
         ``G`` (m, m) [1/kg, 1/(kg·m), 1/(kg·m²)]; ``J`` (m, n), velocities → contact velocities;
         ``MinvJT`` (n, m), contact forces → accelerations. The n velocities are those of
-        :attr:`velocities`. ``M`` (n, n) the mass matrix; ``h`` (n,) the torques C ẏ + g of a
-        motion without acceleration; ``JdotV`` (m,) J̇ ẏ; ``a0`` (m,) = J ÿ + J̇ ẏ with the ÿ of the
-        torques and of gravity without contact forces, which is ``qdd0`` (n,): with forces f, the
-        contacts accelerate by G f + a0 and the velocities by MinvJT f + qdd0.
-        J̇ ẏ is the derivative of components: with contact axes, which turn, the material
-        acceleration of a point is larger by ω × v; with world axes it is the same.
+        :attr:`velocities`. ``M`` (n, n) the mass matrix; ``h`` (n,) the torques that a motion
+        without acceleration needs, C ẏ + g less those of external wrenches; ``JdotV`` (m,) J̇ ẏ;
+        ``qdd0`` (n,) the ÿ of torques, gravity and wrenches without contact forces, and ``a0``
+        (m,) = J qdd0 + J̇ ẏ: with forces f, the contacts accelerate by G f + a0 and the velocities
+        by MinvJT f + qdd0. J̇ ẏ is the derivative of components: with contact axes, which turn,
+        the material acceleration of a point is larger by ω × v; with world axes it is the same.
 
         With couplings or loops they are independent, so that J is
         J_span E and MinvJT is (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the
@@ -235,7 +257,8 @@ class Problem:
         RobotError
             If the robot has couplings or loops that cannot be closed.
         """
-        head = f"problem 1\0{self._axes}\0{','.join(self._outputs)}\0".encode()
+        asked = ",".join(self._outputs) + "".join(f"\1{name}" for name in self._wrenches)
+        head = f"problem 1\0{self._axes}\0{asked}\0".encode()
         robot = self._robot.to_bytes()
         if self._robot.is_closed:
             # Which joints are independent also follows from the joint limits.

@@ -31,6 +31,7 @@ from delassus_ros.rbda.tree import (
     Tree,
     Turn,
 )
+from delassus_ros.scalars.functions import Matrix
 
 Placed: TypeAlias = dict[int, tuple[int, Transform]]
 """Per body its link, and the pose of the link's frame in the body's frame."""
@@ -159,6 +160,7 @@ class _Builder:
             armature=draft.joint.armature,
             q_index=draft.q_index,
             contacts=() if draft.body is None else self._contacts_on(draft.body, draft.frame),
+            wrenches=() if draft.body is None else self._wrenches_on(draft.body, draft.frame),
             placement=snap(draft.placement, 1.0).tolist() if free else None,
             axes=snap(draft.frame.rotation, 1.0).tolist() if free else None,
             origin=tuple(snap(draft.frame.translation, 1.0).tolist()) if free else (0.0, 0.0, 0.0),
@@ -186,6 +188,15 @@ class _Builder:
                     moving=self._moving(contact.name, own),
                 )
             )
+        return tuple(found)
+
+    def _wrenches_on(self, body: int, frame: Transform) -> tuple[tuple[int, Matrix], ...]:
+        frames = self._problem.robot.frames
+        found = []
+        for index, name in enumerate(self._problem.wrenches):
+            if frames[name].body == body:
+                x = (frame.inverse() @ frames[name].placement).motion_to_child()
+                found.append((index, snap(np.vstack([x[3:], x[:3]]), 1.0).tolist()))
         return tuple(found)
 
     def _moving(self, contact: str, frame: Transform) -> MovingPlacement | None:

@@ -49,6 +49,8 @@ def bias_forces(problem: Problem, tree: Tree, x: Inputs) -> Vector:
         _inertia_force(link, v, a, g)
         for link, v, a, g in zip(tree.links, motion.v, motion.bias, gravity, strict=True)
     ]
+    for i, force in _external(tree, x).items():
+        forces[i] = [f - e for f, e in zip(forces[i], force, strict=True)]
     h: Vector = [0.0] * len(problem.velocities)
     for i in reversed(range(len(tree.links))):
         link, f = tree.links[i], forces[i]
@@ -100,6 +102,8 @@ def _free(problem: Problem, tree: Tree, x: Inputs, motion: Motion) -> tuple[list
     for i, link in enumerate(tree.links):
         if link.parent != WORLD and link.motion != "free":
             p[link.parent] = _plus(p[link.parent], motion.spin(i, 0.0))
+    for i, force in _external(tree, x).items():
+        p[i] = [f - e for f, e in zip(p[i], force, strict=True)]
     torques = list(x["torques"])
     for cluster in tree.clusters:
         if cluster.freedoms:
@@ -290,6 +294,17 @@ def _gravity(
             found.append([dot(column, found.ground) for column in transpose(rotations[i])])
         else:
             found.append(motion_of_link(link, found.ground + [0.0] * 3)[3:])
+    return found
+
+
+def _external(tree: Tree, x: Inputs) -> dict[int, Vector]:
+    """Return the external forces on links, by link."""
+    found: dict[int, Vector] = {}
+    for i, link in enumerate(tree.links):
+        for index, K in link.wrenches:
+            given = list(x["wrenches"][6 * index : 6 * index + 6])
+            force = [dot(column, given) for column in transpose(K)]
+            found[i] = _plus(found[i], force) if i in found else force
     return found
 
 

@@ -110,6 +110,8 @@ class Link:
     origin : of a free link, its origin in its body frame [m].
     couple : (3,) moment on the parent link per unit of the joint's acceleration that `moment`
         and `rotational` do not give: that of a rotor of which only the spin is left [kg·m²].
+    wrenches : per frame of the body where an external wrench acts its index in the input, and
+        (6, 6) link twist, angular first → twist of the frame in its own axes, linear first.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Link:
     axes: Matrix | None = None
     origin: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
     couple: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
+    wrenches: tuple[tuple[int, Matrix], ...] = ()
 
     @property
     def freedom(self) -> int:

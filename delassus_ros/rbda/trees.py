@@ -36,10 +36,13 @@ def closed_tree(
     rewrite : what becomes of the robot's rotors, given the robot and the bodies with contacts.
     """
     robot = problem.robot
-    held = frozenset(robot.frames[contact.frame].body for contact in problem.contacts)
+    felt = (*(contact.frame for contact in problem.contacts), *problem.wrenches)
+    held = frozenset(robot.frames[frame].body for frame in felt)
     with specific_constants():
         new = rewrite(robot, held)
-    tree, placed = built(Problem(new.robot, problem.contacts, problem.axes))
+    tree, placed = built(
+        Problem(new.robot, problem.contacts, problem.axes, wrenches=problem.wrenches)
+    )
     position = {}
     for k, i in enumerate(new.kept):
         for entry in range(robot.joints[i].kind.nq):

@@ -67,7 +67,7 @@ class BoundSolver:
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in problem.placements.items():
             self._inputs[name] = values
-        for name in ("rates", "torques", "gravity"):
+        for name in ("rates", "torques", "gravity", "wrenches"):
             if name in bound.inputs:
                 # Whoever forgets one is told by the status.
                 self._inputs[name][...] = np.nan

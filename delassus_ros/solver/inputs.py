@@ -35,6 +35,7 @@ class InputCheck:
         self._names = tuple(port.name for port in self._ports)
         self._robot = robot = problem.robot
         self._axes = problem.axes
+        self._wrenches = problem.wrenches
         self._velocities = problem.velocities if len(problem.outputs) > 1 else ()
         self._placements = {
             port.name: PlacementCheck(problem, port)
@@ -66,18 +67,33 @@ class InputCheck:
             if port.name in self._placements:
                 arrays[port.name] = self._placements[port.name].single(given.get(port.name))
                 continue
-            array = self.shaped(port, given.get(port.name))
+            array = self.shaped(port, self._by_frame(port, given.get(port.name)))
             # On few numbers faster than numpy.
-            if not all(map(math.isfinite, array.tolist())):
+            if not all(map(math.isfinite, array.ravel().tolist())):
                 k = int(np.flatnonzero(~np.isfinite(array))[0])
                 joint = f" (joint {self._joint_of(k)!r})" if port.name == "q" else ""
                 raise InputError(
-                    f"{port.name}[{k}]{joint} is {array[k]}, expected a finite number"
+                    f"{port.name}[{k}]{joint} is {array.ravel()[k]}, expected a finite number"
                 )
             for what, quaternions in self._unit(port, array[:, np.newaxis]):
                 check_unit(what, quaternions, "")
             arrays[port.name] = array
         return arrays
+
+    def _by_frame(self, port: Port, values: Any) -> Any:
+        """Return wrenches as an array where they are given by frame; those not named are zero."""
+        if port.name != "wrenches" or not isinstance(values, Mapping):
+            return values
+        block = np.zeros(port.shape)
+        for name, wrench in values.items():
+            if name not in self._wrenches:
+                raise InputError(f"wrenches: {unknown('frame', str(name), self._wrenches)}")
+            what = f"wrenches[{name!r}]"
+            six = numbers(what, wrench, "6 numbers")
+            if six.shape != (6,):
+                raise InputError(f"{what} has shape {six.shape}, expected (6,): force and moment")
+            block[self._wrenches.index(name)] = six
+        return block
 
     def shaped(self, port: Port, values: ArrayLike | None) -> Array:
         """Return the values of one port, not looking at what they are.
@@ -120,8 +136,10 @@ class InputCheck:
                 arrays.append(check.batch(given.get(port.name), count, columns))
                 continue
             expected = f"({port.size}, N)" if columns else f"(N, {port.size})"
-            array = np.ascontiguousarray(_numbers(port, given.get(port.name), expected))
+            values = self._by_frame(port, given.get(port.name))
+            array = np.ascontiguousarray(_numbers(port, values, expected))
             if arrays and port.name in FOR_ALL and array.shape == port.shape:
+                array = array.ravel()
                 count = arrays[0].shape[1 - axis]
                 shape = (port.size, count) if columns else (count, port.size)
                 array = np.ascontiguousarray(
@@ -181,7 +199,7 @@ def _wrong_shape(port: Port, array: Array, expected: str) -> InputError:
     return InputError(f"input {port.name!r} has shape {array.shape}, expected {expected}")
 
 
-FOR_ALL = ("rates", "torques", "gravity")
+FOR_ALL = ("rates", "torques", "gravity", "wrenches")
 """Inputs of a batch of which one may be given for all configurations."""
 PLACEMENTS = ("contact_positions", "contact_orientations")
 """Inputs that are given by contact."""

@@ -160,6 +160,7 @@ class DelassusSolver:
         rates: ArrayLike | None = None,
         torques: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
+        wrenches: Mapping[str, ArrayLike] | ArrayLike | None = None,
     ) -> Solution:
         """Compute G, and the problem's other outputs, once.
 
@@ -179,6 +180,7 @@ class DelassusSolver:
             its frame's, by name of contacts with ``moving="pose"``; with ``axes="contact"``.
         rates, torques, gravity : (n,), (n,), (3,) for outputs that need them; see
             :attr:`Problem.inputs <delassus_ros.problem.Problem.inputs>`.
+        wrenches : external wrenches (6,) by frame, or (w, 6); frames that are not named have none.
 
         Returns
         -------
@@ -210,6 +212,7 @@ class DelassusSolver:
             and rates is None
             and torques is None
             and gravity is None
+            and wrenches is None
         )
         if plain:
             # The call that everybody writes: its status tells whether q is finite, too.
@@ -224,6 +227,7 @@ class DelassusSolver:
             "rates": rates,
             "torques": torques,
             "gravity": gravity,
+            "wrenches": wrenches,
         }
         for name, values in self._check.single(given).items():
             bound.inputs[name][...] = values
@@ -246,6 +250,7 @@ class DelassusSolver:
         rates: ArrayLike | None = None,
         torques: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
+        wrenches: Mapping[str, ArrayLike] | ArrayLike | None = None,
     ) -> BatchSolution:
         """Compute G, and the problem's other outputs, at many configurations; releases the GIL.
 
@@ -271,6 +276,7 @@ class DelassusSolver:
             and (4, N).
         rates, torques, gravity : as in :meth:`solve`, one for all configurations, or (N, n),
             (N, n) and (N, 3), with columns (n, N) and (3, N).
+        wrenches : by frame for all configurations, or (w, 6), or (N, 6 w), with columns (6 w, N).
 
         Returns
         -------
@@ -302,6 +308,7 @@ class DelassusSolver:
             "rates": rates,
             "torques": torques,
             "gravity": gravity,
+            "wrenches": wrenches,
         }
         return self._batch.solve(given, active, threads, layout, out)
 

@@ -360,3 +360,65 @@ def test_a_mass_matrix_that_is_not_positive_is_said_with_its_joint() -> None:
     inputs = {**random_inputs(problem, 0), "q": np.array([0.3, 0.0])}
     with pytest.raises(NumericalError, match="joint"):
         DelassusSolver(problem).solve(**inputs)
+
+
+def assert_wrenches_act_as_contacts_do(problem: Problem, frames: list[str], seed: int) -> None:
+    """A wrench at a frame is what the force of a contact there would be."""
+    robot, rng = problem.robot, np.random.default_rng(seed)
+    outputs = ("a0", "h", "qdd0", "J", "MinvJT")
+    loaded = Problem(robot, problem.contacts, "contact", outputs, wrenches=frames)
+    there = Problem(robot, [Contact(f, f, "surface") for f in frames], "contact", outputs)
+    (inputs,) = closed_inputs(loaded, 1, seed)
+    assert inputs["wrenches"].shape == (len(frames), 6)
+    solver = DelassusSolver(loaded)
+    without = solver.solve(**{**inputs, "wrenches": {}})
+    found = solver.solve(**inputs)
+    others = {name: values for name, values in inputs.items() if name != "wrenches"}
+    at = DelassusSolver(there).solve(**others)
+    w = inputs["wrenches"].ravel()
+    assert relative(found.h, without.h - at.J.T @ w) < 1e-9
+    assert relative(found.qdd0, without.qdd0 + at.MinvJT @ w) < 1e-9
+    assert relative(found.a0, without.a0 + without.J @ at.MinvJT @ w) < 1e-9
+    some = dict.fromkeys(rng.permutation(frames), np.zeros(6))
+    some[frames[0]] = inputs["wrenches"][0]
+    one = np.zeros_like(inputs["wrenches"])
+    one[0] = inputs["wrenches"][0]
+    by_name = solver.solve(**{**inputs, "wrenches": some})
+    assert np.array_equal(by_name.h, solver.solve(**{**inputs, "wrenches": one}).h)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_external_wrenches_on_random_robots(seed) -> None:
+    for problem in (random_problem(seed), cluster_robots.random_problem(seed)):
+        bodies = [f for f in problem.robot.frames.values() if f.body >= 0]
+        frames = [bodies[k].name for k in {0, len(bodies) // 2, len(bodies) - 1}]
+        assert_wrenches_act_as_contacts_do(problem, frames, seed)
+
+
+def test_wrenches_in_batches_and_bad_ones() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    feet = [Contact(f, f"{f}_FOOT") for f in ("LF", "RF")]
+    problem = Problem(robot, feet, outputs=["a0"], wrenches=["LH_FOOT", "RH_FOOT"])
+    assert problem != Problem(robot, feet, outputs=["a0"])
+    # Where no output depends on them they are no input.
+    assert [p.name for p in Problem(robot, feet, wrenches=["LH_FOOT"]).inputs] == ["q"]
+    solver, inputs = DelassusSolver(problem), random_inputs(problem, 0)
+    expected = solver.solve(**inputs).a0
+    q = np.tile(inputs.pop("q"), (9, 1))
+    for wrenches in (inputs["wrenches"], np.tile(inputs["wrenches"].ravel(), (9, 1))):
+        found = solver.solve_batch(q, **{**inputs, "wrenches": wrenches})
+        np.testing.assert_allclose(found.a0, np.tile(expected, (9, 1)), rtol=1e-9)
+    for wrenches, words in (
+        ({"LX": np.zeros(6)}, "wrenches: unknown frame 'LX'"),
+        ({"LH_FOOT": np.zeros(3)}, r"wrenches\['LH_FOOT'\] has shape \(3,\), expected \(6,\)"),
+        (np.zeros((1, 6)), r"input 'wrenches' has shape \(1, 6\)"),
+        (np.full((2, 6), np.inf), r"wrenches\[0\] is inf, expected a finite number"),
+    ):
+        with pytest.raises(InputError, match=words):
+            solver.solve(q[0], **{**inputs, "wrenches": wrenches})
+    for wrenches, words in (
+        (["LX"], "wrenches: unknown frame 'LX'"),
+        (["LF_FOOT", "LF_FOOT"], "wrenches: a frame is named twice"),
+    ):
+        with pytest.raises(ProblemError, match=words):
+            Problem(robot, feet, outputs=["a0"], wrenches=wrenches)
