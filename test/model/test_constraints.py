@@ -23,6 +23,7 @@ from linkages import (
     tied,
 )
 
+import delassus_ros.testing.mpmath_numbers  # noqa: F401 (makes mpmath numbers scalars)
 from delassus_ros import Robot, Transform
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.model import (
