@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import delassus_ros.testing.mpmath_numbers  # noqa: F401 (makes mpmath numbers scalars)
 from delassus_ros.errors import NumericalError
 from delassus_ros.rbda.elimination import SINGULAR, solve, solve_exactly
 from delassus_ros.scalars.duals import VARYING
