@@ -80,11 +80,6 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, name="watch the parent", daemon=True).start()
 
 
-def is_possible() -> bool:
-    """Return whether this process knows a Python to start: one that embeds Python may not."""
-    return Path(sys.executable or "").name.startswith("python")
-
-
 def command(module: str, *arguments: str) -> list[str]:
     """Return the command that runs a module of this package."""
     return [sys.executable, "-m", module, *arguments]
