@@ -21,7 +21,9 @@ from delassus_ros.cli.options import (
     NEUTRAL,
     configuration_of,
     given_joints,
+    motion_of,
     orientation_of,
+    outputs_of,
     problem_of,
     robot_of,
     settings_of,
@@ -38,6 +40,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.rotors import redistribute
 from delassus_ros.samples import random_inputs
+from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
 _REFERENCE = "dense"
@@ -113,9 +116,16 @@ def compute(options: argparse.Namespace) -> str:
         )
     if orientation is not None and not oriented:
         raise InputError("--orientation is of use with --axes world and a floating base alone")
+    motion = motion_of(options, problem)
     # Last, as it takes long.
     solver = DelassusSolver(problem, options.algorithm)
-    solution = solver.solve(q, base_orientation=orientation)
+    solution = solver.solve(
+        q,
+        base_orientation=orientation,
+        rates=motion.get("rates"),
+        torques=motion.get("torques"),
+        gravity=motion.get("gravity"),
+    )
     labels = _row_labels(problem)
     length = ConditionSettings().characteristic_length
     scales = row_scales(problem.contacts, length)
@@ -134,8 +144,27 @@ def compute(options: argparse.Namespace) -> str:
         *([("loops", done)] if closed else []),
     ]  # fmt: skip
     return "\n".join(
-        [_headline(problem), "", text.matrix(solution.matrix, labels), "", text.table(facts)]
-    )
+        [
+            _headline(problem), "", text.matrix(solution.matrix, labels), "",
+            *_other_outputs(problem, solution, labels), text.table(facts),
+        ]
+    )  # fmt: skip
+
+
+def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> list[str]:
+    """Return the outputs besides G, each under its name."""
+    lines: list[str] = []
+    twist = ("x", "y", "z", "about x", "about y", "about z")
+    names = [
+        f"{name} {twist[k]}" if k < 6 and problem.robot.base == "floating" else name
+        for k, name in enumerate(problem.velocities if len(problem.outputs) > 1 else ())
+    ]
+    for port in problem.outputs:
+        if port.name != "G":
+            values = solution.output(port.name)
+            rows = labels if port.name in ("J", "JdotV", "a0") else names
+            lines += [port.name, text.matrix(values.reshape(len(rows), -1), rows), ""]
+    return lines
 
 
 def compare(options: argparse.Namespace) -> str:
@@ -209,7 +238,7 @@ def export_kernel(options: argparse.Namespace) -> str:
     settings = settings_of(options.config)
     loops = options.loops or settings.loops or None
     robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
-    outputs = [each.strip() for each in options.outputs.split(",")]
+    outputs = outputs_of(options)
     problem = Problem(robot, settings.contacts, settings.axes, outputs)
     algorithm = algorithms.get(options.algorithm or settings.algorithm)
     name = options.name or re.sub(r"\W", "_", Path(options.output).stem, flags=re.ASCII)

@@ -14,6 +14,7 @@ from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
     add_export,
+    add_outputs,
     add_problem,
     add_robot,
 )
@@ -113,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_problem(compute)
     add_configuration(compute)
+    add_outputs(compute)
     compute.add_argument(
         "--algorithm",
         default="pv_osimr",

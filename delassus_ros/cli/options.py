@@ -18,7 +18,7 @@ from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings, misspelt
-from delassus_ros.problem import Problem
+from delassus_ros.problem import OUTPUTS, Problem
 
 NEUTRAL = "neutral"
 _KINDS = ("point", "surface")
@@ -100,6 +100,59 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_MOTION = {
+    "rates": "velocities [rad/s, m/s], a floating base's twist first, linear before angular",
+    "torques": "torques [N·m, N] at these, a floating base's wrench first",
+    "gravity": "in the world's axes, of a floating base with contact axes in its root link's",
+}
+"""Inputs of further outputs, and what they are."""
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add outputs besides G, and the inputs that they need."""
+    parser.add_argument(
+        "--outputs",
+        default="G",
+        metavar="NAME,…",
+        help=f"what to print besides G, any of {', '.join(OUTPUTS[1:])} (default: G alone)",
+    )
+    for name, what in _MOTION.items():
+        default = "0,0,-9.81" if name == "gravity" else "0"
+        form = "X,Y,Z" if name == "gravity" else "VALUES"
+        parser.add_argument(
+            f"--{name}",
+            metavar=form,
+            help=f"{what}; for outputs that need it (default: {default})",
+        )
+
+
+def outputs_of(options: argparse.Namespace) -> list[str]:
+    """Return the outputs that are named."""
+    return [each.strip() for each in options.outputs.split(",")]
+
+
+def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]:
+    """Return the inputs of further outputs.
+
+    Raises
+    ------
+    InputError
+        If one is given that no output needs, or as something else than numbers.
+    """
+    needed = {port.name: port for port in problem.inputs}
+    found = {}
+    for name in _MOTION:
+        given = getattr(options, name)
+        if name in needed:
+            rest = np.zeros(needed[name].size)
+            if name == "gravity":
+                rest[2] = -9.81
+            found[name] = rest if given is None else _numbers(f"--{name}", given)
+        elif given is not None:
+            raise InputError(f"--{name} is of use with --outputs that need it alone, such as a0")
+    return found
+
+
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add what is exported and where it goes."""
     parser.add_argument(
@@ -163,7 +216,8 @@ def robot_of(options: argparse.Namespace) -> Robot:
 def problem_of(options: argparse.Namespace) -> Problem:
     """Return the problem that the options describe."""
     robot = robot_of(options)
-    return Problem(robot, contacts_of(options, robot), axes=options.axes)
+    outputs = outputs_of(options) if "outputs" in options else ["G"]
+    return Problem(robot, contacts_of(options, robot), options.axes, outputs)
 
 
 def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
@@ -373,11 +427,11 @@ def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent:
 
 
 def matrix(values: Array, labels: Sequence[str]) -> str:
-    """Return a square matrix, each row with its label before it."""
+    """Return a matrix, each row with its label before it."""
     # What is rounding noise beside the largest entry is shown as zero.
     noise = 1e-14 * float(np.abs(values).max(initial=0.0))
     rows = [
         [label, *(f"{0.0 if abs(value) <= noise else value:.6g}" for value in row)]
         for label, row in zip(labels, values, strict=True)
     ]
-    return table(rows, numeric=range(1, len(labels) + 1), indent="  ")
+    return table(rows, numeric=range(1, 1 + values.shape[1]), indent="  ")

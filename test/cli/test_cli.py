@@ -143,6 +143,51 @@ def test_compute_prints_the_matrix(capsys) -> None:
     assert re.search(rf"^kernel +{solver.operations.total} operations \(", out, re.MULTILINE)
 
 
+def printed_output(out: str, name: str) -> np.ndarray:
+    """Return an output of `delassus compute` under its name."""
+    block = re.search(rf"^{name}\n((?:  .*\n)+)", out, re.MULTILINE)
+    assert block is not None, out
+    lines = block[1].splitlines()
+    width = len(re.split(r" {2,}", lines[0].strip())) - 1
+    return np.array([[float(v) for v in line.split()[-width:]] for line in lines])
+
+
+def test_compute_prints_further_outputs(capsys) -> None:
+    names = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
+    rates, torques = (",".join(f"{0.1 * k + c:.1f}" for k in range(18)) for c in (-0.5, 0.3))
+    out = output(
+        capsys, "compute", QUADRUPED, *LEGS, "--outputs", ",".join(names), f"--rates={rates}",
+        f"--torques={torques}", "--gravity=0.1,0.2,-9.7",
+    )  # fmt: skip
+    contacts = [Contact("LF_FOOT", "LF_FOOT"), Contact("RH_FOOT", "RH_FOOT", "surface")]
+    problem = Problem(Robot.from_urdf(QUADRUPED), contacts, outputs=names)
+    s = DelassusSolver(problem).solve(
+        np.zeros(12), rates=[float(v) for v in rates.split(",")],
+        torques=[float(v) for v in torques.split(",")], gravity=[0.1, 0.2, -9.7],
+    )  # fmt: skip
+    for name in names:
+        expected = s.output(name)
+        found = printed_output(out, name).reshape(expected.shape)
+        assert np.allclose(found, expected, rtol=1e-5, atol=1e-9 * np.abs(expected).max())
+    # At rest, in the usual gravity, unless said otherwise.
+    out = output(capsys, "compute", QUADRUPED, *LEGS, "--outputs", "h")
+    rest = {"rates": np.zeros(18), "gravity": [0.0, 0.0, -9.81]}
+    problem = Problem(problem.robot, contacts, outputs=["h"])
+    h = DelassusSolver(problem).solve(np.zeros(12), **rest).h
+    assert np.allclose(printed_output(out, "h").ravel(), h, rtol=1e-5, atol=1e-9)
+
+
+def test_compute_refuses_outputs_and_inputs_that_do_not_fit(capsys) -> None:
+    for arguments, words in (
+        (("--outputs", "adot"), "unknown output 'adot'; did you mean 'JdotV'?"),
+        (("--rates", "1,2"), "--rates is of use with --outputs that need it alone, such as a0"),
+        (("--outputs", "h", "--rates", "1,2"), "'rates' has shape (2,), expected (18,); one for"),
+        (("--outputs", "h", "--gravity", "x"), "--gravity: 'x' is not a list of numbers"),
+    ):
+        said = refusal(capsys, "compute", QUADRUPED, *LEGS, *arguments)
+        assert words in said, said
+
+
 def test_compute_says_nothing_of_weights_where_all_rows_are_linear(capsys) -> None:
     out = output(capsys, "compute", QUADRUPED, *LEGS[:2])
     G = DelassusSolver(Problem(Robot.from_urdf(QUADRUPED), [Contact("a", "LF_FOOT")]))
