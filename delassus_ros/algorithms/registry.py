@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from delassus_ros.arguments import instance, shown
 from delassus_ros.errors import AlgorithmError, CompilerError, unknown
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.motion import BESIDE_G
+from delassus_ros.rbda.motion import beside_g
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import tree_of
@@ -169,9 +169,9 @@ def evaluate(
             "{'G': rows}"
         )
     results = dict(own)
-    for port in problem.outputs:
-        if port.name not in results and port.name in BESIDE_G:
-            results[port.name] = BESIDE_G[port.name](problem, tree or tree_of(problem), x)
+    missing = [port.name for port in problem.outputs if port.name not in {"G", *results}]
+    if missing:
+        results.update(beside_g(problem, tree or tree_of(problem), x, missing))
     return results
 
 

@@ -13,6 +13,9 @@ which J̇ ẏ + J ÿ is in every case; the material acceleration of the contact 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cached_property
+
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
@@ -36,18 +39,17 @@ from delassus_ros.rbda.spatial import (
 )
 from delassus_ros.rbda.tree import ContactRows, Link, Tree, rows_of
 from delassus_ros.scalars.functions import Matrix, Scalar, Vector, dot, matmul, transpose
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.steps import step
 
 
-def bias_forces(problem: Problem, tree: Tree, x: Inputs) -> Vector:
+def bias_forces(motion: Motion) -> Vector:
     """Return h (n,): the torques C ẏ + g that a motion without acceleration needs."""
-    motion = Motion(problem, tree, x)
-    gravity = _gravity(problem, tree, x, motion.transforms)
+    problem, tree, x = motion.problem, motion.tree, motion.x
     armature = _cluster_armature(tree, motion.gamma)
     forces = [
         _inertia_force(link, v, a, g)
-        for link, v, a, g in zip(tree.links, motion.v, motion.bias, gravity, strict=True)
+        for link, v, a, g in zip(tree.links, motion.v, motion.bias, motion.gravity, strict=True)
     ]
     for i, force in _external(tree, x).items():
         forces[i] = [f - e for f, e in zip(forces[i], force, strict=True)]
@@ -71,33 +73,30 @@ def bias_forces(problem: Problem, tree: Tree, x: Inputs) -> Vector:
     return h
 
 
-def bias_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
+def bias_accelerations(motion: Motion) -> Vector:
     """Return J̇ ẏ (m,): the accelerations of contacts while the velocities stay as they are."""
-    motion = Motion(problem, tree, x)
-    return _of_contacts(problem, tree, x, motion.v, motion.bias)
+    return _of_contacts(motion, motion.bias)
 
 
-def free_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
+def free_accelerations(motion: Motion) -> Vector:
     """Return a⁰ (m,): the accelerations of contacts under the torques, without contact forces."""
-    motion = Motion(problem, tree, x)
-    a, _ = _free(problem, tree, x, motion)
-    return _of_contacts(problem, tree, x, motion.v, a)
+    return _of_contacts(motion, motion.free[0])
 
 
-def free_joint_accelerations(problem: Problem, tree: Tree, x: Inputs) -> Vector:
+def free_joint_accelerations(motion: Motion) -> Vector:
     """Return ÿ (n,) under the torques, without contact forces."""
-    return _free(problem, tree, x, Motion(problem, tree, x))[1]
+    return motion.free[1]
 
 
-def _free(problem: Problem, tree: Tree, x: Inputs, motion: Motion) -> tuple[list[Vector], Vector]:
+def _free(motion: Motion) -> tuple[list[Vector], Vector]:
     """Return accelerations of links, and ÿ, without contact forces.
 
     A sweep of the articulated-body algorithm, whose articulated inertias are those of G.
     """
-    gravity = _gravity(problem, tree, x, motion.transforms)
+    problem, tree, x, gravity = motion.problem, motion.tree, motion.x, motion.gravity
     rest = [0.0] * 3
     # Accelerations less that of gravity, as if the ground were accelerated upwards.
-    ground = rest + [-g for g in gravity.ground]
+    ground = rest + [-g for g in x["gravity"]]
     p = [_gyroscopic(link, v) for link, v in zip(tree.links, motion.v, strict=True)]
     for i, link in enumerate(tree.links):
         if link.parent != WORLD and link.motion != "free":
@@ -169,16 +168,31 @@ def _free(problem: Problem, tree: Tree, x: Inputs, motion: Motion) -> tuple[list
     return [_plus(each, rest + g) for each, g in zip(a, gravity, strict=True)], found
 
 
-BESIDE_G = {
-    "J": jacobian,
+_OF_POSITIONS = {"J": jacobian, "M": mass_matrix, "MinvJT": response}
+_OF_MOTION = {
     "JdotV": bias_accelerations,
-    "M": mass_matrix,
-    "MinvJT": response,
     "a0": free_accelerations,
     "h": bias_forces,
     "qdd0": free_joint_accelerations,
 }
-"""By the name of an output, its function of the problem, its tree and the inputs."""
+
+
+def beside_g(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
+    """Return outputs besides G by name; names of others are passed over.
+
+    Parameters
+    ----------
+    tree : of the problem.
+    """
+    found: Outputs = {}
+    motion: Motion | None = None
+    for name in names:
+        if name in _OF_POSITIONS:
+            found[name] = _OF_POSITIONS[name](problem, tree, x)
+        elif name in _OF_MOTION:
+            motion = motion or Motion(problem, tree, x)
+            found[name] = _OF_MOTION[name](motion)
+    return found
 
 
 class Motion:
@@ -186,6 +200,7 @@ class Motion:
 
     Attributes
     ----------
+    problem, tree, x : of which.
     velocities : the numbering of the independent velocities.
     transforms : between each link and its parent.
     rate : per link that of its joint, along its coordinate axis.
@@ -196,6 +211,7 @@ class Motion:
     """
 
     def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
+        self.problem, self.tree, self.x = problem, tree, x
         self.velocities = Velocities(problem, tree, x)
         self.gamma = self.velocities.biases(x)
         self.transforms = [JointTransform(link, x) for link in tree.links]
@@ -203,7 +219,6 @@ class Motion:
         self.v: list[Vector] = []
         self.c: list[Vector] = []
         self.bias: list[Vector] = []
-        self._links = tree.links
         rest = [0.0] * 6
         for i, link in enumerate(tree.links):
             if link.motion == "free":
@@ -227,6 +242,16 @@ class Motion:
             self.c.append(c)
             self.bias.append(bias)
 
+    @cached_property
+    def gravity(self) -> list[Vector]:
+        """Return the acceleration of gravity (3,) per link, in its axes."""
+        return _gravity(self)
+
+    @cached_property
+    def free(self) -> tuple[list[Vector], Vector]:
+        """Return accelerations of links, and ÿ, without contact forces."""
+        return _free(self)
+
     def spin(self, i: int, acceleration: Scalar) -> Vector:
         """Return the force on the parent of link i by the spin that is left of a rotor there.
 
@@ -236,17 +261,17 @@ class Motion:
         ----------
         acceleration : of the joint.
         """
-        link = self._links[i]
+        link = self.tree.links[i]
         couple = list(link.couple)
         turning = _crossed(self.v[link.parent][:3], [k * self.rate[i] for k in couple])
         return [t + k * acceleration for t, k in zip(turning, couple, strict=True)] + [0.0] * 3
 
     def torque(self, torques: Vector, i: int) -> Scalar:
         """Return the torque at link i's own joint of the independent torques."""
-        found: Scalar = 0.0
-        for k, factor in self._independent_of({i: 1.0}, i).items():
-            found = found + factor * torques[k]
-        return found
+        if i in self.velocities.single:
+            return self.tree.links[i].sign * torques[self.velocities.single[i]]
+        factors = self.velocities.of_clusters({i: 1.0})
+        return dot(list(factors.values()), [torques[k] for k in factors])
 
     def torques_of_cluster(self, torques: Vector, joint: ClusterPropagator) -> Vector:
         """Return the torques at a cluster's own independent rates of the independent torques."""
@@ -262,38 +287,20 @@ class Motion:
         first = self.velocities.first[i]
         return torques[first : first + 6]
 
-    def _independent_of(self, rates: dict[int, Scalar], i: int) -> dict[int, Scalar]:
-        """Return the independent velocities when link i alone moves at unit rate."""
-        if i in self.velocities.single:
-            return {self.velocities.single[i]: self._links[i].sign}
-        return self.velocities.of_clusters(rates)
 
-
-class _Gravity(list[Vector]):
-    """The acceleration of gravity (3,) per link, in its axes.
-
-    Attributes
-    ----------
-    ground : in the world's axes.
-    """
-
-    ground: Vector
-
-
-def _gravity(
-    problem: Problem, tree: Tree, x: Inputs, transforms: list[JointTransform]
-) -> _Gravity:
-    found = _Gravity()
-    found.ground = list(x["gravity"])
+def _gravity(motion: Motion) -> list[Vector]:
+    tree, x = motion.tree, motion.x
+    ground = list(x["gravity"])
+    found: list[Vector] = []
     rotations = world_rotations(tree, x) if "base_orientation" in x else {}
     for i, link in enumerate(tree.links):
         if link.motion != "free":
-            above = found.ground if link.parent == WORLD else found[link.parent]
-            found.append(transforms[i].motion_to_child([0.0] * 3 + above)[3:])
+            above = ground if link.parent == WORLD else found[link.parent]
+            found.append(motion.transforms[i].motion_to_child([0.0] * 3 + above)[3:])
         elif i in rotations:
-            found.append([dot(column, found.ground) for column in transpose(rotations[i])])
+            found.append([dot(column, ground) for column in transpose(rotations[i])])
         else:
-            found.append(motion_of_link(link, found.ground + [0.0] * 3)[3:])
+            found.append(motion_of_link(link, ground + [0.0] * 3)[3:])
     return found
 
 
@@ -308,10 +315,9 @@ def _external(tree: Tree, x: Inputs) -> dict[int, Vector]:
     return found
 
 
-def _of_contacts(
-    problem: Problem, tree: Tree, x: Inputs, v: list[Vector], a: list[Vector]
-) -> Vector:
-    """Return the derivatives of the contacts' rows at velocities and accelerations of links."""
+def _of_contacts(motion: Motion, a: list[Vector]) -> Vector:
+    """Return the derivatives of the contacts' rows at accelerations of links."""
+    problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
     found: Vector = [0.0] * tree.rows
     rows = contact_rows(problem, tree, x)
     for i, link in enumerate(tree.links):

@@ -3,7 +3,7 @@
 The body frames of a URDF are wherever its author put them. The cost of a recursion depends on
 them, its result does not, so each link gets a frame chosen for few operations, and inertia that
 a joint cannot feel is counted with its parent; see :mod:`delassus_ros.rbda.frames` and
-:mod:`delassus_ros.rbda.frames`. A planar joint becomes two prismatic joints and a
+:mod:`delassus_ros.rbda.frame_choice`. A planar joint becomes two prismatic joints and a
 revolute one with massless links between; a floating joint makes its body *free*. What gears,
 belts and loops couple is a :class:`LinkCluster`: one joint of several links.
 """
