@@ -1,20 +1,25 @@
-"""Inverse and forward dynamics of a robot with its gears, belts and loops, compiled."""
+"""Inverse and forward dynamics of a robot with its gears, belts and loops, compiled; its rates."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import instance
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.errors import NumericalError, RobotError
+from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
+from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea
-from delassus_ros.scalars.ports import Status
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.ports import Inputs, Status
 
 GRAVITY = (0.0, 0.0, -9.81)
 """[m/s²]"""
@@ -123,6 +128,89 @@ class Dynamics:
     def __reduce__(self) -> tuple[type[Dynamics], tuple[object, ...]]:
         """Pickle by the arguments of the constructor: machine code stays in its process."""
         return type(self), (self._robot, self._cache)
+
+
+class LoopRates:
+    """Rates and torques of the joints of a robot with loops, as those of its independent ones.
+
+    For robots whose joints, the base apart, have one velocity each.
+
+    Parameters
+    ----------
+    robot : the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        moved = [i for i, joint in enumerate(robot.joints) if joint.kind.nq]
+        self._row = {robot.joints[i].name: k for k, i in enumerate(moved)}
+        columns = [i for i in velocity_offsets(robot) if robot.joints[i].kind.nq]
+        self.joints = tuple(robot.joints[i].name for i in columns)
+        shape = (len(moved), len(columns))
+        rows = {i: k for k, i in enumerate(moved)}
+        place = {i: k for k, i in enumerate(columns)}
+
+        def jacobian(x: Inputs) -> Vector:
+            E: list[Vector] = [[0.0] * shape[1] for _ in range(shape[0])]
+            for cluster in clusters_of(robot):
+                if cluster.is_ordinary and cluster.joints[0] not in rows:
+                    continue
+                own = loop_jacobian(robot, cluster, x["q"])
+                for joint, row in zip(cluster.joints, own, strict=True):
+                    for column, value in zip(cluster.independent, row, strict=True):
+                        E[rows[joint]][place[column]] = value
+            return [value for row in E for value in row]
+
+        key = "\0".join(["loop rates", *self.joints, ""]).encode() + robot.to_bytes()
+        self._function = CompiledFunction(jacobian, (Port("q", (robot.nq,)),), key)
+        self._shape = shape
+
+    def jacobian(self, q: ArrayLike) -> Array:
+        """Return E (joints, independent joints): q̇ = E ẏ, in model order.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        values, status = self._function(q)
+        return _checked(values, status).reshape(self._shape)
+
+    def independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
+        """Return the rates of the independent joints that those of measured ones tell.
+
+        Where more are measured than needed, the independent ones count if they are among them.
+
+        Parameters
+        ----------
+        names : (k,) the measured joints, from which all others follow.
+        rates : (k,) their rates.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        measured = dict(zip(names, np.asarray(rates).tolist(), strict=True))
+        if measured.keys() >= set(self.joints):
+            return np.array([measured[name] for name in self.joints])
+        E = self.jacobian(q)[[self._row[name] for name in names]]
+        return np.asarray(np.linalg.lstsq(E, np.asarray(rates), rcond=None)[0])
+
+    def torques(self, names: Sequence[str], torques: ArrayLike, q: ArrayLike) -> Array:
+        """Return the torques at the independent joints that do the work of those at some joints.
+
+        Parameters
+        ----------
+        names : (k,) these joints; others have none.
+        torques : (k,) theirs.
+
+        Raises
+        ------
+        NumericalError
+            If a loop is singular at q (nq,).
+        """
+        E = self.jacobian(q)[[self._row[name] for name in names]]
+        return np.asarray(np.asarray(torques) @ E)
 
 
 def _checked(values: Array, status: Status) -> Array:

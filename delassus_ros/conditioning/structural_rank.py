@@ -278,6 +278,9 @@ def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
             }
         elif port.name == "contact_orientations":
             places[port.name] = {name: _random_quaternion(rng) for name in problem.turning}
+        elif port.name != "q":
+            # The matrix does not depend on how the robot moves.
+            places[port.name] = np.zeros(port.shape)
     return places
 
 

@@ -17,7 +17,7 @@ from delassus_ros.errors import DelassusError, InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.arrival import Arrival, age_of
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.joint_gate import Gate, JointGate, Verdict, size_mismatch
+from delassus_ros.node.joint_gate import Gate, JointGate, Motion, Verdict, size_mismatch
 from delassus_ros.node.reasons import Complaint, Limits, Reason
 
 _COMPLAINTS = {
@@ -68,6 +68,7 @@ class _Part:
     names: Sequence[str]
     stamp: int
     values: Array
+    motion: Motion
     arrival: Arrival
 
 
@@ -117,6 +118,16 @@ class ClosedGate:
         for joints in (closure.independent, closure.robot.joint_names):
             self._route_of(joints, 0)
         self.forget(0)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that are measured at present."""
+        return self._gate.joints
+
+    @property
+    def motion(self) -> Array:
+        """Velocities and efforts of these; see the other gate."""
+        return self._gate.motion
 
     @property
     def heard(self) -> Arrival:
@@ -175,6 +186,7 @@ class ClosedGate:
         now: int,
         q: Array,
         delay: int = 0,
+        motion: Motion = (),
     ) -> Verdict:
         """Take the next joint state; see the other gate.
 
@@ -182,18 +194,18 @@ class ClosedGate:
 
         Parameters
         ----------
-        names, stamp, values, now, delay : as there.
+        names, stamp, values, now, delay, motion : as there.
         q : (nq,) is written to if the verdict is READY, and then holds all joints.
         """
         route = self._route
         if route is None or names is not self._names:
             if not (names and len(values)):
                 return self._without_positions(names, stamp, values, now, q, delay)
-            found = self._choose(names, stamp, values, now, delay)
+            found = self._choose(names, stamp, values, now, delay, motion)
             if not isinstance(found, _Route):
                 return self._without(found, names, stamp, values, now, q, delay)
             route = found
-        verdict = route.gate.read(names, stamp, values, now, route.bound.measured, delay)
+        verdict = route.gate.read(names, stamp, values, now, route.bound.measured, delay, motion)
         if verdict.gate is Gate.READY:
             self._passed.note(now, delay)
             _close(route.bound, verdict, q)
@@ -210,7 +222,13 @@ class ClosedGate:
                 yield route.gate
 
     def _choose(
-        self, names: Sequence[str], stamp: int, values: Array, now: int, delay: int
+        self,
+        names: Sequence[str],
+        stamp: int,
+        values: Array,
+        now: int,
+        delay: int,
+        motion: Motion,
     ) -> _Route | Complaint | _Aside:
         """Return what to do with a joint state."""
         # The list itself stands for its joints only where nothing but the names matters.
@@ -237,7 +255,7 @@ class ClosedGate:
             for part, each in self._parts.items()
             if part != own and each.arrival.within(timeout, now)
         }
-        self._parts = {**others, own: _Part(names, stamp, values, Arrival(now, delay))}
+        self._parts = {**others, own: _Part(names, stamp, values, motion, Arrival(now, delay))}
         recent = set().union(*self._parts)
         merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Route):
@@ -248,8 +266,9 @@ class ClosedGate:
                 for each in others.values():
                     waited = each.arrival.since(now) or 0
                     merged.gate.read(
-                        each.names, each.stamp, each.values, now, merged.bound.measured, waited
-                    )
+                        each.names, each.stamp, each.values, now, merged.bound.measured, waited,
+                        each.motion,
+                    )  # fmt: skip
             return self._use(merged)
         return merged
 

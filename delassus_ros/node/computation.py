@@ -13,6 +13,7 @@ from sensor_msgs.msg import Imu
 from delassus_ros.closure import BoundClosure
 from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.closed_gate import BoundClosures
+from delassus_ros.node.dynamics_output import DynamicsOutput
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Limits
@@ -36,7 +37,10 @@ class Computation:
     fallback : stands in for an algorithm that fails; None for nothing.
     layout : what the rows mean.
     pipeline : answers joint states.
+    beside : names of what comes beside the matrices.
     orientation : type and topic of the base orientation; None if it is not an input.
+    torques : whether torques are an input.
+    gravity : (3,) in the axes of the world [m/s²].
     closures : find the joints that are not given, for questions; None for open chains.
     """
 
@@ -46,7 +50,10 @@ class Computation:
     fallback: DelassusSolver | None
     layout: Layout
     pipeline: Pipeline
+    beside: tuple[str, ...]
     orientation: tuple[type, str] | None
+    torques: bool
+    gravity: tuple[float, ...]
     closures: BoundClosures | None
 
     @classmethod
@@ -74,6 +81,7 @@ class Computation:
         """
         problem = solver.problem
         orientation = settings.orientation(problem)
+        motion = settings.motion(problem, orientation)
         closure = settings.closure(problem)
         more = settings.besides_the_problem(problem)
         world_frame = settings.orientation_world_frame
@@ -88,6 +96,8 @@ class Computation:
             limits,
             closure,
             orientation,
+            motion,
+            DynamicsOutput(problem, layout, settings.outputs) if settings.outputs else None,
         )
         if fallback is not None:
             # Now, as there is no time for it, nor for a failure, when it is needed.
@@ -96,7 +106,11 @@ class Computation:
         closures = None if closure is None else BoundClosures(closure)
         source = settings.orientation_source
         topic = None if orientation is None else (_ORIENTATIONS[source], source)
-        return cls(description, problem, solver, fallback, layout, pipeline, topic, closures)
+        torques = motion is not None and motion.torques is not None
+        return cls(
+            description, problem, solver, fallback, layout, pipeline, settings.outputs, topic,
+            torques, settings.gravity, closures,
+        )  # fmt: skip
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:

@@ -66,7 +66,9 @@ class Configuration:
             # Last, when nothing begins another.
             undo.callback(self._end_tasks)
             length = operation.limits.condition.characteristic_length
-            self._outputs = Outputs(node, warn, computation.layout, length)
+            self._outputs = Outputs(
+                node, warn, computation.layout, length, bool(computation.beside)
+            )
             undo.callback(self._outputs.close)
             self.stream = Stream(
                 node,
@@ -75,6 +77,7 @@ class Configuration:
                 self._outputs,
                 operation,
                 computation.orientation,
+                computation.torques,
             )
             undo.callback(self.stream.stop)
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)

@@ -169,6 +169,13 @@ def of_matrix(
     return Entry("matrix", level, message or "valid", values)
 
 
+def of_dynamics(validity: Validity, reasons: Reason, text: str) -> Entry:
+    """Return the entry of what comes beside the matrices; see :func:`of_matrix`."""
+    words = text or ("valid" if validity is Validity.OK else names_of(reasons))
+    values = {"validity": validity.name, "reasons": names_of(reasons)}
+    return Entry("dynamics", _OF_VALIDITY[validity], words, values)
+
+
 def of_timing(
     timing: Timing, rate: float, overruns: int, missed: int, realtime: Iterable[Outcome]
 ) -> Entry:
@@ -371,6 +378,9 @@ class Account:
             found.append(
                 of_matrix(last.validity, last.reasons, last.text, last.rows, last.examination)
             )
+            beside = computation.pipeline.beside_state
+            if beside is not None:
+                found.append(of_dynamics(*beside))
             found.append(self._of_timing())
         else:
             found.append(Entry("matrix", Level.OK, "the node is not active"))
@@ -394,6 +404,7 @@ class Account:
             (pipeline.joints_health(), stream.joint_states),
             (pipeline.contacts_health(), stream.contacts),
             (pipeline.orientation_health(), stream.orientations),
+            (pipeline.torques_health(), stream.torques),
         ]
         for health, subscription in pairs:
             if health is not None and subscription is not None:

@@ -1,9 +1,9 @@
-"""What a pipeline has been told: joint positions, contacts, orientation, and how old they are."""
+"""What a pipeline has been told: joint states, contacts, the base, torques; how old they are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from delassus_ros.node.closed_gate import ClosedGate
 from delassus_ros.node.contact_input import ContactInput
 from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_state_bytes import JointStateReader
+from delassus_ros.node.motion_input import MotionInput
 from delassus_ros.node.orientation_input import OrientationInput, read_message
 from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
 from delassus_ros.problem import Problem
@@ -53,7 +54,8 @@ class Inputs:
     warn : takes the kind of a warning and its text.
     limits : what they have to keep to.
     closure : for a robot with couplings or loops.
-    source : of the orientation, for world axes with a floating base.
+    source : of the base's orientation and twist, where any output needs them.
+    motion : takes velocities and efforts, where any output needs them.
 
     Attributes
     ----------
@@ -76,6 +78,7 @@ class Inputs:
         limits: Limits,
         closure: Closure | None,
         source: OrientationInput | None,
+        motion: MotionInput | None = None,
     ) -> None:
         self._warn = warn
         self._reader = JointStateReader()
@@ -87,6 +90,8 @@ class Inputs:
         self.contacts = ContactInput(problem.contacts, limits.contacts_timeout)
         self.contacts_text = ""
         self._source = source
+        self._turns_rows = any(port.name == "base_orientation" for port in problem.inputs)
+        self._motion = motion
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
         self._clock_step = 0
@@ -110,6 +115,8 @@ class Inputs:
     def _apply(self, limits: Limits) -> None:
         self._gate.set_limits(limits.max_skew, limits.input_timeout)
         self.contacts.set_timeout(limits.contacts_timeout)
+        if self._motion is not None and self._motion.torques is not None:
+            self._motion.torques.timeout = limits.input_timeout
         self._limits = limits
 
     def set_clock_step(self, step: int) -> None:
@@ -123,7 +130,7 @@ class Inputs:
         self.contacts_text = ""
 
     def forget_motion(self, now: int) -> None:
-        """Be without joint positions and orientation; contacts that are kept count as new.
+        """Be without joint states, orientation and torques; contacts that are kept count as new.
 
         Parameters
         ----------
@@ -134,6 +141,8 @@ class Inputs:
         self.kept.gate, self.kept.text = _WAITING, ""
         if self._source is not None:
             self._source.forget()
+        if self._motion is not None:
+            self._motion.forget()
 
     # Messages.
 
@@ -156,6 +165,20 @@ class Inputs:
         if complaint is None and caveat is not None:
             # Here, as the next one may come before a matrix is made with it.
             self._warn("stamp of the orientation", caveat.text)
+
+    def read_torques(self, message: Any, now: int, delay: int) -> None:
+        """Take torques, the efforts of a sensor_msgs/JointState, sent `delay` ns before."""
+        if self._motion is not None and self._motion.torques is not None:
+            self._motion.torques.read(message.name, message.effort, now, delay)
+
+    def write_motion(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
+        """Write what outputs besides the matrix need, as of a stamp [ns]; return what is wrong."""
+        if self._motion is None:
+            return None
+        complaint = self._motion.write(stamp, now, inputs)
+        if complaint is not None:
+            self._warn_of(complaint)
+        return complaint
 
     def write_orientation(self, stamp: int, target: Array) -> None:
         """Write the base's orientation x, y, z, w as of a stamp [ns]; 0: of its own."""
@@ -184,7 +207,12 @@ class Inputs:
         """
         state = self._reader.read(joint_state)
         stamp = stamp_of(state.sec, state.nanosec)
-        verdict = self._gate.read(state.names, stamp, state.values, now, q, delay)
+        gate, moves = self._gate, self._motion is not None
+        verdict = gate.read(
+            state.names, stamp, state.values, now, q, delay, state.motion if moves else ()
+        )
+        if self._motion is not None and verdict.gate is Gate.READY:
+            self._motion.take(gate.joints, gate.motion)
         if verdict.text:
             self._say(verdict)
         if verdict.gate is _WAITING:
@@ -249,7 +277,7 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         judged.stale = judged.doubtful = stale is not None
-        if self._source is not None:
+        if self._source is not None and self._turns_rows:
             complaint, usable = self._of_orientation(self._source, verdict.stamp, now)
             missing = missing or not usable
             if complaint is not None:
@@ -310,6 +338,11 @@ class Inputs:
         received = self.contacts.reasons is not Reason.NO_CONTACTS_RECEIVED
         text = self.contacts_text
         return InputHealth("active contacts", "", 0, age, age, timeout, received, text)
+
+    def torques_health(self, now: int) -> InputHealth | None:
+        """Return what is known of torques that come on a topic; None if none do."""
+        torques = None if self._motion is None else self._motion.torques
+        return None if torques is None else torques.health(now)
 
     def orientation_health(self, now: int) -> InputHealth | None:
         """Return what is known of the orientation; None if it is not used."""

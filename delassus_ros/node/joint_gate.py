@@ -21,6 +21,8 @@ from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
 
 _MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
+Motion = tuple[()] | tuple[Array, Array]
+"""Velocities and efforts of a joint state, or nothing."""
 FARTHEST = 1e6
 """Positions [rad, m] beyond which sums of angles are rounded by more than 1e-10 rad."""
 
@@ -78,6 +80,8 @@ class JointGate:
     others : how long those who make a q are relied on [ns].
     aside : why the last joint state was passed over that others made up for.
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
+    joints : names of the joints that have to be there, in the order of q.
+    motion : (2, n) velocities and efforts of the last q that passed; NaN where none came.
     whole_stamp : stamp of the last joint state with all joints, whatever their order [ns]; 0 if
         there is none.
 
@@ -96,7 +100,8 @@ class JointGate:
         timeout: float = Limits.input_timeout,
         joints: Sequence[str] | None = None,
     ) -> None:
-        self._joints = robot.joint_names if joints is None else tuple(joints)
+        self.joints = self._joints = robot.joint_names if joints is None else tuple(joints)
+        self.motion = np.full((2, len(self.joints)), np.nan)
         for name in self._joints:
             if name not in robot.joint_names:
                 raise InputError(unknown("joint", name, robot.joint_names))
@@ -147,6 +152,7 @@ class JointGate:
         self._part = JointNames([], self._joints)
         # Of each joint what the part that last brought it has said, and when that was sent.
         self._values = np.zeros(n)
+        self._motion = np.full((2, n), np.nan)
         self._stamps = np.zeros(n, dtype=np.int64)
         self._arrivals = np.full(n, Arrival())
         self._seen = np.zeros(n, dtype=np.bool_)
@@ -165,6 +171,7 @@ class JointGate:
         now: int,
         q: Array,
         delay: int = 0,
+        motion: Motion = (),
     ) -> Verdict:
         """Take the next joint state.
 
@@ -176,6 +183,8 @@ class JointGate:
         now : time of the node's clock; 0 while that has no time yet (simulation).
         q : (nq,) is written to, and holds all joints if the verdict is READY.
         delay : how long before it was sent [ns].
+        motion : its velocities [rad/s, m/s] and efforts [N·m, N]; nothing where they are of no
+            use.
         """
         part = self._part
         if names is not part.names:
@@ -184,9 +193,11 @@ class JointGate:
             return self._unusable(part, stamp, len(values), now, delay)
         self.heard.note(now, delay)
         if not part.is_complete:
-            return self._merge(part, stamp, values, now, q, delay)
+            return self._merge(part, stamp, values, now, q, delay, motion)
         # The places are in range; mode="clip" spares take() a buffer for the output.
         values.take(part.places, out=q, mode="clip")
+        if motion:
+            part.write_motion(motion, self.motion)
         # NaN and infinity stay in a norm, and none that is small has a large entry, which is much
         # cheaper than asking for each.
         near = math.hypot(*q.tolist()) <= FARTHEST
@@ -285,7 +296,14 @@ class JointGate:
         return self._refuse(stamp, now, *size_mismatch(part.names, positions))
 
     def _merge(
-        self, part: JointNames, stamp: int, values: Array, now: int, q: Array, delay: int
+        self,
+        part: JointNames,
+        stamp: int,
+        values: Array,
+        now: int,
+        q: Array,
+        delay: int,
+        motion: Motion,
     ) -> Verdict:
         """Take a part of the joints."""
         joints, targets = self._joints, part.targets
@@ -300,6 +318,7 @@ class JointGate:
             # What came before the jump is from another time.
             self._fresh[self._stamps > stamp + self._max_skew] = False
         self._values[targets], self._stamps[targets] = taken, max(stamp, 0)
+        part.write_motion(motion, self._motion)
         self._arrivals[targets] = Arrival(now, delay)
         self._seen[targets] = self._fresh[targets] = True
         seen = self._seen.all()
@@ -330,6 +349,7 @@ class JointGate:
             )  # fmt: skip
         self._merged.note(now, delay)
         q[...] = self._values
+        self.motion[...] = self._motion
         self._fresh[...] = False
         reason, text = self._jumped, self._jump_text
         self._jumped, self._jump_text = Reason.NONE, ""
@@ -472,6 +492,11 @@ class JointNames:
                     f"the joint state has {listed('joint', twice)} more than once",
                 )
         return None
+
+    def write_motion(self, motion: Motion, target: Array) -> None:
+        """Write velocities and efforts to `target` (2, n); NaN where there is not one per name."""
+        for row, values in zip(target, motion, strict=False):
+            row[self.targets] = values[self.places] if len(values) == self.count else math.nan
 
     def missing(self, others: Sequence[str] = ()) -> tuple[Reason, str]:
         """Return what there is to say about joints that are not there, nor among `others`."""

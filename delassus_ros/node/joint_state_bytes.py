@@ -15,12 +15,14 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import Array
 
 _STAMP = struct.Struct("<iI")
 _COUNT = struct.Struct("<I")
 _STAMP_AT = 4  # after the encapsulation
 _PREFIX_AT = _STAMP_AT + _STAMP.size
 _DOUBLE = np.dtype("<f8")
+_NONE = np.empty(0)
 _MOST_KNOWN = 8  # publishers of parts of a robot's joints
 LARGEST = 1 << 17
 """Bytes of the largest message that is read: there is room for some 2000 joints."""
@@ -55,22 +57,24 @@ def deserialized(data: bytes, kind: type, what: str) -> Any:
         raise UnreadableError(f"{what} cannot be read: {error}") from error
 
 
-class JointPositions:
-    """What a joint state says of positions; :meth:`JointStateReader.read` overwrites it.
+class ReceivedJoints:
+    """What a joint state says; :meth:`JointStateReader.read` overwrites it.
 
     Attributes
     ----------
     sec, nanosec : its stamp; both 0 if it has none.
     names : names of the joints; the same list as long as they do not change.
     values : (n,) positions [rad, m].
+    motion : velocities [rad/s, m/s] and efforts [N·m, N]; each (n,), or empty.
     """
 
-    __slots__ = ("names", "nanosec", "sec", "values")
+    __slots__ = ("motion", "names", "nanosec", "sec", "values")
 
     def __init__(self) -> None:
         self.sec = self.nanosec = 0
         self.names: list[str] = []
         self.values = np.empty(0)
+        self.motion = np.empty(0), np.empty(0)
 
 
 class _Known:
@@ -88,7 +92,7 @@ class _Known:
     __slots__ = ("count", "end", "prefix", "prefix_end", "start", "state")
 
     def __init__(self, data: bytes) -> None:
-        self.state = JointPositions()
+        self.state = ReceivedJoints()
         walk = Walk(data)
         walk.at = _PREFIX_AT
         walk.string()
@@ -99,39 +103,51 @@ class _Known:
         self.start = walk.skip(self.count, "d")
         self.end = walk.at
 
-    def read(self, data: bytes) -> JointPositions | None:
+    def read(self, data: bytes) -> ReceivedJoints | None:
         """Read a message that begins with the prefix; None if it ends too early."""
         end = self.end
         try:
-            for _ in ("velocity", "effort"):
-                (count,) = _COUNT.unpack_from(data, end)
-                end += _COUNT.size
-                if count:
-                    end = aligned(end, 8) + 8 * count
-        except struct.error:
-            return None
-        if len(data) < end:
+            velocities, end = _numbers(data, end)
+            efforts, end = _numbers(data, end)
+        except (struct.error, ValueError):
             return None
         state = self.state
+        state.motion = velocities, efforts
         state.sec, state.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
         state.values = np.frombuffer(data, _DOUBLE, self.count, self.start)
         return state
 
 
+def _numbers(data: bytes, at: int) -> tuple[Array, int]:
+    """Return the next sequence of numbers, and where it ends.
+
+    Raises
+    ------
+    struct.error, ValueError
+        If the bytes end before it does.
+    """
+    (count,) = _COUNT.unpack_from(data, at)
+    at += _COUNT.size
+    if not count:
+        return _NONE, at
+    at = aligned(at, 8)
+    return np.frombuffer(data, _DOUBLE, count, at), at + 8 * count
+
+
 class JointStateReader:
-    """Reads positions from the bytes of sensor_msgs/JointState.
+    """Reads the numbers from the bytes of sensor_msgs/JointState.
 
     One message of a publisher mostly differs from the one before in its stamp and values alone.
     As long as the bytes in between (frame, names, number of positions) are those of a message
-    that has come before, only stamp and positions are read. Everything else is left to
+    that has come before, only stamp and numbers are read. Everything else is left to
     :func:`rclpy.serialization.deserialize_message`.
     """
 
     def __init__(self) -> None:
         self._known: list[_Known] = []
 
-    def read(self, data: bytes) -> JointPositions:
-        """Return the positions; overwritten by the next.
+    def read(self, data: bytes) -> ReceivedJoints:
+        """Return what it says; overwritten by the next.
 
         Parameters
         ----------
@@ -149,13 +165,14 @@ class JointStateReader:
                 return self._learn(data) if state is None else state
         return self._learn(data)
 
-    def _learn(self, data: bytes) -> JointPositions:
+    def _learn(self, data: bytes) -> ReceivedJoints:
         """Read the whole message, and where its positions are."""
         message = deserialized(data, JointState, "a joint state")
         known = _known(data)
-        state = JointPositions()
+        state = ReceivedJoints()
         state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
         state.names, state.values = list(message.name), np.array(message.position)
+        state.motion = np.array(message.velocity), np.array(message.effort)
         if known is not None and known.count and _is_same(known.read(data), state):
             # A prefix may come again with bytes that were read the long way.
             others = [other for other in self._known if other.prefix != known.prefix]
@@ -174,11 +191,12 @@ def _known(data: bytes) -> _Known | None:
         return None
 
 
-def _is_same(found: JointPositions | None, expected: JointPositions) -> bool:
+def _is_same(found: ReceivedJoints | None, expected: ReceivedJoints) -> bool:
     """Whether both ways of reading agree; else the middleware has another layout in mind."""
     return (
         found is not None
         and found.names == expected.names
         and (found.sec, found.nanosec) == (expected.sec, expected.nanosec)
         and found.values.tobytes() == expected.values.tobytes()
+        and [row.tobytes() for row in found.motion] == [row.tobytes() for row in expected.motion]
     )

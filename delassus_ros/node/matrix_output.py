@@ -51,8 +51,13 @@ def make_layout(problem: Problem, stamp: Time, world_frame: str = "", more: str 
     layout.row_offsets = list(contacts.row_offsets)
     layout.joints = list(robot.joint_names)
     layout.axes = _AXES[problem.axes]
-    layout.layout_id = compute_layout_id(layout, f"{problem.digest} {more}")
+    layout.layout_id = compute_layout_id(layout, f"{_of_matrix(problem).digest} {more}")
     return layout
+
+
+def _of_matrix(problem: Problem) -> Problem:
+    """Return the problem of the matrix alone, which other outputs do not change."""
+    return Problem(problem.robot, problem.contacts, problem.axes)
 
 
 def _pose(placement: Transform) -> Pose:

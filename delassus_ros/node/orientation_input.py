@@ -1,4 +1,4 @@
-"""The orientation of a floating base in the world, from odometry or an inertial sensor.
+"""Orientation and twist of a floating base, from odometry or an inertial sensor.
 
 Knows no ROS: names, stamps and quaternions x, y, z, w go in. Stamps and times are integers, ns.
 """
@@ -21,18 +21,21 @@ _UNIT_TOLERANCE = 1e-3
 _CARRIED = 0.1
 """An orientation is carried on by at most so long [s]: nobody knows how rates change."""
 _SLOWEST, _FASTEST = 1e-15, 1e3
-"""Slower ones turn nothing, and no robot has faster ones [rad/s]."""
+"""Slower ones turn nothing, and no robot has faster ones [rad/s, m/s]."""
+_NO_TWIST = Complaint(
+    Reason.TWIST_INVALID, "no twist of the base is known: an Imu without angular velocity"
+)
 Quaternion = tuple[float, float, float, float]
 Vector3 = tuple[float, float, float]
 
 
 class OrientationInput:
-    """The latest orientation of the robot's root link.
+    """The latest orientation and twist of the robot's root link.
 
     A source tells the orientation of its own frame. That frame has to be fixed on the root link,
     as an inertial sensor's usually is; the rotation between the two comes from the robot's
     description. With its angular velocity, the orientation is carried on to the stamps of joint
-    states, which come more often.
+    states, which come more often; the twist stays as it came.
 
     Parameters
     ----------
@@ -62,6 +65,9 @@ class OrientationInput:
             raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
         self._mountings = mountings(robot)
         self._frames = robot.frames
+        self._origins = {
+            name: robot.frames[name].placement.translation.tolist() for name in self._mountings
+        }
         self._strangers = UnknownNames("frame", self._mountings)
         self._frame = frame
         self._world = world
@@ -91,6 +97,7 @@ class OrientationInput:
         self._taken = 0
         self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
         self._rates: Vector3 | None = None
+        self._twist: list[float] | Complaint = _NO_TWIST
         self._complaint: Complaint | None = Complaint(
             Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
         )
@@ -106,10 +113,11 @@ class OrientationInput:
         now: int,
         frame: str = "",
         world: str | None = None,
-        rates: Sequence[float] = (0.0, 0.0, 0.0),
+        rates: Sequence[float] | None = None,
         delay: int = 0,
+        velocity: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> Complaint | None:
-        """Take the next orientation.
+        """Take the next orientation, and the twist with it.
 
         Parameters
         ----------
@@ -119,9 +127,10 @@ class OrientationInput:
         frame : what the message calls its frame; empty if it does not.
         world : what the message calls its reference; empty if it does not, None if messages of
             its type cannot.
-        rates : angular velocity in the axes of `frame` [rad/s]; zero if not known. NaN, infinity
+        rates : angular velocity in the axes of `frame` [rad/s]; None if not known. NaN, infinity
             and what no base can have are not used.
         delay : how long before it was sent.
+        velocity : of the origin of `frame`, in its axes [m/s]; zero if not known.
 
         Returns
         -------
@@ -133,8 +142,9 @@ class OrientationInput:
         if self._complaint is None:
             mounting = self._mountings[self._frame or frame]
             self._orientation = _normalized(_times_conjugate(orientation, mounting))
-            turns = _SLOWEST < math.hypot(*rates) < _FASTEST
-            self._rates = _turned(rates, mounting) if turns else None
+            turns = rates is not None and _SLOWEST < math.hypot(*rates) < _FASTEST
+            self._rates = _turned(rates, mounting) if turns and rates is not None else None
+            self._twist = self._twist_of(self._frame or frame, rates, velocity)
             # Not to what was refused: that may be of another world.
             before, self._taken = self._taken, self.stamp
             self.jumped = before - self.stamp if 0 < self.stamp < before else 0
@@ -152,6 +162,40 @@ class OrientationInput:
             return
         later = min(max(1e-9 * (stamp - self._taken), -_CARRIED), _CARRIED)
         target[...] = _carried_on(self._orientation, self._rates, later)
+
+    def write_twist(self, target: Array) -> Complaint | None:
+        """Write the root link's twist (6,) to `target`: in its own axes, linear first.
+
+        Returns
+        -------
+        None, or why there is none; the target is then left as it is.
+        """
+        if isinstance(self._twist, Complaint):
+            return self._twist
+        target[...] = self._twist
+        return None
+
+    def _twist_of(
+        self, frame: str, rates: Sequence[float] | None, velocity: Sequence[float]
+    ) -> list[float] | Complaint:
+        """Return the root link's twist from that of a frame fixed to it, or why there is none."""
+        if rates is None:
+            return _NO_TWIST
+        # Written so that NaN is refused.
+        if not (math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST):
+            shown = ", ".join(f"{value:.6g}" for value in (*velocity, *rates))
+            return Complaint(
+                Reason.TWIST_INVALID,
+                f"the twist of the base is refused: it is {shown}; expected finite numbers below "
+                f"{_FASTEST:g} m/s and rad/s",
+            )
+        mounting = self._mountings[frame]
+        (wx, wy, wz), (px, py, pz) = _turned(rates, mounting), self._origins[frame]
+        vx, vy, vz = _turned(velocity, mounting)
+        return [
+            vx - (wy * pz - wz * py), vy - (wz * px - wx * pz), vz - (wx * py - wy * px),
+            wx, wy, wz,
+        ]  # fmt: skip
 
     def refuse(self, now: int, text: str, delay: int = 0) -> Complaint:
         """Note that a source gives no orientation, with the reason in words."""
@@ -291,6 +335,12 @@ def _turned(v: Sequence[float], q: Quaternion) -> Vector3:
     )
 
 
+def turned_back(v: Sequence[float], q: Quaternion) -> Vector3:
+    """Return a vector turned by the inverse of a unit quaternion."""
+    x, y, z, w = q
+    return _turned(v, (-x, -y, -z, w))
+
+
 def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
     """Return an orientation after a time [s] of constant angular velocity in its own axes."""
     speed = math.hypot(*rates)
@@ -307,7 +357,9 @@ def _normalized(a: Quaternion) -> Quaternion:
 def read_message(
     source: OrientationInput, message: Any, now: int, delay: int = 0
 ) -> Complaint | None:
-    """Give a source the orientation in a message.
+    """Give a source the orientation and twist in a message.
+
+    An Imu knows no linear velocity, which is then taken as zero.
 
     Parameters
     ----------
@@ -325,11 +377,13 @@ def read_message(
             return source.refuse(now, "the Imu says that it has none", delay)
         orientation, frame, world = message.orientation, header.frame_id, None
         known = message.angular_velocity_covariance[0] != -1.0
-        rates = message.angular_velocity
+        rates, velocity = message.angular_velocity, (0.0, 0.0, 0.0)
     else:
         orientation = message.pose.pose.orientation
         frame, world = message.child_frame_id, header.frame_id
         known, rates = True, message.twist.twist.angular
+        linear = message.twist.twist.linear
+        velocity = linear.x, linear.y, linear.z
     values = orientation.x, orientation.y, orientation.z, orientation.w
-    turning = (rates.x, rates.y, rates.z) if known else (0.0, 0.0, 0.0)
-    return source.read(values, stamp, now, frame, world, turning, delay)
+    turning = (rates.x, rates.y, rates.z) if known else None
+    return source.read(values, stamp, now, frame, world, turning, delay, velocity)

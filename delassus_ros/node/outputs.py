@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from time import monotonic_ns
 
-from delassus_msgs.msg import DelassusMatrix, Layout, Summary
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout, Summary
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
 from delassus_ros.node.arrival import STEADY
@@ -18,7 +18,7 @@ _LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed 
 
 
 class Outputs:
-    """The publishers of matrices, summaries and the layout.
+    """The publishers of matrices, what comes beside them, summaries and the layout.
 
     Parameters
     ----------
@@ -26,6 +26,7 @@ class Outputs:
     warn : takes the kind of a warning and its text.
     layout : what the rows mean.
     characteristic_length : as in the conditioning [m].
+    beside : whether anything comes beside the matrices.
 
     Attributes
     ----------
@@ -39,6 +40,7 @@ class Outputs:
         warn: Callable[[str, str], object],
         layout: Layout,
         characteristic_length: float,
+        beside: bool = False,
     ) -> None:
         self.summarized = False
         self._open = True
@@ -54,7 +56,12 @@ class Outputs:
             undo.callback(node.destroy_lifecycle_publisher, self._layouts)
             self._summaries = advertise(node, Summary, "~/summary", OUTPUTS)
             undo.callback(node.destroy_lifecycle_publisher, self._summaries)
-            publishers = (self._matrices, self._layouts, self._summaries)
+            publishers = [self._matrices, self._layouts, self._summaries]
+            self._beside: LifecyclePublisher | None = None
+            if beside:
+                self._beside = advertise(node, ContactDynamics, "~/dynamics", OUTPUTS)
+                undo.callback(node.destroy_lifecycle_publisher, self._beside)
+                publishers.append(self._beside)
             self._topics = {publisher: str(publisher.topic_name) for publisher in publishers}
             self.topics = [*self._topics.values()]
             self.topic = self.topics[0]
@@ -102,6 +109,13 @@ class Outputs:
     def publish(self, matrix: bytes) -> None:
         """Publish a serialized DelassusMatrix."""
         self._send(self._matrices, matrix)
+
+    def publish_beside(self, pipeline: Pipeline) -> None:
+        """Publish what comes beside the matrix that was published last, if anything does."""
+        if self._beside is not None:
+            message = pipeline.beside()
+            if message is not None:
+                self._send(self._beside, message)
 
     def _look(self) -> None:
         # The executor may have had it in its queue when the publishers were destroyed.

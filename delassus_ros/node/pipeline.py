@@ -18,13 +18,23 @@ from delassus_ros.conditioning.structural_rank import (
     generic_matrices,
 )
 from delassus_ros.errors import ProblemError
+from delassus_ros.model.spatial import Array
 from delassus_ros.node.arrival import Arrival
 from delassus_ros.node.background import BackgroundTask
+from delassus_ros.node.dynamics_output import DynamicsOutput
 from delassus_ros.node.inputs import Inputs, Judgement
 from delassus_ros.node.joint_gate import Gate, Verdict
 from delassus_ros.node.matrix_output import MatrixOutput
+from delassus_ros.node.motion_input import MotionInput
 from delassus_ros.node.orientation_input import OrientationInput
-from delassus_ros.node.reasons import InputHealth, LastAnswer, Limits, Reason, Validity
+from delassus_ros.node.reasons import (
+    Complaint,
+    InputHealth,
+    LastAnswer,
+    Limits,
+    Reason,
+    Validity,
+)
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution
@@ -80,7 +90,9 @@ class Pipeline:
     warn : takes the kind of a warning and its text.
     limits : may be set anew at any time.
     closure : for a robot with couplings or loops.
-    orientation : for world axes with a floating base.
+    orientation : tells how a floating base is turned and moves, where any output needs it.
+    motion : takes velocities and efforts, where any output needs them.
+    beside : makes the messages of what comes beside the matrices; None for nothing.
 
     Attributes
     ----------
@@ -115,6 +127,8 @@ class Pipeline:
         limits: Limits | None = None,
         closure: Closure | None = None,
         orientation: OrientationInput | None = None,
+        motion: MotionInput | None = None,
+        beside: DynamicsOutput | None = None,
     ) -> None:
         problem = solver.problem
         if orientation is None and any(port.name == _ORIENTATION for port in problem.inputs):
@@ -125,9 +139,12 @@ class Pipeline:
         self.last = LastAnswer()
         self._now, self._warn = now, warn
         self._set_limits(limits)
-        self._inputs = Inputs(problem, warn, limits, closure, orientation)
+        self._inputs = Inputs(problem, warn, limits, closure, orientation, motion)
+        self._beside, self._moves = beside, motion is not None
+        self._unmoved: Complaint | None = None
+        self._matrix_of: tuple[Solution, Array] | None = None
         self._contacts = self._inputs.contacts
-        self._has_orientation = orientation is not None
+        self._turns_rows = any(port.name == _ORIENTATION for port in problem.inputs)
         configurations = None if closure is None else closed_configurations(closure)
         self.structural = generic_matrices(solver, configurations=configurations)
         self._monitor = ConditionMonitor(problem, self.structural, limits.condition)
@@ -254,6 +271,10 @@ class Pipeline:
         self._output.set_contacts_stamp(Time())
         self._activate()
 
+    def read_torques(self, message: Any, delay: int = 0) -> None:
+        """Use these torques, the efforts of a sensor_msgs/JointState, from the next one on."""
+        self._inputs.read_torques(message, self._now(), delay)
+
     def read_orientation(self, message: Any, delay: int = 0) -> None:
         """Use this orientation of the base from the next joint state on.
 
@@ -316,6 +337,33 @@ class Pipeline:
         self._inputs.grow_old(now)
         return self._publishable(now)
 
+    def beside(self) -> bytes | None:
+        """Return the message of what comes beside the latest matrix; None if nothing does.
+
+        To be called before the next joint state is answered. It is INVALID where the matrix is,
+        and where what moves the robot is not known.
+        """
+        output, last = self._beside, self.last
+        if output is None:
+            return None
+        if self._matrix_of is None:
+            return output.invalid(last.stamp_ns, self.sequence, last.reasons, last.text)
+        complaint = self._unmoved
+        if complaint is not None:
+            reasons = last.reasons | complaint.reason
+            return output.invalid(last.stamp_ns, self.sequence, reasons, complaint.text)
+        solution, matrix = self._matrix_of
+        return output.message(
+            last.stamp_ns, self.sequence, solution, matrix, last.reasons,
+            last.validity is _DEGRADED, self._limits.condition.characteristic_length,
+        )  # fmt: skip
+
+    @property
+    def beside_state(self) -> tuple[Validity, Reason, str] | None:
+        """Validity, reasons and words of what came beside the latest matrix; None for nothing."""
+        output = self._beside
+        return None if output is None else (output.validity, output.reasons, output.text)
+
     def watch(self) -> bytes | None:
         """Return the message that says why no matrix has gone out for long, if none has.
 
@@ -364,8 +412,10 @@ class Pipeline:
             self._set_status()
         if judged.missing or verdict.gate is _REFUSED:
             return self._invalid(verdict, judged.reasons, judged.text)
-        if self._has_orientation:
+        if self._turns_rows:
             self._inputs.write_orientation(verdict.stamp, self._solver.inputs[_ORIENTATION])
+        if self._moves:
+            self._unmoved = self._inputs.write_motion(verdict.stamp, now, self._solver.inputs)
         solution = self._solver.solve()
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
@@ -400,6 +450,7 @@ class Pipeline:
         last.stamp_ns, last.age = verdict.stamp, verdict.age
         last.rows, last.contacts = len(solution.matrix), solution.contacts
         last.compute_time = solution.compute_time
+        self._matrix_of = solution, seen.matrix
         return self._output.matrix(verdict.stamp, solution, seen, reasons, degraded, verdict.age)
 
     def _invalid(self, verdict: Verdict, reasons: Reason, text: str) -> bytes:
@@ -409,6 +460,7 @@ class Pipeline:
         last.stamp_ns, last.age = verdict.stamp, verdict.age
         last.examination, last.rows, last.contacts = None, 0, ()
         last.compute_time = 0.0
+        self._matrix_of = None
         return self._output.invalid(verdict.stamp, reasons, verdict.age)
 
     # Contacts.
@@ -440,6 +492,10 @@ class Pipeline:
     def contacts_health(self) -> InputHealth:
         """Return what is known of the sets of active contacts, but for their topic."""
         return self._inputs.contacts_health(self._now())
+
+    def torques_health(self) -> InputHealth | None:
+        """Return what is known of torques that come on a topic, but for it; None if none do."""
+        return self._inputs.torques_health(self._now())
 
     def orientation_health(self) -> InputHealth | None:
         """Return what is known of the orientation, but for its topic; None if it is not used."""

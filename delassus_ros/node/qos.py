@@ -29,7 +29,7 @@ from delassus_ros.node.reasons import Mismatch
 # Room for a pause of 1 s at 1 kHz: what waits here is counted as superseded, what does not fit
 # is lost without a trace.
 JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-ORIENTATIONS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 OUTPUTS = QoSProfile(depth=10)
 

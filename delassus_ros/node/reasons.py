@@ -69,7 +69,7 @@ class InputHealth:
 
 
 class Reason(IntFlag):
-    """Bits of ``DelassusMatrix.reasons``, named as there; usable without ROS."""
+    """Bits of ``reasons`` in DelassusMatrix and ContactDynamics, named as there; without ROS."""
 
     NONE = 0
     NO_CONTACTS_RECEIVED = 1
@@ -104,6 +104,13 @@ class Reason(IntFlag):
     OVERRUN = 536870912
     JOINT_FAR = 1073741824
     ROBOT_CHANGED = 2147483648
+    # Of ContactDynamics alone.
+    VELOCITY_MISSING = 1 << 32
+    VELOCITY_NOT_FINITE = 1 << 33
+    TORQUE_MISSING = 1 << 34
+    TORQUE_INVALID = 1 << 35
+    TORQUE_STALE = 1 << 36
+    TWIST_INVALID = 1 << 37
 
 
 @dataclass(frozen=True)

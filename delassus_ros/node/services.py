@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from delassus_msgs.msg import ActiveContacts, DelassusMatrix
+from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
 from delassus_msgs.srv import Compute, ListAlgorithms
-from delassus_msgs_py import MessageError, numpy_to_matrix
+from delassus_msgs_py import MessageError, numpy_to_dynamics, numpy_to_matrix
 from numpy.typing import ArrayLike
 from rclpy.lifecycle import LifecycleNode
 
@@ -25,14 +25,18 @@ from delassus_ros.conditioning.monitor import (
     Damping,
     Examination,
 )
+from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.closed_gate import BoundClosures, complaint_of
 from delassus_ros.node.computation import Computation
+from delassus_ros.node.dynamics_output import blocks_of, fill
 from delassus_ros.node.joint_gate import JointNames, size_mismatch
+from delassus_ros.node.orientation_input import turned_back
 from delassus_ros.node.pipeline import Bindings
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem
+from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
@@ -126,9 +130,10 @@ class ComputeService:
             needed = any(port.name == _BASE for port in self._computation.problem.inputs)
             orientation = (o.x, o.y, o.z, o.w) if needed else None
             answer = self._answering().compute(
-                request.joints, request.positions, contacts, orientation
+                request.joints, request.positions, contacts, orientation, self._motion(request)
             )
             response.matrix = self._message(answer)
+            response.dynamics = self._beside(answer, response.matrix)
         except (DelassusError, MessageError) as error:
             response.success = False
             response.message = str(error)
@@ -143,6 +148,29 @@ class ComputeService:
         response.largest_eigenvalue = answer.examination.largest
         response.smallest_eigenvalue = answer.examination.smallest
         return response
+
+    def _motion(self, request: Any) -> Motion:
+        """Return how the robot moves in what is asked."""
+        linear, angular = request.base_twist.linear, request.base_twist.angular
+        o = request.base_orientation
+        return Motion(
+            request.joint_velocities, request.joint_torques,
+            (linear.x, linear.y, linear.z, angular.x, angular.y, angular.z), (o.x, o.y, o.z, o.w),
+            self._computation.gravity,
+        )  # fmt: skip
+
+    def _beside(self, answer: Answer, matrix: DelassusMatrix) -> ContactDynamics:
+        """Return what comes beside a matrix; an INVALID message if nothing does."""
+        computation, message = self._computation, ContactDynamics()
+        if not computation.beside:
+            return message
+        fill(message, computation.problem, computation.layout, matrix)
+        message.validity, message.reasons = matrix.validity, matrix.reasons
+        length = self._condition.characteristic_length
+        solution = answer.solution
+        blocks = blocks_of(solution, solution.matrix, computation.beside, length)
+        numpy_to_dynamics(message, blocks)
+        return message
 
     def _answering(self) -> OnDemand:
         if self._on_demand is None:
@@ -262,6 +290,33 @@ class Answer:
     caveats: Reason
 
 
+@dataclass(frozen=True)
+class Motion:
+    """How a robot moves and is driven, as somebody asks.
+
+    Attributes
+    ----------
+    velocities, torques : of the joints that positions are given of; or empty for zeros.
+    twist : (6,) of a floating base's root link in its own axes, linear first.
+    orientation : of that, a unit quaternion x, y, z, w.
+    gravity : (3,) in the axes of the world.
+    """
+
+    velocities: ArrayLike
+    torques: ArrayLike
+    twist: Sequence[float]
+    orientation: tuple[float, float, float, float]
+    gravity: Sequence[float]
+
+
+def _by_joint(what: str, given: ArrayLike, found: JointNames) -> Array:
+    """Return numbers of the robot's joints that were given with their names, or zeros."""
+    values = np.asarray(given, dtype=np.float64)
+    if values.size not in (0, found.count):
+        raise InputError(f"there are {found.count} joints but {values.size} {what}")
+    return values[found.places] if values.size else np.zeros(len(found.places))
+
+
 class OnDemand:
     """Computes matrices at configurations that somebody asks for.
 
@@ -284,7 +339,10 @@ class OnDemand:
     ) -> None:
         self._solver = solver
         self._closures = closures
-        self._joints = solver.problem.robot.joint_names
+        robot, inputs = solver.problem.robot, solver.problem.inputs
+        self._joints = robot.joint_names
+        moves = any(port.name == "rates" for port in inputs)
+        self._loops = LoopRates(robot) if moves and robot.is_closed else None
         # Hysteresis has no meaning between configurations that do not follow each other.
         plain = ConditionSettings(
             settings.characteristic_length, settings.weak, settings.singular, hysteresis=1.0,
@@ -298,6 +356,7 @@ class OnDemand:
         positions: ArrayLike,
         active: Iterable[str],
         base_orientation: ArrayLike | None = None,
+        motion: Motion | None = None,
     ) -> Answer:
         """Return the matrix and what is known about it.
 
@@ -308,6 +367,7 @@ class OnDemand:
             the robot does not have are passed over.
         active : names of the active contacts.
         base_orientation : (4,) unit quaternion x, y, z, w; with world axes and a floating base.
+        motion : how the robot moves and is driven; passed over where no output needs it.
 
         Raises
         ------
@@ -322,13 +382,37 @@ class OnDemand:
         """
         q, complaint = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
-        solution = self._solver.solve(q, wanted, base_orientation)
+        others = {} if motion is None else self._moving(names, q, motion)
+        solution = self._solver.solve(q, wanted, base_orientation, **others)
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)
         caveats = Reason.NONE if complaint is None else complaint.reason
         if self._solver.is_approximate:
             caveats |= Reason.APPROXIMATE_ALGORITHM
         return Answer(solution, seen, caveats)
+
+    def _moving(self, names: Sequence[str], q: Array, motion: Motion) -> dict[str, Any]:
+        """Return rates, torques and gravity, as many as outputs need."""
+        problem = self._solver.problem
+        needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
+        if not needed:
+            return {}
+        found = JointNames(names, self._joints)
+        rates = _by_joint("velocities", motion.velocities, found)
+        torques = _by_joint("torques", motion.torques, found)
+        if self._loops is not None:
+            joints = [self._joints[i] for i in found.targets]
+            rates = self._loops.independent(joints, rates, q)
+            torques = self._loops.torques(joints, torques, q)
+        gravity = motion.gravity
+        if problem.robot.base == "floating":
+            rates = np.concatenate([motion.twist, rates])
+            torques = np.concatenate([np.zeros(6), torques])
+            if problem.axes == "contact" and "gravity" in needed:
+                check_unit("base_orientation", np.reshape(motion.orientation, (4, 1)), "")
+                gravity = turned_back(gravity, motion.orientation)
+        given = {"rates": rates, "torques": torques, "gravity": np.array(gravity)}
+        return {name: given[name] for name in needed}
 
     def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, Complaint | None]:
         """Return the positions of all joints, and what there is to say about them."""

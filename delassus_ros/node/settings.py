@@ -18,6 +18,7 @@ from delassus_ros.contacts import MOVING, Contact, ContactSet
 from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.robot import Base
+from delassus_ros.node.motion_input import MotionInput
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.realtime import RealtimeSettings
 from delassus_ros.node.reasons import Limits
@@ -76,6 +77,11 @@ class Setting:
             raise InputError(f"parameter {name!r} is {value}; expected {self.range}")
 
 
+INVERSES = {"Lambda", "Jbar"}
+"""Outputs that are computed from the matrix."""
+BESIDE = ("a0", "JdotV", "qdd0", "J", "MinvJT", "h", "M", "Lambda", "Jbar")
+"""What may come beside the matrix, in the order of ContactDynamics."""
+TORQUES = ("effort", "zero", "topic")
 COMPUTED: Mapping[str, Setting] = {
     "robot_description": Setting(
         "",
@@ -110,6 +116,24 @@ COMPUTED: Mapping[str, Setting] = {
         "Algorithm that computes a matrix where the configured one fails; the message says so. "
         "Empty: none, such an instant is INVALID.",
     ),
+    "outputs": Setting(
+        ("G",),
+        "What is computed: G, the matrix, always, and what ~/dynamics has beside it: a0, JdotV, "
+        "qdd0, J, MinvJT, h, M, Lambda, Jbar.",
+        holds="names",
+    ),
+    "torques": Setting(
+        "effort",
+        "Joint torques that a0 and qdd0 are under: the efforts of the joint states, none, or "
+        "those of the topic joint_torques (sensor_msgs/JointState).",
+        choices=TORQUES,
+    ),
+    "gravity": Setting(
+        (0.0, 0.0, -9.81),
+        "Acceleration of gravity along the axes of the world, of a fixed base those of its root "
+        "link: x, y, z [m/s^2].",
+        holds="numbers",
+    ),
     "contacts.names": Setting(
         (),
         "Names of all contacts that may ever be active, in the order of their rows.",
@@ -135,8 +159,8 @@ COMPUTED: Mapping[str, Setting] = {
     ),
     "orientation.source": Setting(
         "odometry",
-        "Where the orientation of the base comes from, with world axes and a floating base: the "
-        "topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
+        "Where the orientation of a floating base comes from, with world axes or outputs of "
+        "motion, and its twist: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
         choices=("odometry", "imu"),
     ),
     "orientation.frame": Setting(
@@ -298,6 +322,9 @@ class Settings:
     base, axes : as in :class:`~delassus_ros.problem.Problem`.
     rows : ``"active"``, or ``"all"`` for matrices of every contact, whether active or not.
     algorithm : name of the algorithm to begin with.
+    outputs : names of what is computed besides the matrix, in the order of ~/dynamics.
+    torques : where joint torques come from, of :data:`TORQUES`.
+    gravity : (3,) [m/s²] in the world's axes.
     contacts : the contacts, in the order of their rows.
     armature : rotor inertia by joint name [kg·m² or kg].
     fallback : name of the algorithm that stands in for one that fails; empty for none.
@@ -316,6 +343,9 @@ class Settings:
     axes: Axes
     rows: str
     algorithm: str
+    outputs: tuple[str, ...]
+    torques: str
+    gravity: tuple[float, ...]
     contacts: ContactSet
     armature: Mapping[str, float]
     fallback: str
@@ -351,6 +381,9 @@ class Settings:
             axes=cast(Axes, values["axes"]),
             rows=values["rows"],
             algorithm=values["algorithm"],
+            outputs=_outputs(values["outputs"]),
+            torques=values["torques"],
+            gravity=_finite_triple("gravity", values["gravity"]),
             contacts=ContactSet(_contact(name, values) for name in values["contacts.names"]),
             armature=_by_joint("armature", values),
             fallback=values["fallback"],
@@ -384,7 +417,27 @@ class Settings:
         robot = Robot.from_urdf(
             text, base=self.base, armature=self.armature, loops=self.loops or None
         )
-        return Problem(robot, self.contacts, axes=self.axes)
+        return Problem(robot, self.contacts, axes=self.axes, outputs=self._needed_outputs)
+
+    @property
+    def _needed_outputs(self) -> set[str]:
+        """Outputs of the kernel, from which all others follow."""
+        needed = set(self.outputs) - INVERSES
+        return needed | {"MinvJT"} if "Jbar" in self.outputs else needed
+
+    def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
+        """Return what takes velocities and torques; None where no output needs them.
+
+        Parameters
+        ----------
+        base : of :meth:`orientation`.
+        """
+        if not self._moves(problem):
+            return None
+        return MotionInput(problem, self.torques, self.gravity, base, Limits.input_timeout)
+
+    def _moves(self, problem: Problem) -> bool:
+        return any(port.name == "rates" for port in problem.inputs)
 
     def closure(self, problem: Problem) -> Closure | None:
         """Return what finds the positions of joints that are not measured; None for open chains.
@@ -413,21 +466,30 @@ class Settings:
     def besides_the_problem(self, problem: Problem) -> str:
         """Return, as text, what matrices depend on besides the problem and the inputs."""
         found: list[object] = [sorted(self.reference.items())]
-        if self._needs_orientation(problem):
+        if problem.axes == "world" and problem.robot.base == "floating":
             found += [self.orientation_source, self.orientation_frame]
         return repr(found)
 
     def orientation(self, problem: Problem) -> OrientationInput | None:
-        """Return the input for the orientation of the base; None where it does not matter.
+        """Return the input for the base's orientation and twist; None where they do not matter.
 
         Raises
         ------
         InputError
-            If orientation.frame does not exist or can move on the root link, or
-            orientation.world_frame is empty.
+            If orientation.frame does not exist or can move on the root link,
+            orientation.world_frame is empty, or outputs need more than an Imu tells.
         """
-        if not self._needs_orientation(problem):
+        if problem.robot.base != "floating":
             return None
+        if problem.axes != "world" and not self._moves(problem):
+            return None
+        turning = [name for name in ("JdotV", "a0") if name in self.outputs]
+        if turning and problem.axes == "contact" and self.orientation_source == "imu":
+            raise InputError(
+                f"output {turning[0]!r} in the axes of contacts, which turn, needs the linear "
+                "velocity of the base, and an Imu does not tell it: set 'orientation.source' to "
+                "'odometry', or 'axes' to 'world'"
+            )
         if not self.orientation_world_frame:
             raise InputError(
                 "orientation.world_frame is empty; expected the name of the frame along whose "
@@ -439,9 +501,6 @@ class Settings:
             self.orientation_world_frame,
             self.orientation_timeout,
         )
-
-    def _needs_orientation(self, problem: Problem) -> bool:
-        return problem.axes == "world" and problem.robot.base == "floating"
 
 
 def _contact(name: str, values: Mapping[str, Any]) -> Contact:
@@ -478,14 +537,27 @@ def _contact(name: str, values: Mapping[str, Any]) -> Contact:
     return Contact(name, own["frame"], kind, placement, own["moving"])
 
 
-def _triple(contact: str, key: str, values: Mapping[str, Any]) -> list[float]:
-    triple = [float(value) for value in values[key]]
+def _triple(contact: str, key: str, values: Mapping[str, Any]) -> tuple[float, ...]:
+    try:
+        return _finite_triple(f"contacts.{contact}.{key}", values[key])
+    except InputError as error:
+        raise ContactError(f"contact {contact!r}: {error}") from error
+
+
+def _finite_triple(name: str, values: Iterable[Any]) -> tuple[float, ...]:
+    triple = tuple(float(value) for value in values)
     if len(triple) != 3 or not np.isfinite(triple).all():
-        raise ContactError(
-            f"contact {contact!r}: parameter 'contacts.{contact}.{key}' is {triple}; expected 3 "
-            "finite numbers"
-        )
+        raise InputError(f"parameter {name!r} is {list(triple)}; expected 3 finite numbers")
     return triple
+
+
+def _outputs(names: Iterable[str]) -> tuple[str, ...]:
+    """Return what is published besides G; refuse what there is not."""
+    for name in names:
+        if name not in ("G", *BESIDE):
+            raise InputError(f"parameter 'outputs': {unknown('output', name, ('G', *BESIDE))}")
+    wanted = set(names)
+    return tuple(name for name in BESIDE if name in wanted)
 
 
 def _by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from delassus_ros.node.arrival import STEADY, ClockSteps, SystemClock
 from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import WATCHES, Pipeline
-from delassus_ros.node.qos import JOINT_STATES, LATCHED, ORIENTATIONS, subscribe
+from delassus_ros.node.qos import JOINT_STATES, LATCHED, LATEST, subscribe
 from delassus_ros.node.queue import Take, take, with_delay
 from delassus_ros.node.realtime import Outcome, RealtimeMode
 from delassus_ros.node.reasons import Reason
@@ -52,6 +52,7 @@ class Stream:
     outputs : take what it computes.
     operation : how to work.
     orientation : type and topic of the base orientation; None if it is not an input.
+    torques : whether torques are an input.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class Stream:
     missed : instants of a fixed rate at which nothing could be done.
     realtime : what became of the requests for real-time use.
     on_failure : called after the algorithm has failed; None for nothing.
-    joint_states, contacts, orientations : the subscriptions; None while there is none.
+    joint_states, contacts, orientations, torques : the subscriptions; None while there is none.
     """
 
     def __init__(
@@ -70,10 +71,12 @@ class Stream:
         outputs: Outputs,
         operation: Operation,
         orientation: tuple[type, str] | None = None,
+        torques: bool = False,
     ) -> None:
         self.joint_states: Subscription | None = None
         self.contacts: Subscription | None = None
         self.orientations: Subscription | None = None
+        self.torques: Subscription | None = None
         self.on_failure: Callable[[], object] | None = None
         self.realtime: list[Outcome] = []
         self._node = node
@@ -81,7 +84,7 @@ class Stream:
         self._pipeline = pipeline
         self._outputs = outputs
         self._operation = operation
-        self._orientation = orientation
+        self._orientation, self._takes_torques = orientation, torques
         period = 1.0 / operation.rate if operation.rate else None
         self.timing = Timing(operation.deadline, period)
         self._schedule: Schedule | None = None
@@ -110,7 +113,7 @@ class Stream:
     @property
     def topic_names(self) -> list[str]:
         """Full names of the topics subscribed to."""
-        found = (self.contacts, self.orientations, self.joint_states)
+        found = (self.contacts, self.orientations, self.torques, self.joint_states)
         return [each.topic_name for each in found if each is not None]
 
     def start(self) -> None:
@@ -130,7 +133,9 @@ class Stream:
         )
         if self._orientation is not None:
             kind, topic = self._orientation
-            self.orientations = self._subscribe(kind, topic, self._on_orientation, ORIENTATIONS)
+            self.orientations = self._subscribe(kind, topic, self._on_orientation, LATEST)
+        if self._takes_torques:
+            self.torques = self._subscribe(JointState, "joint_torques", self._on_torques, LATEST)
         on_joint_state = self._keep if self._operation.rate else self._on_joint_state
         self.joint_states = self._subscribe(
             JointState, "joint_states", on_joint_state, JOINT_STATES
@@ -158,10 +163,10 @@ class Stream:
         self._rate_timer = self._idle_timer = None
         self._pending.clear()
         self._latest_set = None
-        for subscription in (self.joint_states, self.orientations, self.contacts):
+        for subscription in (self.joint_states, self.torques, self.orientations, self.contacts):
             if subscription is not None:
                 self._node.destroy_subscription(subscription)
-        self.joint_states = self.orientations = self.contacts = None
+        self.joint_states = self.torques = self.orientations = self.contacts = None
         # Who asks for a matrix of the present contacts is not to get that of former ones.
         self._pipeline.forget_contacts()
         while self._jumps:
@@ -259,6 +264,7 @@ class Stream:
                 self._pipeline.clock_jumped()
                 # Without a summary, which may be what has failed.
                 self._outputs.publish(self._pipeline.fault(text))
+                self._outputs.publish_beside(self._pipeline)
                 forever = self._operation.limits.contacts_timeout == math.inf
                 if forever and callback != self._on_contacts:
                     self._surviving(self._take_set_again)()
@@ -295,9 +301,10 @@ class Stream:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Take in contacts and orientations that came before the joint states that were taken."""
+        """Take in what else came before the joint states that were taken."""
         for subscription, read in (
             (self.contacts, self._on_contacts), (self.orientations, self._on_orientation),
+            (self.torques, self._on_torques),
         ):  # fmt: skip
             if subscription is None:
                 continue
@@ -338,6 +345,10 @@ class Stream:
         if self._orientation is not None:
             message = deserialized(data, self._orientation[0], "an orientation")
             self._pipeline.read_orientation(message, delay)
+
+    def _on_torques(self, data: bytes, delay: int) -> None:
+        message = deserialized(data, JointState, "a set of torques")
+        self._pipeline.read_torques(message, delay)
 
     def _on_instant(self) -> None:
         """Compute what has come since the last instant of a fixed rate."""
@@ -398,6 +409,7 @@ class Stream:
     def _say(self, message: bytes) -> None:
         """Publish a message that does not answer a joint state."""
         self._outputs.publish(message)
+        self._outputs.publish_beside(self._pipeline)
         self._outputs.summarize(self._pipeline, _NO_INPUT, self.timing.overruns)
 
     def _send(self, answer: bytes) -> None:
@@ -405,6 +417,7 @@ class Stream:
         pipeline, timing = self._pipeline, self.timing
         self._outputs.publish(answer)
         latency = timing.end(perf_counter())
+        self._outputs.publish_beside(pipeline)
         self._outputs.summarize(pipeline, latency, timing.overruns)
         if self.on_failure is not None and pipeline.last.reasons & _FAILURES:
             self.on_failure()

@@ -96,3 +96,35 @@ class Walk:
         self.at += size
         if self.at > len(self.data):
             raise NotPlainError(f"{len(self.data)} bytes end within a field")
+
+
+class MaskedWalk(Walk):
+    """A walk that notes which bytes are constant.
+
+    Attributes
+    ----------
+    mask
+        255 where they are, 0 where not, as between fields.
+
+    """
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.mask = bytearray()
+
+    def number(self, code: str, changes: bool = False) -> Any:
+        """Return the next number; note whether it changes from one message to the next."""
+        number = super().number(code)
+        self._note(struct.calcsize(code), changes)
+        return number
+
+    def string(self) -> str:
+        """Return the next string, which does not change."""
+        before = self.at
+        text = super().string()
+        self._note(self.at - aligned(before, 4) - 4)
+        return text
+
+    def _note(self, size: int, changes: bool = False) -> None:
+        self.mask.extend(bytes(self.at - ORIGIN - size - len(self.mask)))
+        self.mask.extend(bytes([0 if changes else 255]) * size)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import struct
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
 from rclpy.serialization import deserialize_message
 
-from .cdr import ORIGIN, PLAIN, NotPlainError, Walk, aligned
+from .cdr import ORIGIN, PLAIN, MaskedWalk, NotPlainError, aligned
 from .errors import MessageError
 from .matrix import matrix_to_numpy
 
@@ -253,7 +252,7 @@ class _Known:
         self._algorithm = received.algorithm.encode()
         self._states = bytes(received.status)
         self.size = len(data)
-        head = _Head(data)
+        head = MaskedWalk(data)
         head.number("i", changes=True)
         head.number("I", changes=True)
         head.string()
@@ -331,28 +330,3 @@ class _Known:
             else getattr(found, name) == getattr(expected, name)
             for name in ReceivedMatrix.__slots__
         )
-
-
-class _Head(Walk):
-    """A walk that notes which bytes are constant: 255 where they are, 0 where not, as between."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.mask = bytearray()
-
-    def number(self, code: str, changes: bool = False) -> Any:
-        """Return the next number; note whether it changes from one message to the next."""
-        number = super().number(code)
-        self._note(struct.calcsize(code), changes)
-        return number
-
-    def string(self) -> str:
-        """Return the next string, which does not change."""
-        before = self.at
-        text = super().string()
-        self._note(self.at - aligned(before, 4) - 4)
-        return text
-
-    def _note(self, size: int, changes: bool = False) -> None:
-        self.mask.extend(bytes(self.at - ORIGIN - size - len(self.mask)))
-        self.mask.extend(bytes([0 if changes else 255]) * size)

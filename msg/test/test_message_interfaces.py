@@ -13,10 +13,11 @@ messages = pytest.importorskip("delassus_msgs.msg", reason="needs the built pack
 # are the same. Changing a field changes them; constants and comments do not.
 TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
+    "ContactDynamics": "RIHS01_12ffdf51bbd8010578f1b95fdb6ce2ee06c359a393de28ebeb0775221f9d1925",
     "DelassusMatrix": "RIHS01_df65efca769fda57e833d2d7d6431cd9290f4b3c90249a763596b2b32929cfec",
     "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
     "Summary": "RIHS01_a1fac52d5cd6ed462a64811fe88a124779fe5b94497a1704f8b178f0bb4e45c3",
-    "Compute": "RIHS01_dd374fd13cb7f8c87e5699990bd0340c23ffbb9f51ebf11eadc8f6215a0cb9d0",
+    "Compute": "RIHS01_3558c803ab3a2e82c998c138e8dd0b187d414fb02a6a166d548433e82313596f",
     "ListAlgorithms": "RIHS01_20f29c87561a9335a9153a43ba5d155d60907f7596b520eb40864bd90b47a884",
 }
 SERVICES = ("Compute", "ListAlgorithms")
@@ -40,11 +41,22 @@ def test_status_values_are_those_of_whole_body_state_msgs() -> None:
 
 
 def test_reasons_are_single_bits_of_their_own() -> None:
-    names = [name for name in dir(messages.DelassusMatrix) if name.startswith("REASON_")]
-    values = sorted(getattr(messages.DelassusMatrix, name) for name in names)
-    assert values == [1 << bit for bit in range(len(names))]
+    """Of both messages together, as ContactDynamics has those of the matrix, too."""
+    values = sorted(
+        getattr(kind, name)
+        for kind in (messages.DelassusMatrix, messages.ContactDynamics)
+        for name in dir(kind)
+        if name.startswith("REASON_")
+    )
+    assert values == [1 << bit for bit in range(len(values))]
+
+
+def test_validity_agrees_between_the_messages() -> None:
+    for name in ("VALIDITY_INVALID", "VALIDITY_DEGRADED", "VALIDITY_OK"):
+        assert getattr(messages.ContactDynamics, name) == getattr(messages.DelassusMatrix, name)
 
 
 def test_axes_agree_between_layout_and_matrix() -> None:
     for name in ("AXES_CONTACT", "AXES_WORLD"):
-        assert getattr(messages.Layout, name) == getattr(messages.DelassusMatrix, name)
+        values = {getattr(kind, name) for kind in (messages.Layout, messages.DelassusMatrix)}
+        assert values == {getattr(messages.ContactDynamics, name)}

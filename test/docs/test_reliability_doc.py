@@ -55,8 +55,11 @@ def test_the_validity_is_that_of_the_tests() -> None:
 
 
 def test_the_reasons_exist() -> None:
-    message = (ROOT / "msg" / "msg" / "DelassusMatrix.msg").read_text(encoding="utf-8")
-    known = set(re.findall(r"REASON_(\w+)=", message))
+    messages = [
+        (ROOT / "msg" / "msg" / f"{name}.msg").read_text(encoding="utf-8")
+        for name in ("DelassusMatrix", "ContactDynamics")
+    ]
+    known = set(re.findall(r"REASON_(\w+)=", "".join(messages)))
     named = {
         word
         for cell in re.findall(r"\| ([^|]*(?:INVALID|DEGRADED)[^|]*) \|", TEXT)

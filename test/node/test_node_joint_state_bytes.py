@@ -19,8 +19,8 @@ from delassus_ros.node import joint_state_bytes  # noqa: E402
 from delassus_ros.node.joint_gate import JointGate  # noqa: E402  # noqa: E402
 from delassus_ros.node.joint_state_bytes import (  # noqa: E402
     LARGEST,
-    JointPositions,
     JointStateReader,
+    ReceivedJoints,
     UnreadableError,
 )
 
@@ -46,14 +46,16 @@ def stamped(state: JointState, draw: st.DrawFn) -> JointState:
     return state
 
 
-def read_parts(state: JointPositions) -> tuple[object, ...]:
-    return state.sec, state.nanosec, state.names, state.values.tobytes()
+def read_parts(state: ReceivedJoints) -> tuple[object, ...]:
+    numbers = (state.values, *state.motion)
+    return state.sec, state.nanosec, state.names, [row.tobytes() for row in numbers]
 
 
 def sent_parts(state: JointState) -> tuple[object, ...]:
     stamp = state.header.stamp
     # Bytes, as NaN is not equal to itself.
-    return stamp.sec, stamp.nanosec, list(state.name), state.position.tobytes()
+    numbers = (state.position, state.velocity, state.effort)
+    return stamp.sec, stamp.nanosec, list(state.name), [row.tobytes() for row in numbers]
 
 
 @settings(max_examples=300, deadline=None)

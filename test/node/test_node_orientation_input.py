@@ -242,6 +242,32 @@ def test_simulated_clock_that_has_not_begun(source) -> None:
     assert source.input.complaint(0) is None
 
 
+def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(robot) -> None:
+    """ω and v at the frame's origin follow from those of the root link by hand."""
+    source = OrientationInput(robot)
+    twist = np.full(6, np.nan)
+    assert source.write_twist(twist).reason is Reason.TWIST_INVALID
+    v, w = np.array([0.3, -1.0, 0.5]), np.array([2.0, 0.7, -0.4])
+    R = TILTED.rotation
+    source.read(
+        (0.0, 0.0, 0.0, 1.0), START, START, "imu", None, R.T @ w,
+        velocity=R.T @ (v + np.cross(w, TILTED.translation)),
+    )  # fmt: skip
+    assert source.write_twist(twist) is None
+    np.testing.assert_allclose(twist, [*v, *w], atol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -2e3])
+@pytest.mark.parametrize("part", ["rates", "velocity"])
+def test_a_twist_that_no_base_has_is_refused(robot, part, bad) -> None:
+    source, twist = OrientationInput(robot), np.zeros(6)
+    numbers = {"rates": (0.0, 0.0, 0.0), "velocity": (0.0, 0.0, 0.0), part: (0.0, bad, 0.0)}
+    assert source.read((0.0, 0.0, 0.0, 1.0), START, START, "base", None, **numbers) is None
+    complaint = source.write_twist(twist)
+    assert complaint.reason is Reason.TWIST_INVALID and f"{bad:.6g}" in complaint.text
+    assert source.complaint(START) is None and not twist.any()
+
+
 def test_fixed_base_has_no_mountings() -> None:
     assert mountings(small.walker(floating=False)) == {}
 

@@ -84,12 +84,6 @@ def make_q(solver: DelassusSolver) -> np.ndarray:
     return np.random.default_rng(3).uniform(-1, 1, solver.problem.robot.nq)
 
 
-def test_reasons_are_those_of_the_message() -> None:
-    for reason in Reason:
-        if reason is not Reason.NONE:
-            assert getattr(DelassusMatrix, f"REASON_{reason.name}") == reason.value
-
-
 def test_layout_says_what_the_rows_mean(solver) -> None:
     layout = make_layout(solver.problem, Time(sec=3))
     assert layout.header.stamp.sec == 3

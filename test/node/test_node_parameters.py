@@ -55,6 +55,9 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
 """Per parameter the others that it needs, and another value of it."""
 
 SHOWN = {
+    "outputs": "test_node_dynamics_live.py::test_beside_each_matrix_comes_the_rest",
+    "torques": "test_node_dynamics_live.py::test_torques_by_topic",
+    "gravity": "test_node_dynamics_live.py::test_torques_by_topic",
     "autostart": "test_node.py::test_description_by_topic_starts_the_node",
     "robot_description": (
         "test_node_description_change.py::test_another_robot_by_parameter_and_with_another_algorithm"

@@ -1,0 +1,156 @@
+"""The messages of what comes beside each matrix, serialized once and filled in place."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterable
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
+from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
+from delassus_msgs_py.dynamics import BLOCKS
+from rclpy.serialization import serialize_message
+
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.reasons import Reason, Validity
+from delassus_ros.node.settings import INVERSES
+from delassus_ros.problem import Problem
+from delassus_ros.solver.contact_space import inertia
+from delassus_ros.solver.solution import Solution
+
+_CHANGING = {
+    "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
+    "judgement": {"sequence": "Q", "validity": "B", "reasons": "Q"},
+}
+_MOST_WIRES = 64
+
+
+def blocks_of(
+    solution: Solution, matrix: Array, names: Iterable[str], characteristic_length: float
+) -> dict[str, Array]:
+    """Return blocks of a message by name.
+
+    Parameters
+    ----------
+    solution : has the outputs that the names need.
+    matrix : its matrix as it is published, which may be damped.
+    names : of :data:`delassus_msgs_py.dynamics.BLOCKS`.
+    characteristic_length : weighs angular against linear rows where it is inverted [m].
+    """
+    wanted = tuple(names)
+    found = {name: solution.output(name) for name in wanted if name not in INVERSES}
+    if any(name in wanted for name in INVERSES):
+        Lambda = inertia(matrix, solution.scales(characteristic_length), 0.0)
+        if "Lambda" in wanted:
+            found["Lambda"] = Lambda
+        if "Jbar" in wanted:
+            found["Jbar"] = solution.output("MinvJT") @ Lambda
+    return found
+
+
+def fill(
+    message: ContactDynamics, problem: Problem, layout: Layout, matrix: DelassusMatrix
+) -> None:
+    """Set all of a message but its blocks, validity and reasons as it follows a matrix."""
+    message.header = matrix.header
+    message.layout_id, message.sequence = layout.layout_id, matrix.sequence
+    message.contacts, message.row_offsets = matrix.contacts, matrix.row_offsets
+    message.axes = layout.axes
+    message.velocities = list(problem.velocities)
+
+
+class _Wire:
+    """The bytes of a message, and the blocks in them."""
+
+    def __init__(self, message: ContactDynamics, names: Iterable[str]) -> None:
+        m, n = message.row_offsets[-1], len(message.velocities)
+        shapes = {
+            name: tuple({"m": m, "n": n}[letter] for letter in BLOCKS[name][1]) for name in names
+        }
+        numpy_to_dynamics(message, {name: np.zeros(shape) for name, shape in shapes.items()})
+        self.data = SerializedMessage(message, _CHANGING, tuple(BLOCKS[name][0] for name in names))
+        self.blocks = {
+            name: self.data.arrays[BLOCKS[name][0]].reshape(shape)
+            for name, shape in shapes.items()
+        }
+
+
+class DynamicsOutput:
+    """Serialized messages of what comes beside the matrices of a layout.
+
+    Parameters
+    ----------
+    problem : whose velocities they have.
+    layout : what the rows mean.
+    names : the blocks, of :data:`delassus_msgs_py.dynamics.BLOCKS`.
+
+    Attributes
+    ----------
+    validity, reasons, text : of the latest message, for those who report.
+    """
+
+    def __init__(self, problem: Problem, layout: Layout, names: Iterable[str]) -> None:
+        self._names = tuple(name for name in BLOCKS if name in set(names))
+        self._velocities = list(problem.velocities)
+        self._invalid = self._empty(layout)
+        self._valid = self._empty(layout)
+        self._valid.validity = ContactDynamics.VALIDITY_OK
+        self._wires: dict[tuple[str, ...], _Wire] = {}
+        self.validity, self.reasons, self.text = Validity.INVALID, Reason.NONE, ""
+
+    def message(
+        self,
+        stamp: int,
+        sequence: int,
+        solution: Solution,
+        matrix: Array,
+        reasons: Reason,
+        degraded: bool,
+        characteristic_length: float,
+    ) -> bytes:
+        """Return the serialized message that goes with a matrix.
+
+        Parameters
+        ----------
+        stamp, sequence : of the matrix.
+        solution, matrix, characteristic_length : as for :func:`blocks_of`.
+        reasons, degraded : as published.
+        """
+        wire = self._wires.get(solution.contacts) or self._make(solution)
+        validity = Validity.DEGRADED if degraded else Validity.OK
+        self.validity, self.reasons, self.text = validity, reasons, ""
+        wire.data.set("stamp", *divmod(stamp, 1_000_000_000))
+        wire.data.set("judgement", sequence, validity, reasons)
+        blocks = blocks_of(solution, matrix, self._names, characteristic_length)
+        for name, target in wire.blocks.items():
+            target[...] = blocks[name]
+        return wire.data.to_bytes()
+
+    def invalid(self, stamp: int, sequence: int, reasons: Reason, text: str) -> bytes:
+        """Return the serialized message that there are none, with the reasons in words."""
+        self.validity, self.reasons, self.text = Validity.INVALID, reasons, text
+        message = self._invalid
+        message.sequence, message.reasons = sequence, int(reasons)
+        sec, nanosec = divmod(stamp, 1_000_000_000)
+        message.header.stamp = Time(sec=sec, nanosec=nanosec)
+        data: bytes = serialize_message(message)
+        return data
+
+    def _make(self, solution: Solution) -> _Wire:
+        """Return what is kept for contacts, as they come and go."""
+        if len(self._wires) >= _MOST_WIRES:
+            # The oldest one.
+            del self._wires[next(iter(self._wires))]
+        self._valid.contacts = list(solution.contacts)
+        self._valid.row_offsets = array.array("I", solution.row_offsets)
+        wire = self._wires[solution.contacts] = _Wire(self._valid, self._names)
+        return wire
+
+    def _empty(self, layout: Layout) -> ContactDynamics:
+        message = ContactDynamics()
+        message.header.frame_id = layout.header.frame_id
+        message.layout_id, message.axes = layout.layout_id, layout.axes
+        message.velocities = self._velocities
+        message.row_offsets = array.array("I", [0])
+        return message

@@ -1,0 +1,262 @@
+"""How a robot moves and is driven: rates, torques and gravity, for outputs that need them.
+
+What is wrong with them makes what is published beside the matrix INVALID and leaves the matrix
+alone, which does not depend on them. Knows no ROS. Stamps and times are integers, ns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from delassus_ros.dynamics import LoopRates
+from delassus_ros.errors import NAMED, NumericalError, UnknownNames
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.arrival import Arrival
+from delassus_ros.node.orientation_input import OrientationInput, Quaternion, turned_back
+from delassus_ros.node.reasons import Complaint, InputHealth, Reason
+from delassus_ros.problem import Problem
+
+FASTEST, STRONGEST = 1e6, 1e12
+"""No joint has larger velocities [rad/s, m/s] or efforts [N·m, N]."""
+_VELOCITY, _EFFORT = 0, 1
+_BASE = 6
+
+
+class TorqueInput:
+    """The torques that came last on a topic of their own.
+
+    Joints that a message does not list have none.
+
+    Parameters
+    ----------
+    joints : names of the robot's joints.
+    timeout : age above which torques are too old [s]; infinite for never.
+    """
+
+    def __init__(self, joints: Sequence[str], timeout: float) -> None:
+        self._place = {name: k for k, name in enumerate(joints)}
+        self._strangers = UnknownNames("joint", joints)
+        self.values = np.zeros(len(joints))
+        self.timeout = timeout
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no torques, as before the first."""
+        self._arrival = Arrival()
+        self._complaint: Complaint | None = Complaint(
+            Reason.TORQUE_MISSING, "no torques have arrived yet"
+        )
+
+    def read(self, names: Sequence[str], efforts: Sequence[float], now: int, delay: int) -> None:
+        """Take the next torques; `delay` is how long before they were sent."""
+        self._arrival.note(now, delay)
+        self._complaint = self._check(names, efforts)
+        if self._complaint is None:
+            self.values[...] = 0.0
+            for name, effort in zip(names, efforts, strict=True):
+                self.values[self._place[name]] = effort
+
+    def complaint(self, now: int) -> Complaint | None:
+        """Return why there are no torques to compute with, or None if there are."""
+        if self._complaint is not None:
+            return self._complaint
+        if not self._arrival.within(1e9 * self.timeout, now):
+            return Complaint(
+                Reason.TORQUE_STALE,
+                f"the torques are {self._arrival.age(now):.4g} s old, at most {self.timeout:g} s "
+                "are allowed (input_timeout)",
+            )
+        return None
+
+    def health(self, now: int) -> InputHealth:
+        """Return what is known of them, but for their topic."""
+        age, complaint = self._arrival.age(now), self._complaint
+        received = self._arrival.since(now) is not None
+        text = complaint.text if received and complaint is not None else ""
+        return InputHealth("torques", "", 0, age, age, self.timeout, received, text)
+
+    def _check(self, names: Sequence[str], efforts: Sequence[float]) -> Complaint | None:
+        refused = "the torques are refused: "
+        if len(names) != len(efforts):
+            text = f"{refused}they have {len(names)} names but {len(efforts)} efforts"
+            return Complaint(Reason.TORQUE_INVALID, text)
+        for name, effort in zip(names, efforts, strict=True):
+            if name not in self._place:
+                return Complaint(Reason.TORQUE_INVALID, refused + self._strangers.words(name))
+            if not abs(effort) <= STRONGEST:
+                return Complaint(
+                    Reason.TORQUE_INVALID,
+                    f"{refused}that of joint {name!r} is {effort}; expected a finite number",
+                )
+        if len(set(names)) < len(names):
+            return Complaint(Reason.TORQUE_INVALID, f"{refused}a joint is listed more than once")
+        return None
+
+
+class MotionInput:
+    """Writes rates, torques and gravity of an instant, as the outputs of a problem need them.
+
+    Parameters
+    ----------
+    problem : whose inputs they are.
+    torques : ``"effort"``, those of the joint states; ``"zero"``; or ``"topic"``, those of
+        :attr:`torques`.
+    gravity : (3,) along the axes of the world, of a fixed base those of its root link [m/s²].
+    base : tells how a floating base moves; None for a fixed one.
+    timeout : age above which torques of a topic are too old [s]; infinite for never.
+
+    Attributes
+    ----------
+    torques : the torques of the topic; None where others count.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        torques: str,
+        gravity: Sequence[float],
+        base: OrientationInput | None,
+        timeout: float,
+    ) -> None:
+        robot = problem.robot
+        self._names = robot.joint_names
+        self._first = _BASE if robot.base == "floating" else 0
+        self._base = base
+        self._gravity = tuple(gravity)
+        self._turns_gravity = self._first > 0 and problem.axes == "contact"
+        self._source = torques
+        self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
+        self._loops = LoopRates(robot) if robot.is_closed else None
+        self._joints: Sequence[str] = ()
+        self._motion = np.full((2, len(robot.joint_names)), np.nan)
+        needs_topic = torques == "topic" and "torques" in self._needed
+        self.torques = TorqueInput(self._names, timeout) if needs_topic else None
+
+    @property
+    def uses_efforts(self) -> bool:
+        """Whether the efforts of joint states count."""
+        return self._source == "effort" and "torques" in self._needed
+
+    def forget(self) -> None:
+        """Have no torques, as before the first; velocities come with positions."""
+        if self.torques is not None:
+            self.torques.forget()
+
+    def take(self, joints: Sequence[str], motion: Array) -> None:
+        """Take velocities and efforts (2, k) of joints whose positions have passed."""
+        if len(joints) == len(self._names):
+            self._motion[...] = motion
+        else:
+            self._motion[:, : len(joints)] = motion
+        self._joints = joints
+
+    def write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
+        """Write what is needed to the inputs of a kernel, among which is ``q``.
+
+        Parameters
+        ----------
+        stamp : of the joint positions; 0 if they have none.
+        now : time of the node's clock.
+
+        Returns
+        -------
+        None, or what is wrong. Then everything written is zero, which any matrix is right with.
+        """
+        try:
+            complaint = self._write(stamp, now, inputs)
+        except NumericalError as error:
+            complaint = Complaint(Reason.LOOP_SINGULAR, str(error))
+        if complaint is not None:
+            for name in self._needed:
+                inputs[name][...] = 0.0
+        return complaint
+
+    def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
+        first, k = self._first, len(self._joints)
+        velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
+        if "rates" in self._needed:
+            complaint = self._of_base(inputs["rates"]) or self._refusal(velocities)
+            if complaint is not None:
+                return complaint
+            inputs["rates"][first:] = self._rates(velocities, inputs["q"])
+        if "gravity" in self._needed:
+            complaint = self._write_gravity(stamp, now, inputs["gravity"])
+            if complaint is not None:
+                return complaint
+        if "torques" in self._needed:
+            return self._write_torques(efforts, now, inputs)
+        return None
+
+    def _of_base(self, rates: Array) -> Complaint | None:
+        return None if self._base is None else self._base.write_twist(rates[:_BASE])
+
+    def _refusal(self, velocities: Array) -> Complaint | None:
+        if math.hypot(*velocities.tolist()) <= FASTEST:
+            return None
+        if np.isnan(velocities).all():
+            return Complaint(
+                Reason.VELOCITY_MISSING,
+                "the joint states do not have a velocity for each of their joints",
+            )
+        return Complaint(
+            Reason.VELOCITY_NOT_FINITE,
+            f"the velocity of joint {self._wrong(velocities, FASTEST)}; expected finite numbers "
+            f"below {FASTEST:g}",
+        )
+
+    def _wrong(self, values: Array, largest: float) -> str:
+        found = np.flatnonzero(~(np.abs(values) <= largest))
+        if not found.size:
+            # All are within it, but not together.
+            found = np.array([int(np.abs(values).argmax())])
+        shown = ", ".join(f"{self._joints[k]!r} is {values[k]:.6g}" for k in found[:NAMED])
+        return shown + (f" and {found.size - NAMED} more" if found.size > NAMED else "")
+
+    def _rates(self, velocities: Array, q: Array) -> Array:
+        if self._loops is None:
+            return velocities
+        return self._loops.independent(self._joints, velocities, q)
+
+    def _write_gravity(self, stamp: int, now: int, gravity: Array) -> Complaint | None:
+        if not self._turns_gravity or self._base is None:
+            gravity[...] = self._gravity
+            return None
+        complaint = self._base.complaint(now)
+        if complaint is None:
+            orientation = np.empty(4)
+            self._base.write(stamp, orientation)
+            x, y, z, w = orientation.tolist()
+            down: Quaternion = (x, y, z, w)
+            gravity[...] = turned_back(self._gravity, down)
+        return complaint
+
+    def _write_torques(
+        self, efforts: Array, now: int, inputs: Mapping[str, Array]
+    ) -> Complaint | None:
+        torques, joints = inputs["torques"], self._joints
+        torques[...] = 0.0
+        if self._source == "zero":
+            return None
+        if self.torques is not None:
+            complaint = self.torques.complaint(now)
+            efforts, joints = self.torques.values, self._names
+            if complaint is not None:
+                return complaint
+        elif not math.hypot(*efforts.tolist()) <= STRONGEST:
+            if np.isnan(efforts).all():
+                return Complaint(
+                    Reason.TORQUE_MISSING,
+                    "the joint states do not have an effort for each of their joints "
+                    "(torques: effort)",
+                )
+            return Complaint(
+                Reason.TORQUE_INVALID,
+                f"the effort of joint {self._wrong(efforts, STRONGEST)}; expected finite numbers",
+            )
+        if self._loops is not None:
+            efforts = self._loops.torques(joints, efforts, inputs["q"])
+        torques[self._first :] = efforts
+        return None

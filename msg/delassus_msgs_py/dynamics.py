@@ -1,0 +1,287 @@
+"""What comes beside a Delassus matrix: ContactDynamics messages to and from numpy."""
+
+from __future__ import annotations
+
+import array
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from delassus_msgs.msg import ContactDynamics
+from rclpy.serialization import deserialize_message
+
+from .cdr import ORIGIN, PLAIN, MaskedWalk, NotPlainError
+from .errors import MessageError
+
+_Array = npt.NDArray[np.float64]
+_TIME = struct.Struct("<iI")
+_NUMBER = struct.Struct("<QB7xQ")  # sequence, validity, reasons
+_DOUBLE = np.dtype("<f8")
+_MOST_KNOWN = 16
+LARGEST = 1 << 24
+"""Bytes of the largest message that is read."""
+BLOCKS: Mapping[str, tuple[str, str]] = {
+    "a0": ("free_acceleration", "m"),
+    "JdotV": ("bias_acceleration", "m"),
+    "qdd0": ("free_joint_acceleration", "n"),
+    "J": ("jacobian", "mn"),
+    "MinvJT": ("response", "nm"),
+    "h": ("bias_force", "n"),
+    "M": ("mass_matrix", "nn"),
+    "Lambda": ("inertia", "mm"),
+    "Jbar": ("jbar", "nm"),
+}
+"""Per block, in the order of the message, its field and its shape; m rows, n velocities."""
+
+
+@dataclass(slots=True)
+class ReceivedDynamics:
+    """What a ContactDynamics says; the fields are those of the message, with these differences.
+
+    Attributes
+    ----------
+    stamp
+        Stamp of the joint state [ns].
+    a0, JdotV, qdd0, J, MinvJT, h, M, Lambda, Jbar
+        The blocks, read-only and mostly views on the bytes of the message, which they keep; None
+        for those that it does not have.
+    """
+
+    stamp: int
+    frame_id: str
+    layout_id: str
+    sequence: int
+    validity: int
+    reasons: int
+    contacts: tuple[str, ...]
+    row_offsets: tuple[int, ...]
+    axes: int
+    velocities: tuple[str, ...]
+    a0: _Array | None = None
+    JdotV: _Array | None = None
+    qdd0: _Array | None = None
+    J: _Array | None = None
+    MinvJT: _Array | None = None
+    h: _Array | None = None
+    M: _Array | None = None
+    Lambda: _Array | None = None
+    Jbar: _Array | None = None
+
+
+def dynamics_to_numpy(msg: ContactDynamics) -> ReceivedDynamics:
+    """Return what a message says, with its blocks as arrays that share its memory.
+
+    Raises
+    ------
+    MessageError
+        If row_offsets is not ascending from 0 with one entry more than contacts, a block has
+        another size than they and velocities say, or the message is INVALID and has blocks.
+
+    """
+    stamp = msg.header.stamp
+    found = ReceivedDynamics(
+        stamp.sec * 10**9 + stamp.nanosec, msg.header.frame_id, msg.layout_id, msg.sequence,
+        msg.validity, msg.reasons, tuple(msg.contacts), tuple(msg.row_offsets), msg.axes,
+        tuple(msg.velocities),
+    )  # fmt: skip
+    sizes = _sizes(msg)
+    for name, (field, shape) in BLOCKS.items():
+        values = getattr(msg, field)
+        expected = tuple(sizes[letter] for letter in shape)
+        if len(values) and msg.validity == ContactDynamics.VALIDITY_INVALID:
+            raise MessageError(
+                f"ContactDynamics is INVALID (reasons {msg.reasons:#x}), but has {len(values)} "
+                f"values of {field}; expected none"
+            )
+        if len(values) not in (0, int(np.prod(expected))):
+            raise MessageError(
+                f"ContactDynamics has {len(values)} values of {field}; expected "
+                f"{' * '.join(map(str, expected))} or none"
+            )
+        if len(values):
+            block = np.asarray(values, dtype=np.float64).reshape(expected)
+            block.flags.writeable = False
+            setattr(found, name, block)
+    return found
+
+
+def numpy_to_dynamics(msg: ContactDynamics, blocks: Mapping[str, npt.ArrayLike]) -> None:
+    """Set blocks of a message to copies of arrays; no other field changes.
+
+    Parameters
+    ----------
+    msg
+        The message to write to, whose contacts, row_offsets and velocities are set.
+    blocks
+        Arrays by name: a0, JdotV, qdd0, J, MinvJT, h, M, Lambda, Jbar.
+
+    Raises
+    ------
+    MessageError
+        For an unknown block, or one of another shape than the message says.
+
+    """
+    sizes = _sizes(msg)
+    for name, values in blocks.items():
+        if name not in BLOCKS:
+            raise MessageError(f"there is no block {name!r}; blocks: {', '.join(BLOCKS)}")
+        field, shape = BLOCKS[name]
+        expected = tuple(sizes[letter] for letter in shape)
+        block = np.asarray(values, dtype=np.float64)
+        if block.shape != expected:
+            raise MessageError(f"block {name!r} has shape {block.shape}; expected {expected}")
+        # An array.array is taken over as it is; a list or ndarray would be checked one by one.
+        setattr(msg, field, array.array("d", block.tobytes()))
+
+
+def _sizes(msg: ContactDynamics) -> dict[str, int]:
+    """Return m and n by these letters."""
+    offsets = list(msg.row_offsets)
+    if not offsets and not len(msg.contacts):
+        return {"m": 0, "n": len(msg.velocities)}
+    if len(offsets) != len(msg.contacts) + 1:
+        raise MessageError(
+            f"ContactDynamics has {len(offsets)} row_offsets; expected {len(msg.contacts) + 1}, "
+            "one more than contacts"
+        )
+    if offsets[0] != 0 or any(a >= b for a, b in zip(offsets, offsets[1:], strict=False)):
+        raise MessageError(
+            f"row_offsets of ContactDynamics are {offsets}; expected them to ascend from 0"
+        )
+    return {"m": offsets[-1], "n": len(msg.velocities)}
+
+
+class DynamicsReader:
+    """Reads blocks from the bytes that a raw subscription delivers; one for each of those.
+
+    As :class:`MatrixReader`, it reads names and sizes once for each set of contacts, of which the
+    last 16 are remembered. Take what has the sequence of the matrix that is in use.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[_Known] = []
+
+    def read(self, data: bytes) -> ReceivedDynamics:
+        """Return what a message says; overwritten by the next one, but for the blocks.
+
+        Parameters
+        ----------
+        data
+            The serialized message.
+
+        Raises
+        ------
+        MessageError
+            As `dynamics_to_numpy`, or if the bytes are no ContactDynamics or more than
+            :data:`LARGEST`.
+
+        """
+        if len(data) > LARGEST:
+            raise MessageError(
+                f"a ContactDynamics of {len(data)} bytes is not read; at most {LARGEST} are"
+            )
+        for place, known in enumerate(self._known):
+            if known.fits(data):
+                if place:
+                    # What comes often is found soon.
+                    self._known.insert(0, self._known.pop(place))
+                return known.read(data)
+        return self._learn(data)
+
+    def _learn(self, data: bytes) -> ReceivedDynamics:
+        """Read the whole message, and where its numbers are."""
+        try:
+            message = deserialize_message(data, ContactDynamics)
+        except (RuntimeError, UnicodeError) as error:
+            raise MessageError(f"{len(data)} bytes are no ContactDynamics: {error}") from error
+        received = dynamics_to_numpy(message)
+        if received.validity == ContactDynamics.VALIDITY_INVALID:
+            return received
+        try:
+            known = _Known(data, replace(received))
+        except NotPlainError:
+            return received
+        # Only if it reads the same: another layout than the expected one is noticed.
+        if known.fits(data) and _is_same(known.read(data), received):
+            self._known = [known, *self._known[: _MOST_KNOWN - 1]]
+        return received
+
+
+class _Known:
+    """A message as it came before: what is constant in its bytes, and where its numbers are.
+
+    Raises
+    ------
+    NotPlainError
+        If the bytes are laid out in another way, or hold text that is to be read the long way.
+
+    """
+
+    def __init__(self, data: bytes, received: ReceivedDynamics) -> None:
+        self._received, self._size = received, len(data)
+        walk = MaskedWalk(data)
+        walk.number("i", changes=True)
+        walk.number("I", changes=True)
+        walk.string()
+        walk.string()
+        walk.number("Q", changes=True)
+        self._number = walk.at - 8
+        walk.number("B", changes=True)
+        self._validity = walk.at - 1
+        walk.number("Q", changes=True)
+        for _ in range(walk.number("I")):
+            walk.string()
+        for _ in range(walk.number("I")):
+            walk.number("I")
+        walk.number("B")
+        for _ in range(walk.number("I")):
+            walk.string()
+        self._mask = int.from_bytes(walk.mask, "little")
+        self._end = walk.at
+        self._constant = int.from_bytes(data[ORIGIN : walk.at], "little") & self._mask
+        self._counts: list[tuple[int, bytes]] = []
+        self._places: list[tuple[str, int, int, tuple[int, ...]]] = []
+        for name in BLOCKS:
+            count = walk.number("I")
+            self._counts.append((walk.at - 4, data[walk.at - 4 : walk.at]))
+            start = walk.skip(count, "d")
+            block = getattr(received, name)
+            if count and block is not None:
+                self._places.append((name, start, count, block.shape))
+
+    def fits(self, data: bytes) -> bool:
+        """Whether a message has the constant part of this one, and all its blocks."""
+        return (
+            len(data) == self._size
+            and int.from_bytes(data[ORIGIN : self._end], "little") & self._mask == self._constant
+            and data[:2] == PLAIN
+            and data[self._validity] != ContactDynamics.VALIDITY_INVALID
+            and all(data[at : at + 4] == count for at, count in self._counts)
+        )
+
+    def read(self, data: bytes) -> ReceivedDynamics:
+        """Return what a message says that fits."""
+        received = self._received
+        sec, nanosec = _TIME.unpack_from(data, ORIGIN)
+        received.stamp = sec * 1_000_000_000 + nanosec
+        received.sequence, received.validity, received.reasons = _NUMBER.unpack_from(
+            data, self._number
+        )
+        for name, start, count, shape in self._places:
+            setattr(received, name, np.frombuffer(data, _DOUBLE, count, start).reshape(shape))
+        return received
+
+
+def _is_same(found: ReceivedDynamics, expected: ReceivedDynamics) -> bool:
+    """Whether both ways of reading agree."""
+
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(b, np.ndarray):
+            return a is not None and np.array_equal(a, b, equal_nan=True)
+        return bool(a == b)
+
+    names = ReceivedDynamics.__slots__
+    return all(same(getattr(found, name), getattr(expected, name)) for name in names)

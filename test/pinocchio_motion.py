@@ -1,0 +1,108 @@
+"""Pinocchio's numbers of a robot that moves, in this package's order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from delassus_ros import Problem
+from delassus_ros.model.robot import Joint, JointKind
+from delassus_ros.model.spatial import Inertia
+
+
+def relative(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-300))
+
+
+class Peer:
+    """Pinocchio's model of ours, made joint by joint, and its numbers in our order."""
+
+    def __init__(self, problem: Problem) -> None:
+        robot = problem.robot
+        self.problem, self.model = problem, pin.Model()
+        self.joints: dict[int, int] = {-1: 0}
+        # Pinocchio's algorithm for M wants joints depth first.
+        waiting = [i for i, joint in enumerate(robot.joints) if joint.parent < 0]
+        while waiting:
+            i = waiting.pop()
+            waiting += [k for k, other in enumerate(robot.joints) if other.parent == i]
+            self._add(i, robot.joints[i], robot.bodies[i].inertia)
+        first = [self.model.joints[self.joints[i]].idx_v for i in range(len(robot.joints))]
+        self.indices = np.concatenate(
+            [np.arange(k, k + j.kind.nv) for k, j in zip(first, robot.joints, strict=True)]
+        )
+        self.model.armature = self._armature
+        for contact in problem.contacts:
+            frame = robot.frames[contact.frame]
+            place = frame.placement @ contact.placement
+            self.model.addFrame(
+                pin.Frame(
+                    f"contact {contact.name}", self.joints[frame.body], 0,
+                    pin.SE3(place.rotation, place.translation), pin.FrameType.OP_FRAME,
+                )
+            )  # fmt: skip
+        self.data = self.model.createData()
+
+    _armature = np.empty(0)
+
+    def _add(self, i: int, joint: Joint, own: Inertia) -> None:
+        place = pin.SE3(joint.placement.rotation, joint.placement.translation)
+        if joint.kind is JointKind.ROOT:
+            kind = pin.JointModelFreeFlyer()
+        elif joint.kind is JointKind.REVOLUTE:
+            kind = pin.JointModelRevoluteUnaligned(joint.axis)
+        else:
+            kind = pin.JointModelPrismaticUnaligned(joint.axis)
+        number = self.model.addJoint(self.joints[joint.parent], kind, place, joint.name)
+        six = own.rotational[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+        inertia = pin.Inertia.FromDynamicParameters(np.r_[own.mass, own.moment, six])
+        self.model.appendBodyToJoint(number, inertia, pin.SE3.Identity())
+        self._armature = np.r_[self._armature, [joint.armature] * joint.kind.nv]
+        self.joints[i] = number
+
+    def at(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the outputs at our inputs."""
+        model, data, robot = self.model, self.data, self.problem.robot
+        q = pin.neutral(model)
+        for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True)):
+            number = self.joints[i]
+            if joint.kind is JointKind.ROOT:
+                q[3:7] = inputs.get("base_orientation", [0, 0, 0, 1])
+            else:
+                q[model.joints[number].idx_q] = inputs["q"][offset]
+        v, torques = np.zeros(model.nv), np.zeros(model.nv)
+        v[self.indices], torques[self.indices] = inputs["rates"], inputs["torques"]
+        model.gravity.linear = inputs["gravity"]
+        M = pin.crba(model, data, q)
+        M = np.triu(M) + np.triu(M, 1).T
+        h = pin.nle(model, data, q, v).copy()
+        free = pin.aba(model, data, q, v, torques).copy()
+        return {
+            "M": M[np.ix_(self.indices, self.indices)],
+            "h": h[self.indices],
+            "JdotV": self._accelerations(q, v, 0.0 * v),
+            "a0": self._accelerations(q, v, free),
+            "J": self._jacobian(q)[:, self.indices],
+        }
+
+    def _jacobian(self, q: np.ndarray) -> np.ndarray:
+        axes = pin.LOCAL_WORLD_ALIGNED if self.problem.axes == "world" else pin.LOCAL
+        found = []
+        for contact in self.problem.contacts:
+            number = self.model.getFrameId(f"contact {contact.name}")
+            J = pin.computeFrameJacobian(self.model, self.data, q, number, axes)
+            found.append(contact.selection @ J)
+        return np.vstack(found)
+
+    def _accelerations(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Of contacts: spatial ones in their own axes, classical ones in those of the world."""
+        world = self.problem.axes == "world"
+        pin.forwardKinematics(self.model, self.data, q, v, a)
+        pin.updateFramePlacements(self.model, self.data)
+        found = []
+        for contact in self.problem.contacts:
+            number = self.model.getFrameId(f"contact {contact.name}")
+            of = pin.getFrameClassicalAcceleration if world else pin.getFrameAcceleration
+            axes = pin.LOCAL_WORLD_ALIGNED if world else pin.LOCAL
+            found.append(contact.selection @ of(self.model, self.data, number, axes).vector)
+        return np.concatenate(found)
