@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from delassus_msgs.msg import DelassusMatrix
-from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix
+from delassus_msgs_py import (
+    DynamicsReader,
+    MatrixReader,
+    MessageError,
+    ReceivedDynamics,
+    ReceivedMatrix,
+)
+from delassus_msgs_py.dynamics import BLOCKS
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters
@@ -26,7 +34,8 @@ _DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
 # As a controller takes them: a matrix that would have to be sent again comes too late, and whoever
 # asks for that costs the node an acknowledgement for each.
 _MATRICES = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
-_EVERY = 97  # of so many matrices one is kept, to be recomputed
+_BESIDE = "delassus_node/dynamics"
+_EVERY = 97  # of so many answers one is kept, to be recomputed
 
 
 class SoakNode(Node):
@@ -38,6 +47,8 @@ class SoakNode(Node):
         Most messages that can be noted of each.
     rows
         Number of rows of the matrices.
+    outputs
+        What the node has beside them; with any, an answer is there when these are.
     **node
         Further arguments of `rclpy.node.Node`, such as a context.
 
@@ -47,16 +58,22 @@ class SoakNode(Node):
         What has come from each.
     algorithm
         Algorithm of the latest valid matrix of the node; empty before the first.
+    names
+        Outputs that are kept of an answer.
+    peer
+        What the node is compared with.
     malformed
         The first message that contradicts itself, in words, or None.
     """
 
-    def __init__(self, capacity: int, rows: int, **node: Any) -> None:
+    def __init__(self, capacity: int, rows: int, outputs: Sequence[str] = (), **node: Any) -> None:
         super().__init__("soak", start_parameter_services=False, enable_rosout=False, **node)
         self.arrivals = {target: Arrivals(capacity) for target in Receiver}
-        self._kept = np.zeros((capacity // _EVERY + 1, rows, rows))
-        self._kept_stamps = np.zeros(len(self._kept), dtype=np.int64)
-        self._kept_count = 0
+        beside = tuple(name for name in BLOCKS if name in outputs)
+        self.names = beside or ("G",)
+        self.peer = "G alone" if beside else "echo"
+        self._kept: list[npt.NDArray[np.float64]] = []
+        self._kept_stamps: list[int] = []
         self._countdown = _EVERY
         self.algorithm = ""
         self.malformed: str | None = None
@@ -66,6 +83,13 @@ class SoakNode(Node):
             self.create_subscription(DelassusMatrix, topic, callbacks[target], _MATRICES, raw=True)
             for target, topic in TOPICS.items()
         ]
+        self._rest = DynamicsReader()
+        if beside:
+            self._inputs.append(
+                self.create_subscription(
+                    ContactDynamics, _BESIDE, self._on_dynamics, _MATRICES, raw=True
+                )
+            )
         self._change = self.create_client(ChangeState, "delassus_node/change_state")
         self._set = self.create_client(SetParameters, "delassus_node/set_parameters")
 
@@ -86,8 +110,8 @@ class SoakNode(Node):
         return self._set.call_async(SetParameters.Request(parameters=[parameter]))
 
     def kept(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the stamps (n,) and the values (n, m, m) of the matrices kept."""
-        return self._kept_stamps[: self._kept_count], self._kept[: self._kept_count]
+        """Return the stamps (n,) and the numbers (n, size) of the answers kept."""
+        return np.array(self._kept_stamps, dtype=np.int64), np.array(self._kept)
 
     def _read(self, reader: MatrixReader, data: bytes) -> ReceivedMatrix | None:
         try:
@@ -104,18 +128,38 @@ class SoakNode(Node):
         good = received.validity == DelassusMatrix.VALIDITY_OK
         if good:
             self.algorithm = received.algorithm
+        if self.names == ("G",):
+            self._note(received, arrival, good, [received.matrix])
+
+    def _on_dynamics(self, data: bytes) -> None:
+        try:
+            received = self._rest.read(data)
+        except MessageError as error:
+            self.malformed = self.malformed or str(error)
+            return
+        arrival = time.time_ns()
+        good = received.validity == ContactDynamics.VALIDITY_OK
+        blocks = [getattr(received, name) for name in self.names] if good else []
+        self._note(received, arrival, good, blocks)
+
+    def _note(
+        self,
+        received: ReceivedMatrix | ReceivedDynamics,
+        arrival: int,
+        good: bool,
+        blocks: list[npt.NDArray[np.float64]],
+    ) -> None:
+        """Note an answer, and keep its numbers now and then."""
         self.arrivals[Receiver.NODE].note(received.stamp, arrival, received.sequence, good)
         self._countdown -= 1
-        if self._countdown <= 0 and good and self._kept_count < len(self._kept):
+        if self._countdown <= 0 and good:
             self._countdown = _EVERY
-            kept, matrix = self._kept[self._kept_count], received.matrix
-            # A matrix of another size is kept as one that is wrong.
-            kept[...] = matrix if matrix.shape == kept.shape else np.nan
-            self._kept_stamps[self._kept_count] = received.stamp
-            self._kept_count += 1
+            self._kept.append(np.concatenate([block.ravel() for block in blocks]))
+            self._kept_stamps.append(received.stamp)
 
     def _on_echo(self, data: bytes) -> None:
         received = self._read(self._echoes, data)
         arrival = time.time_ns()
         if received is not None:
-            self.arrivals[Receiver.ECHO].note(received.stamp, arrival, received.sequence, True)
+            good = received.validity == DelassusMatrix.VALIDITY_OK
+            self.arrivals[Receiver.ECHO].note(received.stamp, arrival, received.sequence, good)

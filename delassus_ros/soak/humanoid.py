@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import numpy as np
@@ -79,6 +80,11 @@ class Motion:
         swing = np.sin(self._pace * (1e-3 * number) + self._phase)
         return np.asarray(self._middle + 0.3 * swing, dtype=np.float64)
 
+    def rates(self, number: int) -> npt.NDArray[np.float64]:
+        """Return their velocities [rad/s]."""
+        swing = np.cos(self._pace * (1e-3 * number) + self._phase)
+        return np.asarray(0.3 * self._pace * swing, dtype=np.float64)
+
 
 def _chain(
     robot: ElementTree.Element,
@@ -137,23 +143,27 @@ def _link(
     )
 
 
+TWIST = (0.2, 0.0, -0.1, 0.0, 0.0, 0.3)
+"""Of the pelvis, which stands upright: it turns about gravity alone."""
+_GRAVITY = (0.0, 0.0, -9.81)
 _TOLERANCE = 1e-10  # relative
 _ALGORITHM = "ltl"  # factorises the mass matrix, as the recursive algorithms do not
 
 
-def problem() -> Problem:
-    """Return what the node solves in the soak run."""
+def problem(outputs: Sequence[str] = ()) -> Problem:
+    """Return what the node solves in the soak run, with outputs besides the matrix."""
     robot = Robot.from_urdf(humanoid_urdf().encode())
     contacts = (Contact(name, frame, "surface") for name, frame in CONTACTS.items())
-    return Problem(robot, ContactSet(contacts))
+    return Problem(robot, ContactSet(contacts), outputs=outputs)
 
 
 def recomputed(
     sent: npt.NDArray[np.int64],
     stamps: npt.NDArray[np.int64],
-    matrices: npt.NDArray[np.float64],
+    kept: npt.NDArray[np.float64],
+    names: Sequence[str] = ("G",),
 ) -> tuple[int, int]:
-    """Return how many matrices there are, and how many differ from the other algorithm's.
+    """Return how many answers there are, and how many differ from the other algorithm's.
 
     Parameters
     ----------
@@ -161,16 +171,30 @@ def recomputed(
         Stamps of all joint states that were sent, ns, rising: the number of one tells its
         positions.
     stamps
-        Of those that the matrices answer, (n,), ns.
-    matrices
-        As published, (n, m, m), 1/kg, 1/(kg m), 1/(kg m²).
+        Of those that the answers are to, (n,), ns.
+    kept
+        Per answer the numbers of all outputs, one output after the other, (n, size).
+    names
+        The outputs.
     """
     if not len(stamps):
         return 0, 0
-    solver = DelassusSolver(problem(), _ALGORITHM)
+    solver = DelassusSolver(problem(names), _ALGORITHM)
+    needed = {port.name for port in solver.problem.inputs}
     motion = Motion(solver.problem.robot.joint_names)
-    numbers = np.searchsorted(sent, stamps)
-    expected = np.array([solver.solve(motion.at(int(number))).matrix for number in numbers])
-    error = np.linalg.norm(matrices - expected, axis=(1, 2))
-    right = error <= _TOLERANCE * np.linalg.norm(expected, axis=(1, 2))
-    return len(stamps), int((~right).sum())
+    wrong = 0
+    for number, found in zip(np.searchsorted(sent, stamps).tolist(), kept, strict=True):
+        given = {
+            "rates": np.r_[TWIST, motion.rates(number)],
+            "torques": np.zeros(len(TWIST) + len(motion.at(0))),
+            "gravity": np.array(_GRAVITY),
+        }
+        inputs = {name: values for name, values in given.items() if name in needed}
+        solution = solver.solve(motion.at(number), **inputs)
+        expected = [solution.matrix if name == "G" else solution.output(name) for name in names]
+        parts = np.split(found, np.cumsum([part.size for part in expected])[:-1])
+        wrong += not all(
+            np.linalg.norm(part - right.ravel()) <= _TOLERANCE * np.linalg.norm(right)
+            for part, right in zip(parts, expected, strict=True)
+        )
+    return len(stamps), wrong

@@ -30,6 +30,7 @@ def run(
     more: Sequence[str] = (),
     swap: Sequence[str] = (),
     kill_readers: bool = False,
+    outputs: Sequence[str] = (),
 ) -> int:
     """Make a run and print what it shows.
 
@@ -47,6 +48,8 @@ def run(
         Algorithms to go through all the time, with the node's; none to leave it alone.
     kill_readers
         Have other readers come and be killed all the time.
+    outputs
+        Outputs of the node besides G; with any, a node with G alone takes the echo node's place.
 
     Returns
     -------
@@ -55,8 +58,9 @@ def run(
     """
     with StopRequest() as stop, tempfile.TemporaryDirectory(prefix="delassus_soak_") as folder:
         result = measure(
-            Path(folder), seconds, rate, lambda: not stop.requested, more, swap, kill_readers
-        )
+            Path(folder), seconds, rate, lambda: not stop.requested, more, swap, kill_readers,
+            outputs,
+        )  # fmt: skip
     faults = result.faults(limits)
     if stop.requested:
         faults.append("interrupted")
@@ -80,15 +84,17 @@ def _positive(text: str) -> float:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Parse algorithms, each named once."""
+    """Parse names, each there once."""
     names = tuple(text.split(","))
     if not all(names) or len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(
-            f"{text!r}; expected different algorithms with commas between them"
+            f"{text!r}; expected different names with commas between them"
         )
     return names
 
 
+_WITH_OUTPUTS = {"ratio": 1.6, "cpu": 40.0}
+"""Limits that are others by default where the node publishes twice."""
 _LIMIT_HELP = {
     "ratio": "median time from joint state to matrix, and its 99th percentile, as multiples of "
     "those of the echo node",
@@ -132,6 +138,17 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="have other readers of the matrices come, and kill or stop them, all the time",
     )
+    parser.add_argument(
+        "--outputs",
+        type=_names,
+        default=(),
+        metavar="NAME[,...]",
+        help="have the node publish these beside each matrix (a0,JdotV,J,MinvJT,h, say), and "
+        "compare it, until they are there, with a node with the matrix alone instead of the echo "
+        "node; "
+        + " and ".join(f"--{name} is {value:g}" for name, value in _WITH_OUTPUTS.items())
+        + " then by default",
+    )
     limits = parser.add_argument_group("limits")
     for field in dataclasses.fields(Limits):
         default = "%(default)g" if math.isfinite(Limits.__dict__[field.name]) else "none"
@@ -151,11 +168,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(fault, file=sys.stderr)
         return 2
     names = [field.name for field in dataclasses.fields(Limits)]
+    for name, value in _WITH_OUTPUTS.items() if options.outputs else ():
+        if getattr(options, name) == getattr(Limits, name):
+            setattr(options, name, value)
     limits = Limits(**{name: getattr(options, name) for name in names})
     try:
         return run(
-            options.seconds, options.rate, limits, options.node, options.swap, options.kill_readers
-        )
+            options.seconds, options.rate, limits, options.node, options.swap,
+            options.kill_readers, options.outputs,
+        )  # fmt: skip
     except (SoakError, ProcessLookupError) as error:
         print(f"delassus_soak: {error}", file=sys.stderr)
         return 1

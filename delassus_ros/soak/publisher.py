@@ -11,6 +11,7 @@ from pathlib import Path
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ActiveContacts
 from delassus_msgs_py import SerializedMessage
+from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -20,13 +21,13 @@ from std_msgs.msg import String
 from delassus_ros.model import Robot
 from delassus_ros.ros_program import run_program
 from delassus_ros.soak.control import Control, Order, Receiver
-from delassus_ros.soak.humanoid import CONTACTS, Motion, humanoid_urdf
+from delassus_ros.soak.humanoid import CONTACTS, TWIST, Motion, humanoid_urdf
 
 TOPICS = {Receiver.NODE: "joint_states", Receiver.ECHO: "echo/joint_states"}
 """Where the joint states for each target go."""
 
 _PROBE_PERIOD = 0.05  # s
-_CONTACTS_PERIOD = 0.05  # s; the set is repeated
+_REPEAT_PERIOD = 0.05  # s
 _LOOK_PERIOD = 0.2  # s between looks for subscribers, while there is nothing to send
 _CATCH_UP = 0.01  # s of delay that is made good
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
@@ -52,8 +53,9 @@ class SoakPublisher(Node):
         self._motion = Motion(joints)
         zeros = [0.0] * len(joints)
         state = JointState(name=list(joints), position=zeros, velocity=zeros, effort=zeros)
-        self._state = SerializedMessage(state, _STAMP, ("position",))
+        self._state = SerializedMessage(state, _STAMP, ("position", "velocity"))
         self._position = self._state.arrays["position"]
+        self._velocity = self._state.arrays["velocity"]
         self._outputs: dict[Receiver, Publisher] = {
             target: self.create_publisher(JointState, topic, 10)
             for target, topic in TOPICS.items()
@@ -63,7 +65,9 @@ class SoakPublisher(Node):
         self._active = ActiveContacts(
             names=list(CONTACTS), status=[ActiveContacts.ACTIVE] * len(CONTACTS)
         )
-        self._contacts_due = self._look_due = 0.0
+        self._base = self.create_publisher(Odometry, "odometry", 10)
+        self._odometry = _odometry()
+        self._repeat_due = self._look_due = 0.0
         self._stamp = 0
         self._move(0)
         self._description = self.create_publisher(String, "robot_description", latched)
@@ -83,8 +87,8 @@ class SoakPublisher(Node):
             begin = time.monotonic()
             command = control.command
             period = _PROBE_PERIOD if command is Order.PROBE else self._period
-            if begin >= self._contacts_due:
-                self._publish_contacts(begin)
+            if begin >= self._repeat_due:
+                self._repeat(begin)
             if begin - deadline > _CATCH_UP:
                 control.late += command is Order.SEND
                 deadline = begin
@@ -110,15 +114,19 @@ class SoakPublisher(Node):
         self._move(number + 1)
 
     def _move(self, number: int) -> None:
-        """Write the positions of the joint state of this number."""
+        """Write positions and velocities of the joint state of this number."""
         self._number = number
         self._position[...] = self._motion.at(number)
+        self._velocity[...] = self._motion.rates(number)
 
-    def _publish_contacts(self, now: float) -> None:
-        self._contacts_due = now + _CONTACTS_PERIOD
+    def _repeat(self, now: float) -> None:
+        """Publish contacts and the motion of the base, which do not change."""
+        self._repeat_due = now + _REPEAT_PERIOD
         sec, nanosec = divmod(time.time_ns(), 10**9)
-        self._active.header.stamp = Time(sec=sec, nanosec=nanosec)
+        stamp = Time(sec=sec, nanosec=nanosec)
+        self._active.header.stamp = self._odometry.header.stamp = stamp
         self._contacts.publish(self._active)
+        self._base.publish(self._odometry)
 
     def _look(self, now: float) -> None:
         if now < self._look_due:
@@ -126,6 +134,15 @@ class SoakPublisher(Node):
         self._look_due = now + _LOOK_PERIOD
         needed = [*self._outputs.values(), self._contacts]
         self._control.ready = all(output.get_subscription_count() for output in needed)
+
+
+def _odometry() -> Odometry:
+    message = Odometry(child_frame_id="pelvis")
+    message.header.frame_id = "odom"
+    message.pose.pose.orientation.w = 1.0
+    linear, angular = message.twist.twist.linear, message.twist.twist.angular
+    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = TWIST
+    return message
 
 
 def main() -> int:

@@ -37,18 +37,26 @@ class SoakError(DelassusError):
     """The run could not be made or finished."""
 
 
-def node_arguments(more: Sequence[str] = ()) -> list[str]:
-    """Return the ROS arguments of delassus_node for the humanoid."""
+def node_arguments(more: Sequence[str] = (), outputs: Sequence[str] = ()) -> list[str]:
+    """Return the ROS arguments of delassus_node for the humanoid, with outputs besides G."""
     parameters = {"autostart": "true", "contacts.names": f"[{', '.join(CONTACTS)}]"}
     for name, frame in CONTACTS.items():
         parameters[f"contacts.{name}.frame"] = frame
         parameters[f"contacts.{name}.kind"] = "surface"
+    if outputs:
+        parameters["outputs"] = f"[{', '.join(outputs)}]"
+        # The publisher may be late by more than odometries may be old by default.
+        parameters["orientation.timeout"] = "1.0"
     given = [word for item in parameters.items() for word in ("-p", "{}:={}".format(*item))]
     return ["--ros-args", *given, *more]
 
 
 def commands(
-    control: Path, rate: float, more: Sequence[str] = (), readers: Path | None = None
+    control: Path,
+    rate: float,
+    more: Sequence[str] = (),
+    readers: Path | None = None,
+    outputs: Sequence[str] = (),
 ) -> list[Command]:
     """Return the processes of the run, the consumer apart.
 
@@ -60,14 +68,20 @@ def commands(
         As in :func:`delassus_ros.soak.main.run`.
     readers
         File in which other readers, that come and are killed, are counted; None for no such.
+    outputs
+        Of the node besides G. With any of them the peer is a node with G alone.
     """
 
     def module(name: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", f"delassus_ros.{name}", *arguments]
 
+    peer = module("soak.echo")
+    if outputs:
+        names = ["-r", "__node:=echo", "-r", "joint_states:=echo/joint_states"]
+        peer = module("node.main", *node_arguments(more), *names)
     return [
-        Command("delassus_node", module("node.main", *node_arguments(more))),
-        Command("echo", module("soak.echo")),
+        Command("delassus_node", module("node.main", *node_arguments(more, outputs))),
+        Command("echo", peer),
         Command("publisher", module("soak.publisher", str(control), repr(rate))),
         *([] if readers is None else [Command("readers", module("soak.readers", str(readers)))]),
     ]
@@ -188,7 +202,8 @@ class _Run:
         arrivals = self._node.arrivals
         load = {target: self._busy[target] / max(self._wall[target], 1e-9) for target in Receiver}
         sent = {target: self._control.sent(target) for target in Receiver}
-        checked, wrong = recomputed(sent[Receiver.NODE], *self._node.kept())
+        stamps, kept = self._node.kept()
+        checked, wrong = recomputed(sent[Receiver.NODE], stamps, kept, self._node.names)
         # Without the warm-up.
         counted = {target: stamps[stamps >= begin] for target, stamps in sent.items()}
         node_gaps, echo_gaps = (
@@ -210,6 +225,7 @@ class _Run:
             echo_gaps=echo_gaps,
             changes=self._swapper.count if self._swapper.is_used else None,
             readers=readers,
+            peer=self._node.peer,
         )
 
     def progress(self, begin: int) -> str:
@@ -217,7 +233,7 @@ class _Run:
         arrivals = self._node.arrivals
         node = Timing.of(arrivals[Receiver.NODE].latency(begin))
         echo = Timing.of(arrivals[Receiver.ECHO].latency(begin))
-        return f"node {node.words()}; echo {echo.words()}; {self._memory[-1]:.1f} MB"
+        return f"node {node.words()}; {self._node.peer} {echo.words()}; {self._memory[-1]:.1f} MB"
 
     def _check(self) -> None:
         gone = self._children.dead()
@@ -238,6 +254,7 @@ def measure(
     more: Sequence[str],
     swap: Sequence[str],
     kill_readers: bool,
+    outputs: Sequence[str] = (),
 ) -> Result:
     """Make one run, and return what it shows.
 
@@ -245,7 +262,7 @@ def measure(
     ----------
     folder
         Empty; for the file through which the publisher is told what to do.
-    seconds, rate, more, swap, kill_readers
+    seconds, rate, more, swap, kill_readers, outputs
         As in :func:`delassus_ros.soak.main.run`.
     proceed
         Asked several times per second; the run ends when it says no, and is accounted for.
@@ -266,7 +283,7 @@ def measure(
     capacity = int(1.1 * seconds * rate) + 10_000
     control = Control(folder / "control", capacity)
     readers = folder / "readers" if kill_readers else None
-    processes = commands(folder / "control", rate, more, readers)
+    processes = commands(folder / "control", rate, more, readers, outputs)
     rows = problem().contacts.rows
     busy = ", ".join(f"{load:.2f}" for load in os.getloadavg())
     print(
@@ -275,7 +292,7 @@ def measure(
         flush=True,
     )
     with Programs(processes, environment) as children, ros([]):
-        node = SoakNode(capacity, rows)
+        node = SoakNode(capacity, rows, outputs)
         with executing([node]) as executor:
             one = _Run(
                 children,

@@ -19,7 +19,7 @@ class Limits:
     """
 
     ratio: float = 1.3
-    """Median and 99th percentile as multiples of the echo node's."""
+    """Median and 99th percentile as multiples of the peer's."""
     p50: float = math.inf
     """Median time from joint state to matrix [ms]."""
     p99: float = math.inf
@@ -84,6 +84,8 @@ class Result:
         Changes of the algorithm; None if it was left alone.
     readers
         Other readers that were killed; None if there were none.
+    peer
+        What the node is compared with, where others have the word "echo".
     """
 
     rate: float
@@ -100,6 +102,7 @@ class Result:
     echo_gaps: Gaps
     changes: int | None = None
     readers: EndedReaders | None = None
+    peer: str = "echo"
 
     @property
     def growth(self) -> float:
@@ -112,13 +115,14 @@ class Result:
         return [
             f"{self.sent_rate:.0f} Hz; {self.account.words()}",
             f"node  {self.node.words()}; {100.0 * self.cpu:.1f} % of a core",
-            f"echo  {self.echo.words()}; {100.0 * self.echo_cpu:.1f} % of a core",
-            f"node to echo: p50 {ratios[0]:.2f}, p99 {ratios[1]:.2f}; there is no hard bound",
+            f"{self.peer:5} {self.echo.words()}; {100.0 * self.echo_cpu:.1f} % of a core",
+            f"node to {self.peer}: p50 {ratios[0]:.2f}, p99 {ratios[1]:.2f}; "
+            "there is no hard bound",
             f"memory of the node {self.memory[0]:.1f} MB after the warm-up, "
             f"{self.memory[1]:.1f} MB at the end",
-            f"{self.checked} matrices recomputed, {self.wrong} of them wrong",
+            f"{self.checked} answers recomputed, {self.wrong} of them wrong",
             f"from one matrix to the next: node {self.node_gaps.words()}; "
-            f"echo {self.echo_gaps.words()}; joint states at most "
+            f"{self.peer} {self.echo_gaps.words()}; joint states at most "
             f"{1e3 * self.node_gaps.sent:.2f} and {1e3 * self.echo_gaps.sent:.2f} ms apart",
             *([] if self.changes is None else [self._change_words()]),
             *([] if self.readers is None else [self.readers.words()]),
@@ -141,7 +145,7 @@ class Result:
                 (count.lost_after, "answers lost between node and consumer"),
                 (count.refused, "joint states without a valid matrix"),
                 (count.strange, "answers to joint states that were not sent, or answered twice"),
-                (self.wrong, f"of {self.checked} matrices wrong"),
+                (self.wrong, f"of {self.checked} answers wrong"),
             )
             if number
         ]
@@ -155,9 +159,15 @@ class Result:
             "growth": ("memory growth [MB]", self.growth),
         }
         over = [(words, value, getattr(limits, name)) for name, (words, value) in measured.items()]
-        over.append(("median to the echo node's", self.node.p50 / self.echo.p50, limits.ratio))
         over.append(
-            ("99th percentile to the echo node's", self.node.p99 / self.echo.p99, limits.ratio)
+            (f"median to that of {self.peer}", self.node.p50 / self.echo.p50, limits.ratio)
+        )
+        over.append(
+            (
+                f"99th percentile to that of {self.peer}",
+                self.node.p99 / self.echo.p99,
+                limits.ratio,
+            )
         )
         if self.changes == 0:
             faults.append("the algorithm has not changed once after the warm-up")

@@ -22,7 +22,7 @@ from delassus_ros.soak import main as soak
 from delassus_ros.soak.accounting import STRETCH, Account, Arrivals, Gaps, NodeCounts, Timing
 from delassus_ros.soak.accounting import account as account_for
 from delassus_ros.soak.control import Control, Order, Receiver
-from delassus_ros.soak.humanoid import CONTACTS, Motion, problem, recomputed
+from delassus_ros.soak.humanoid import CONTACTS, TWIST, Motion, problem, recomputed
 from delassus_ros.soak.run import (
     SoakError,
     Swapper,
@@ -61,11 +61,34 @@ def test_matrices_are_recomputed_from_the_number_of_their_joint_state() -> None:
     humanoid = problem()
     motion, solver = Motion(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
     sent = np.array([5, 9, 14, 20])
-    matrices = np.array([solver.solve(motion.at(number)).matrix for number in (1, 3)])
+    matrices = np.array([solver.solve(motion.at(k)).matrix.ravel() for k in (1, 3)])
     assert recomputed(sent, sent[[1, 3]], matrices) == (2, 0)
     # Those of other joint states are wrong.
     assert recomputed(sent, sent[[1, 2]], matrices) == (2, 1)
     assert recomputed(sent, sent[:0], matrices[:0]) == (0, 0)
+
+
+def test_what_is_beside_matrices_is_recomputed_by_output() -> None:
+    names = ("a0", "h")
+    humanoid = problem(names)
+    motion, solver = Motion(humanoid.robot.joint_names), DelassusSolver(humanoid, "efpa")
+    moving = np.r_[TWIST, motion.rates(2)]
+    solution = solver.solve(
+        motion.at(2), rates=moving, torques=np.zeros(36), gravity=[0.0, 0.0, -9.81]
+    )
+    kept = np.concatenate([solution.output(name) for name in names])
+    sent = np.array([5, 9, 14])
+    assert recomputed(sent, sent[[2]], kept[np.newaxis], names) == (1, 0)
+    # A wrong number counts, however small the output that it is in.
+    kept[-1] += 1e-6
+    assert recomputed(sent, sent[[2]], kept[np.newaxis], names) == (1, 1)
+
+
+def test_velocities_are_the_derivatives_of_the_positions() -> None:
+    motion = Motion(problem().robot.joint_names)
+    step = 1e-3 * motion.rates(500)
+    ahead = motion.at(501) - motion.at(499)
+    assert np.allclose(ahead, 2.0 * step, rtol=1e-4, atol=1e-9)
 
 
 # --- the books --------------------------------------------------------------------------------
@@ -167,11 +190,11 @@ def test_a_good_run_has_no_faults() -> None:
         ({"account": Account(1000, 997, 1, 2, 0, 0, 0)}, "1 joint states without a valid"),
         ({"account": Account(1000, 998, 0, 2, 0, 0, 1)}, "1 answers to joint states that were"),
         ({"account": Account(1000, 994, 0, 6, 0, 0, 0)}, "superseded [%] 0.600, limit 0.5"),
-        ({"wrong": 1}, "1 of 10 matrices wrong"),
+        ({"wrong": 1}, "1 of 10 answers wrong"),
         ({"checked": 0}, "998 matrices arrived, 0 were recomputed"),
-        ({"echo": Timing(0.7e-4, 3e-4, 3e-4, 1.0)}, "median to the echo node's 1.429, limit"),
-        ({"echo": Timing(1e-4, 2e-4, 2e-4, 1.0)}, "99th percentile to the echo node's 1.500"),
-        ({"echo": Timing.of(np.empty(0))}, "median to the echo node's nan"),
+        ({"echo": Timing(0.7e-4, 3e-4, 3e-4, 1.0)}, "median to that of echo 1.429, limit"),
+        ({"echo": Timing(1e-4, 2e-4, 2e-4, 1.0)}, "99th percentile to that of echo 1.500"),
+        ({"echo": Timing.of(np.empty(0))}, "median to that of echo nan"),
         ({"cpu": 0.21}, "processor time [% at 1 kHz] 21.021, limit 20"),
         ({"sent_rate": 970.0}, "only 970 joint states per second instead of 1000: the machine"),
         ({"memory": (100.0, 102.5)}, "memory growth [MB] 2.500, limit 2"),
@@ -269,12 +292,21 @@ def test_a_short_run_accounts_for_every_joint_state() -> None:
     sent, answered, superseded = map(int, found.groups())
     assert sent == answered + superseded > 100
     assert "0 refused, 0 lost before and 0 after the node\n" in output
-    assert re.search(r"^[1-9]\d* matrices recomputed, 0 of them wrong$", output, re.MULTILINE)
+    assert re.search(r"^[1-9]\d* answers recomputed, 0 of them wrong$", output, re.MULTILINE)
     # A busy machine may be too slow even for that rate.
     faults = [line for line in errors.splitlines() if "joint states per second" not in line]
     assert len(faults) == 1, errors
     assert faults[0].startswith("fault: median [ms] ")
     assert output.splitlines()[-1] == "FAIL"
+
+
+def test_a_run_with_outputs_is_compared_with_the_matrix_alone() -> None:
+    loose = [f"--{name}=1e9" for name in ("p99", "cpu", "growth")]
+    program = start("--seconds=3", "--rate=100", "--superseded=99", "--outputs=a0,h", *loose)
+    output, errors = program.communicate(timeout=LIMIT)
+    assert "0 refused, 0 lost before and 0 after the node\n" in output, output + errors
+    assert re.search(r"^[1-9]\d* answers recomputed, 0 of them wrong$", output, re.MULTILINE)
+    assert re.search(r"^node to G alone: p50 \d", output, re.MULTILINE)
 
 
 def test_an_interrupted_run_ends_its_processes_and_says_so() -> None:
@@ -454,7 +486,7 @@ def test_a_change_that_does_not_come_about_is_a_fault(monkeypatch, is_answered: 
 def test_algorithms_to_go_through_are_checked(text: str, capsys) -> None:
     with pytest.raises(SystemExit):
         soak.main(["--swap", text])
-    assert "expected different algorithms with commas between them" in capsys.readouterr().err
+    assert "expected different names with commas between them" in capsys.readouterr().err
 
 
 def test_a_run_in_which_other_readers_are_killed() -> None:
