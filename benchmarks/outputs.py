@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks import machine, ours, pinocchio_cpp, timing
 from benchmarks.cases import CASES, AbsentError, Case, pool
 from benchmarks.pinocchio_model import PinocchioProblem, pinocchio
 from benchmarks.timing import Timing, measure, python
@@ -23,6 +23,7 @@ from delassus_ros.samples import random_inputs
 ALL = ("J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0")
 SETS = {"G": (), "G, a0, JdotV": ("JdotV", "a0"), "all": ALL}
 """Outputs beside G, by what the table calls them."""
+CHOSEN = "pv_osimr"
 DYNAMICS = ("MinvJT", "a0", "qdd0")
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "outputs.md"
 _POOL = 16
@@ -97,12 +98,17 @@ class Result:
     Attributes
     ----------
     operations : of a call, by the names of :data:`SETS`.
-    times : by routine.
+    times : by routine, called from Python.
+    kernels : by routine, called in C: ours, and routes of Pinocchio in C++; empty without a
+        compiler.
+    code_size : bytes of our kernel.
     """
 
     case: Case
     operations: dict[str, int]
     times: dict[str, Timing]
+    kernels: dict[str, Timing]
+    code_size: int
 
 
 def measured(case: Case, seconds: float) -> Result:
@@ -136,7 +142,58 @@ def measured(case: Case, seconds: float) -> Result:
     q_theirs = theirs.configurations(Q)
     samplers["pin, all"] = python(by_pinocchio.outputs, q_theirs)
     samplers["pin.constraintDynamics"] = python(by_pinocchio.constrained, q_theirs)
-    return Result(case, operations, measure(samplers, seconds))
+    kernels, size = in_c(problem, theirs, Q, given, seconds)
+    return Result(case, operations, measure(samplers, seconds), kernels, size)
+
+
+def in_c(
+    problem: Problem,
+    theirs: PinocchioProblem,
+    Q: Array,
+    given: dict[str, Array],
+    seconds: float,
+) -> tuple[dict[str, Timing], int]:
+    """Time the kernel of all outputs, and Pinocchio's routes to them, once they agree.
+
+    Returns the times, and the bytes of the kernel.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    try:
+        library = pinocchio_cpp.compilation().library()
+    except AbsentError as error:
+        print(f"no kernels: {error}")
+        return {}, 0
+    own = Problem(problem.robot, problem.contacts, problem.axes, ALL)
+    motion = {name: np.tile(given[name], (len(Q), 1)) for name in ("rates", "torques")}
+    moving = [theirs.motion(values) for values in motion.values()]
+    stated = np.hstack([theirs.configurations(Q), *moving])
+    inputs = {**motion, "gravity": np.tile([0.0, 0.0, -9.81], (len(Q), 1)), "q": Q}
+    block = np.ascontiguousarray(np.hstack([inputs[port.name] for port in own.inputs]))
+    mine = ours.build(own, CHOSEN, block)
+    rows, places = problem.contacts.rows, {}
+    for port in own.outputs:
+        places[port.name] = sum(p.size for p in own.outputs[: len(places)])
+    routines = pinocchio_cpp.all_outputs(library, theirs, rows, np.ascontiguousarray(stated))
+    routine = timing.Routine(
+        mine.routine.address, block, rows, mine.routine.work, keep=mine.routine.keep,
+        size=sum(port.size for port in own.outputs),
+    )  # fmt: skip
+    G = routine.matrix(0)
+    a0 = routine.out[places["a0"] : places["a0"] + rows].copy()
+    for name, peer_of in routines.items():
+        for found, expected in (
+            (peer_of.matrix(0), G), (peer_of.out[rows**2 :], a0),
+        ):  # fmt: skip
+            error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+            if not error < 1e-9:
+                raise ValueError(f"{name}: differs by {error:.1e}")
+    samplers = {"kernel": timing.warm(routine)}
+    samplers |= {name: timing.warm(each) for name, each in routines.items()}
+    return measure(samplers, seconds), len(mine.kernel.code)
 
 
 def page(results: list[Result]) -> Iterator[str]:
@@ -161,6 +218,30 @@ def page(results: list[Result]) -> Iterator[str]:
     yield ""
     yield "In parentheses as multiples of G alone."
     yield ""
+    compared = [result for result in results if result.kernels]
+    if compared:
+        yield "## The kernel beside Pinocchio's C++"
+        yield ""
+        yield "All outputs, called in C, in one run: minimum / median [us]. Pinocchio, compiled"
+        yield "for this processor: crba, nonLinearEffects, forwardKinematics, contact Jacobians,"
+        yield "and M⁻¹ by Eigen's dense LLT or by its own sparse factorisation; G and a⁰ agree to"
+        yield "1e-9. Code that the first cache for instructions cannot hold bounds the kernel: its"
+        yield "bytes per time are the same for all such robots."
+        yield ""
+        names = list(compared[0].kernels)
+        yield f"| robot | {' | '.join(names)} | better route / kernel | code |"
+        yield "|---|" + "---|" * (len(names) + 2)
+        for result in compared:
+            own, *others = result.kernels.values()
+            best = min(each.median for each in others)
+            cells = [
+                f"{1e6 * t.minimum:.2f} / {1e6 * t.median:.2f}" for t in result.kernels.values()
+            ]
+            size = result.code_size
+            code = f"{size / 1024:.0f} KiB, {1e-9 * size / own.median:.0f} B/ns"
+            ratio = f"{best / own.median:.1f}"
+            yield f"| {result.case.label} | {' | '.join(cells)} | {ratio} | {code} |"
+        yield ""
     yield "## Times from Python"
     yield ""
     yield "Minimum / median [us], each call at another of 16 configurations, contenders in turns."

@@ -24,6 +24,8 @@ ROUTES = {
     "crba + Jacobian + LLT": "peer_dense",
 }
 """Routes, each with its function in pinocchio_peer.cpp."""
+ALL = {"dense": "peer_all_dense", "sparse": "peer_all_sparse"}
+"""Routes to all outputs: by Eigen's LLT of M, by Pinocchio's own factorisation."""
 
 # As the package's own CMake files have them.
 _DEFINITIONS = (
@@ -112,10 +114,32 @@ def routines(
     peer = _Peer(library, problem.text())
     result = {}
     for name in names:
-        function = ROUTES[name]
-        address = ctypes.cast(getattr(library, function), ctypes.c_void_p).value
-        if address is None:
-            raise AbsentError(f"Pinocchio in C++: no function {function}")
-        read = _damped if function == "peer_cholesky" else _from_upper
+        read = _damped if ROUTES[name] == "peer_cholesky" else _from_upper
+        address = _address(library, ROUTES[name])
         result[name] = Routine(address, inputs, rows, peer.address, read, peer)
     return result
+
+
+def all_outputs(
+    library: ctypes.CDLL, problem: PinocchioProblem, rows: int, inputs: Array
+) -> dict[str, Routine]:
+    """Return the routes of :data:`ALL`, which write G and a0.
+
+    Parameters
+    ----------
+    inputs : (count, nq + 2 nv): q, rates and torques in Pinocchio's order.
+    """
+    peer, size = _Peer(library, problem.text()), rows * (rows + 1)
+    return {
+        name: Routine(
+            _address(library, function), inputs, rows, peer.address, keep=peer, size=size
+        )
+        for name, function in ALL.items()
+    }
+
+
+def _address(library: ctypes.CDLL, function: str) -> int:
+    address = ctypes.cast(getattr(library, function), ctypes.c_void_p).value
+    if address is None:
+        raise AbsentError(f"Pinocchio in C++: no function {function}")
+    return address

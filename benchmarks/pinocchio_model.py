@@ -117,6 +117,11 @@ class PinocchioProblem:
         result[:, result.shape[1] - len(self._entries) :] = inputs[:, self._entries]
         return result
 
+    def motion(self, values: Array) -> Array:
+        """Return rates or torques in Pinocchio's order, (count, model.nv), for ours."""
+        first = values.shape[1] - len(self._entries)
+        return np.hstack([values[:, :first], values[:, first:][:, self._entries]])
+
     def _neutral(self) -> Array:
         neutral: Array = pinocchio().neutral(self.model)
         return neutral

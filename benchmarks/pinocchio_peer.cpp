@@ -16,9 +16,12 @@
 
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/algorithm/constraint-cholesky.hpp>
+#include <pinocchio/algorithm/cholesky.hpp>
 #include <pinocchio/algorithm/crba.hpp>
 #include <pinocchio/algorithm/delassus.hpp>
 #include <pinocchio/algorithm/jacobian.hpp>
+#include <pinocchio/algorithm/kinematics.hpp>
+#include <pinocchio/algorithm/rnea.hpp>
 
 namespace pin = pinocchio;
 
@@ -77,6 +80,7 @@ struct Peer {
   std::unique_ptr<pin::Data> data;
   std::unique_ptr<pin::ConstraintCholeskyDecomposition> cholesky;
   Matrix mass, jacobian, joint_jacobian, solved;
+  Vector still, bias, free, bias_acceleration;
   Eigen::LLT<Matrix, Eigen::Upper> llt;
   Eigen::Index rows = 0;
 
@@ -115,6 +119,8 @@ struct Peer {
     joint_jacobian = Matrix::Zero(6, model.nv);
     solved = Matrix::Zero(model.nv, rows);
     mass = Matrix::Zero(model.nv, model.nv);
+    still = bias = free = Vector::Zero(model.nv);
+    bias_acceleration = Vector::Zero(rows);
   }
 };
 
@@ -163,14 +169,16 @@ EXPORTED int32_t peer_cholesky(const double *q, double *G, double *state) {
   return 0;
 }
 
-EXPORTED int32_t peer_dense(const double *q, double *G, double *state) {
-  Peer &p = peer_of(state);
+namespace {
+
+// M and J; the convention WORLD leaves the Jacobian of all joints in the data.
+template <typename Configuration>
+void mass_and_jacobian(Peer &p, const Configuration &q) {
   pin::Data &data = *p.data;
-  pin::crba(p.model, data, q_of(p, q), pin::Convention::WORLD);
+  pin::crba(p.model, data, q, pin::Convention::WORLD);
   Eigen::Index row = 0;
   for (const auto &contact : p.contacts) {
     p.joint_jacobian.setZero();
-    // The convention WORLD left the Jacobian of all joints in the data.
     pin::getJointJacobian(p.model, data, contact.joint1_id, pin::LOCAL, p.joint_jacobian);
     const int dimension = contact.type == pin::CONTACT_3D ? 3 : 6;
     const pin::SE3::ActionMatrixType toContact = contact.joint1_placement.toActionMatrixInverse();
@@ -178,7 +186,59 @@ EXPORTED int32_t peer_dense(const double *q, double *G, double *state) {
         toContact.topRows(dimension) * p.joint_jacobian;
     row += dimension;
   }
-  p.llt.compute(data.M);
+}
+
+// G, J, M, h, J'v, a0 and the free accelerations, with M^-1 J^T by the function `solve`, which
+// takes what is to be solved for in place. Those besides G and a0 stay in the state.
+template <typename Solve>
+void everything(Peer &p, const double *in, double *out, const Solve &factorised) {
+  const Eigen::Map<const Vector> q(in, p.model.nq), v(in + p.model.nq, p.model.nv);
+  const Eigen::Map<const Vector> torques(in + p.model.nq + p.model.nv, p.model.nv);
+  pin::Data &data = *p.data;
+  mass_and_jacobian(p, q);
+  p.bias = pin::nonLinearEffects(p.model, data, q, v);
+  pin::forwardKinematics(p.model, data, q, v, p.still);
+  Eigen::Index row = 0;
+  for (const auto &contact : p.contacts) {
+    const int dimension = contact.type == pin::CONTACT_3D ? 3 : 6;
+    const pin::Motion a = contact.joint1_placement.actInv(data.a[contact.joint1_id]);
+    p.bias_acceleration.segment(row, dimension) = a.toVector().head(dimension);
+    row += dimension;
+  }
+  p.solved = p.jacobian.transpose();
+  p.free = torques - p.bias;
+  factorised(p.solved, p.free);
+  matrix_of(p, out).noalias() = p.jacobian * p.solved;
+  Eigen::Map<Vector>(out + p.rows * p.rows, p.rows).noalias() =
+      p.jacobian * p.free + p.bias_acceleration;
+}
+
+}  // namespace
+
+EXPORTED int32_t peer_all_dense(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  everything(p, in, out, [&](Matrix &columns, Vector &column) {
+    p.llt.compute(p.data->M);
+    p.llt.solveInPlace(columns);
+    p.llt.solveInPlace(column);
+  });
+  return 0;
+}
+
+EXPORTED int32_t peer_all_sparse(const double *in, double *out, double *state) {
+  Peer &p = peer_of(state);
+  everything(p, in, out, [&](Matrix &columns, Vector &column) {
+    pin::cholesky::decompose(p.model, *p.data);
+    pin::cholesky::solve(p.model, *p.data, columns);
+    pin::cholesky::solve(p.model, *p.data, column);
+  });
+  return 0;
+}
+
+EXPORTED int32_t peer_dense(const double *q, double *G, double *state) {
+  Peer &p = peer_of(state);
+  mass_and_jacobian(p, q_of(p, q));
+  p.llt.compute(p.data->M);
   p.solved = p.jacobian.transpose();
   p.llt.matrixL().solveInPlace(p.solved);
   matrix_of(p, G).noalias() = p.solved.transpose() * p.solved;

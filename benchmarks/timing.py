@@ -55,6 +55,7 @@ class Routine:
     work : address of its work area or state.
     read : makes a matrix of its (m, m) output block: fills what it left out.
     keep : whatever must stay alive.
+    size : doubles of its output block, which begins with the matrix; 0: the matrix is all.
     """
 
     address: int
@@ -63,10 +64,11 @@ class Routine:
     work: int = 0
     read: Callable[[Array], Array] = np.array
     keep: object = None
+    size: int = 0
     out: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "out", aligned_zeros(self.rows**2))
+        object.__setattr__(self, "out", aligned_zeros(self.size or self.rows**2))
 
     def matrix(self, i: int) -> Array:
         """Return the matrix (m, m) for input i."""
@@ -77,7 +79,7 @@ class Routine:
         status = function(self.inputs[i].ctypes.data, self.out.ctypes.data, self.work)
         if status:
             return np.full((self.rows, self.rows), np.nan)
-        return self.read(self.out.reshape(self.rows, self.rows))
+        return self.read(self.out[: self.rows**2].reshape(self.rows, self.rows))
 
 
 @dataclass(frozen=True)

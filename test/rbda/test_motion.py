@@ -244,6 +244,16 @@ def test_batches_have_them_too(layout, active) -> None:
     ]  # fmt: skip
     found = results[0]
     assert np.flatnonzero(found.status).tolist() == [7]
+    # In other places of a batch, and so in other lanes of a vector.
+    axis = 1 if layout == "columns" else 0
+    moved = {name: np.roll(values, 5, axis) for name, values in stacked.items()}
+    turned = solver.solve_batch(
+        np.roll(q, 5, axis), active, layout=layout, gravity=gravity, **moved
+    )
+    for name in (*OUTPUTS, "matrix"):
+        array, other = getattr(found, name), getattr(turned, name)
+        back = np.roll(other, -5, -1 if layout == "columns" else 0)
+        assert np.array_equal(array, back, equal_nan=True), name
     for name in (*OUTPUTS, "matrix"):
         array = getattr(found, name)
         assert np.array_equal(array, getattr(results[1], name), equal_nan=True)

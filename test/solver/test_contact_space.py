@@ -159,27 +159,94 @@ def test_redundant_points_share_what_is_needed() -> None:
     assert np.isfinite(redundant.forces(np.arange(24.0), regularization=1e-3)).all()
 
 
-@pytest.mark.parametrize("damping", [1e-3, 1e-2])
-def test_selective_damping_bounds_torques_near_a_singular_posture(damping) -> None:
-    """A stretched arm, where Λ without it grows without bound; strong directions are as before."""
+def ur5(turned: int, angle: float) -> tuple[Problem, np.ndarray]:
+    """Return the arm with one joint at an angle, in a posture that is regular but for that."""
+    robot = Robot.from_urdf(robots.example("ur_description/urdf/ur5_robot.urdf"), base="fixed")
+    q = np.array([0.3, -1.0, 1.2, -0.5, 0.8, 0.2])
+    q[turned] = angle
+    return Problem(robot, [Contact("tool", "ee_link", "surface")], outputs=OUTPUTS), q
+
+
+def shoulder(delta: float) -> tuple[Problem, np.ndarray]:
+    """Return the arm with its wrist above the first axis, but for an angle: det J changes sign."""
+    problem, _ = ur5(1, 0.0)
+    solver = DelassusSolver(Problem(problem.robot, problem.contacts, outputs=["J"]))
+
+    def determinant(angle: float) -> float:
+        J = solver.solve(ur5(1, angle)[1]).J
+        assert J is not None
+        return float(np.linalg.det(J))
+
+    angles = np.linspace(-3.0, 0.0, 61)
+    signs = np.sign([determinant(angle) for angle in angles])
+    (k, *_) = np.flatnonzero(signs[1:] != signs[:-1])
+    low, high = angles[k], angles[k + 1]
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.sign(determinant(middle)) == signs[k] else (low, middle)
+    return ur5(1, low + delta)
+
+
+def stretched(delta: float) -> tuple[Problem, np.ndarray]:
+    """Return the Panda with its elbow and wrist all but stretched."""
     problem = arm_problem()
-    solver = DelassusSolver(problem)
-    rest = {"rates": np.zeros(len(problem.velocities)), "gravity": np.array([0.0, 0.0, -9.81]),
-            "torques": np.zeros(len(problem.velocities))}  # fmt: skip
-    size = []
-    for angle in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
-        q = problem.robot.neutral() + 0.3
-        q[1:7] = [0.0, 0.0, -angle, 0.0, angle, 0.0]
-        s = solver.solve(q, **rest)
-        L = s.inertia(damping)
-        size.append(np.linalg.norm(s.J.T @ L @ np.ones(6)))
-        scales = np.array([1.0, 1, 1, 0.1, 0.1, 0.1])
-        scaled = s.matrix * np.outer(scales, scales)
-        eigenvalues, V = np.linalg.eigh(scaled)
-        strong = V[:, eigenvalues > damping * eigenvalues[-1]]
-        undamped = strong / eigenvalues[eigenvalues > damping * eigenvalues[-1]]
-        assert close((L / np.outer(scales, scales)) @ strong, undamped, 1e-8)
-    assert max(size) < 1e3 / damping
+    q = problem.robot.neutral() + 0.3
+    q[1:7] = [0.0, 0.0, -delta, 0.0, delta, 0.0]
+    return problem, q
+
+
+def straight_knees(delta: float) -> tuple[Problem, np.ndarray]:
+    """Return a humanoid that stands on two feet side by side, its knees all but stretched."""
+    problem = humanoid_problem()
+    q = problem.robot.neutral()
+    for name in ("leg_left_4_joint", "leg_right_4_joint"):
+        q[problem.robot.joint_names.index(name)] = delta
+    return problem, q
+
+
+SINGULAR = {
+    "UR5, wrist": lambda delta: ur5(4, delta),
+    "UR5, elbow": lambda delta: ur5(2, delta),
+    "UR5, shoulder": shoulder,
+    "Panda, elbow and wrist": stretched,
+    "Talos, two feet": straight_knees,
+}
+ANGLES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize("posture", SINGULAR)
+@pytest.mark.parametrize("damping", [1e-3, 1e-2])
+def test_selective_damping_bounds_torques_near_singular_postures(posture, damping) -> None:
+    """There Λ without it grows without bound; strong directions are as without it."""
+    free, bounded = [], []
+    for angle in ANGLES:
+        problem, q = SINGULAR[posture](angle)
+        alone = Problem(problem.robot, problem.contacts, outputs=["J"])
+        s = DelassusSolver(alone).solve(q)
+        ones, L = np.ones(len(s.matrix)), s.inertia(damping)
+        bounded.append(np.linalg.norm(s.J.T @ L @ ones))
+        free.append(np.linalg.norm(s.J.T @ s.inertia() @ ones))
+        scales = s.scales()
+        eigenvalues, V = np.linalg.eigh(s.matrix * np.outer(scales, scales))
+        is_strong = eigenvalues > damping * eigenvalues[-1]
+        strong = V[:, is_strong]
+        expected = strong / eigenvalues[is_strong]
+        assert close((L / np.outer(scales, scales)) @ strong, expected, 1e-8)
+    assert max(bounded) < 2.0 * bounded[0]
+    # A floating base gives way: its G has no direction without motion.
+    assert (max(free) > 5.0 * max(bounded)) == (problem.robot.base == "fixed")
+
+
+def test_four_points_on_a_foot_are_inverted_in_their_six_directions() -> None:
+    robot = Robot.from_urdf(robots.talos())
+    solver = DelassusSolver(Problem(robot, flat_foot(4, "left_sole_link")))
+    for damping in (1e-3, 1e-2):
+        for seed in range(5):
+            s = solver.solve(random_inputs(solver.problem, seed)["q"])
+            G, plain, damped = s.matrix, s.inertia(), s.inertia(damping)
+            assert np.linalg.matrix_rank(G, tol=1e-9 * np.linalg.norm(G)) == 6
+            assert close(G @ plain @ G, G, 1e-8)
+            assert np.linalg.eigvalsh(damped)[-1] <= 1.01 / (damping * np.linalg.norm(G, 2))
 
 
 def test_a_certificate_needs_no_eigenvalues_and_never_lies() -> None:
