@@ -33,6 +33,8 @@ PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
 help:
 	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself;'
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
+	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
+	@echo '                ends by itself with a verdict'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
@@ -46,6 +48,10 @@ help:
 .PHONY: demo
 demo: setup
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
+
+.PHONY: walk
+walk: setup
+	@cd examples && ../$(BIN)/python -m whole_body_control $(ARGS)
 
 .PHONY: test
 test: setup

@@ -18,6 +18,7 @@ COMMANDS = {
     "delassus_demo": "delassus_ros.sim.demo:main",
     "delassus_monitor": "delassus_ros.programs:monitor",
     "delassus_node": "delassus_ros.programs:node",
+    "delassus_plant": "delassus_ros.programs:plant",
     "delassus_simulator": "delassus_ros.programs:simulator",
     "delassus_soak": "delassus_ros.soak.main:main",
 }

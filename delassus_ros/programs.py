@@ -37,6 +37,11 @@ def node() -> int:
     return _node("delassus_node", "delassus_ros.node.main")
 
 
+def plant() -> int:
+    """Run ``delassus_plant``."""
+    return _node("delassus_plant", "delassus_ros.sim.plant_node")
+
+
 def simulator() -> int:
     """Run ``delassus_simulator``."""
     return _node("delassus_simulator", "delassus_ros.sim.simulator_node")

@@ -21,10 +21,8 @@ from delassus_ros.sim.gait import (
     TouchState,
     stepping_cycle,
 )
+from delassus_ros.sim.plant import PERIOD, on_floor
 from delassus_ros.sim.reference import FloatArray, MujocoReference, Truth, TruthProbe
-
-PERIOD = 1e-3
-"""Simulated time of one `QuadrupedSimulation.step`, s."""
 
 _SUBSTEPS = 2
 _HELD = 4  # periods for which the servos keep their targets, which a gait gives at 250 Hz
@@ -51,20 +49,7 @@ def build_model(urdf: str) -> mujoco.MjModel:
     urdf
         Text of the robot description, of a robot built like the demo's.
     """
-    spec = mujoco.MjSpec.from_string(urdf)
-    spec.compiler.fusestatic = False  # the foot frames are fixed bodies
-    spec.option.timestep = PERIOD / _SUBSTEPS
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    spec.body("base").add_freejoint()
-    for geom in spec.geoms:
-        geom.contype, geom.conaffinity = 2, 1
-        geom.friction[0] = _FRICTION
-    floor = spec.worldbody.add_geom(
-        name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.1]
-    )
-    floor.contype, floor.conaffinity = 1, 0
-    floor.friction[0] = _FRICTION
+    spec = on_floor(urdf, _FRICTION)
     for leg in LEGS:
         for joint in _JOINTS:
             _add_servo(spec, f"{leg}_{joint}", _STIFFNESS, _DAMPING)

@@ -63,7 +63,8 @@ class SimulatorNode(Node):
 
     def __init__(self) -> None:
         # Here, as it needs the physics engine, which main looks for first.
-        from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
+        from delassus_ros.sim.plant import PERIOD
+        from delassus_ros.sim.quadruped import QuadrupedSimulation
 
         steps_per_second = round(1.0 / PERIOD)
         super().__init__("simulator")

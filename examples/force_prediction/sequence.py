@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation
+from delassus_ros.sim.plant import PERIOD
+from delassus_ros.sim.quadruped import QuadrupedSimulation
 from force_prediction.floors import Floor, MujocoFloor, RigidFloor
 from force_prediction.free_motion import FreeMotion, RobotState
 from force_prediction.prediction import predict

@@ -1,0 +1,319 @@
+"""A robot in MuJoCo that obeys joint torques: what a controller has to stand on.
+
+Drives with rotors, friction and limits; sensors with noise; contacts of its own, told by force
+with hysteresis; and what drives do when commands stop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from delassus_ros.errors import ContactError, InputError, unknown
+from delassus_ros.sim.gait import TouchFilter, TouchState
+from delassus_ros.sim.reference import FloatArray, contact_forces
+
+PERIOD = 1e-3
+"""Simulated time of one :meth:`Plant.step` [s]."""
+_SUBSTEPS = 2
+ON_SILENCE = ("damp", "hold")
+"""What drives do when commands stop: brake each joint, or keep it where it was then."""
+
+
+@dataclass(frozen=True)
+class PlantSettings:
+    """How drives, sensors and floor are.
+
+    Attributes
+    ----------
+    friction : of the floor and the feet.
+    armature : rotor inertia seen at each joint [kg m^2].
+    joint_friction : Coulomb friction of each joint [N m].
+    joint_damping : viscous friction of each joint [N m s].
+    torque_limit : share of the effort limits of the URDF that drives give.
+    torque_noise : standard deviation of the torque of a drive [N m].
+    position_noise, velocity_noise : of the encoders [rad], [rad/s].
+    base_noise : of the base's velocity [m/s], [rad/s]; of its position and orientation a tenth
+        of that [m], [rad].
+    silence : time without a command after which drives brake or hold [s].
+    on_silence : which of the two, of :data:`ON_SILENCE`.
+    holding, braking : stiffness and damping of drives then [N m/rad], [N m s/rad].
+    seed : of all noise.
+    """
+
+    friction: float = 0.8
+    armature: float = 0.0
+    joint_friction: float = 0.0
+    joint_damping: float = 0.0
+    torque_limit: float = 1.0
+    torque_noise: float = 0.0
+    position_noise: float = 0.0
+    velocity_noise: float = 0.0
+    base_noise: float = 0.0
+    silence: float = 0.02
+    on_silence: str = "damp"
+    holding: float = 300.0
+    braking: float = 6.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check them.
+
+        Raises
+        ------
+        InputError
+            If a number is negative or not finite, or on_silence is something else.
+        """
+        if self.on_silence not in ON_SILENCE:
+            raise InputError(unknown("on_silence", self.on_silence, ON_SILENCE, "choices"))
+        for name, value in vars(self).items():
+            if not isinstance(value, str) and not 0.0 <= value < math.inf:
+                raise InputError(f"{name} is {value}; expected a finite number, 0 or more")
+
+
+@dataclass(frozen=True)
+class Sensed:
+    """What the sensors say.
+
+    Attributes
+    ----------
+    q, velocity, effort : of the joints [rad], [rad/s], [N m].
+    position, orientation : of the base in the world [m], unit quaternion x, y, z, w.
+    twist : of the base in its own axes, linear first [m/s], [rad/s].
+    """
+
+    q: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    position: FloatArray
+    orientation: FloatArray
+    twist: FloatArray
+
+
+def on_floor(urdf: str, friction: float) -> mujoco.MjSpec:
+    """Return a robot of a URDF with a free base on a floor, which it touches but not itself.
+
+    Parameters
+    ----------
+    urdf : text of the description; its root link is called base.
+    friction : of floor and robot.
+    """
+    spec = mujoco.MjSpec.from_string(urdf)
+    spec.compiler.fusestatic = False  # contact frames are fixed bodies
+    spec.option.timestep = PERIOD / _SUBSTEPS
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    spec.body("base").add_freejoint()
+    for geom in spec.geoms:
+        geom.contype, geom.conaffinity = 2, 1
+        geom.friction[0] = friction
+    floor = spec.worldbody.add_geom(
+        name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.1]
+    )
+    floor.contype, floor.conaffinity = 1, 0
+    floor.friction[0] = friction
+    return spec
+
+
+class Plant:
+    """A robot with point feet and torque-controlled joints, 1 ms at a time.
+
+    Parameters
+    ----------
+    urdf : text of the description; its root link is called base.
+    contacts : frames of the feet, each a link with one sphere, by contact name.
+    posture : joint positions at the start by name; others are zero [rad].
+    settings : drives, sensors and floor.
+
+    Attributes
+    ----------
+    joint_names : in the order of torques and sensors.
+    contact_names : in the order of :attr:`contact_states` and :meth:`contact_forces`.
+    limits : largest torques (n,) [N m].
+    weight : of the robot [N].
+
+    Raises
+    ------
+    ContactError
+        For a frame that is no link with one sphere.
+    """
+
+    def __init__(
+        self,
+        urdf: str,
+        contacts: Mapping[str, str],
+        posture: Mapping[str, float] | None = None,
+        settings: PlantSettings | None = None,
+    ) -> None:
+        self._settings = settings = PlantSettings() if settings is None else settings
+        spec = on_floor(urdf, settings.friction)
+        hinges = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_HINGE]
+        for joint in hinges:
+            motor = spec.add_actuator(name=joint.name, target=joint.name)
+            motor.trntype = mujoco.mjtTrn.mjTRN_JOINT
+        self.joint_names = tuple(joint.name for joint in hinges)
+        self.limits = np.array([settings.torque_limit * j.actfrcrange[1] for j in hinges])
+        model = self._model = spec.compile()
+        data = self._data = mujoco.MjData(model)
+        self._q = model.jnt_qposadr[[model.joint(name).id for name in self.joint_names]]
+        self._v = model.jnt_dofadr[[model.joint(name).id for name in self.joint_names]]
+        model.dof_armature[self._v] = settings.armature
+        model.dof_frictionloss[self._v] = settings.joint_friction
+        model.dof_damping[self._v] = settings.joint_damping
+        self.contact_names = tuple(contacts)
+        self._feet = [self._sphere(frame) for frame in contacts.values()]
+        self._radius = [float(model.geom_size[geom, 0]) for geom in self._feet]
+        self._filters = [TouchFilter() for _ in self._feet]
+        self._random = np.random.default_rng(settings.seed)
+        self._command = np.zeros(len(self.joint_names))
+        self._commanded, self._held = -math.inf, np.zeros(len(self.joint_names))
+        self._push, self._push_until = np.zeros(6), -math.inf
+        self._ticks = 0
+        self.weight = -float(model.body_mass.sum() * model.opt.gravity[2])
+        for name, value in (posture or {}).items():
+            data.joint(name).qpos[0] = value
+        mujoco.mj_kinematics(model, data)
+        lowest = min(
+            data.geom_xpos[geom, 2] - radius
+            for geom, radius in zip(self._feet, self._radius, strict=True)
+        )
+        data.qpos[2] -= lowest
+        self._held[:] = data.qpos[self._q]
+        mujoco.mj_forward(model, data)
+
+    def _sphere(self, frame: str) -> int:
+        """Return the geom of a foot."""
+        names = [self._model.body(i).name for i in range(self._model.nbody)]
+        if frame not in names:
+            raise ContactError(unknown("link", frame, names[1:]))
+        body = self._model.body(frame)
+        first, count = int(body.geomadr[0]), int(body.geomnum[0])
+        spheres = [
+            geom
+            for geom in range(first, first + count)
+            if self._model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE
+        ]
+        if len(spheres) != 1:
+            raise ContactError(f"link {frame!r} has {len(spheres)} spheres; a foot has one")
+        return spheres[0]
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self._ticks * PERIOD
+
+    @property
+    def silent(self) -> bool:
+        """Whether commands have stopped, so that the drives look after themselves."""
+        return self.time - self._commanded > self._settings.silence
+
+    @property
+    def height(self) -> float:
+        """Height of the base above the floor [m]."""
+        return float(self._data.qpos[2])
+
+    @property
+    def upright(self) -> float:
+        """Cosine of the angle between the base's z axis and the vertical."""
+        w, x, y, z = self._data.qpos[3:7]
+        return float(w * w - x * x - y * y + z * z)
+
+    @property
+    def contact_states(self) -> tuple[TouchState, ...]:
+        """State of each contact."""
+        return tuple(touch.state for touch in self._filters)
+
+    def contact_forces(self) -> FloatArray:
+        """Return the floor's forces on the feet (k, 3) along the axes of the world [N]."""
+        return contact_forces(self._model, self._data, self._feet)
+
+    def command(self, torques: Sequence[float] | FloatArray) -> None:
+        """Have the drives give these torques (n,) from now on; not finite ones are refused.
+
+        Raises
+        ------
+        InputError
+            If they are not n finite numbers; the command before it holds.
+        """
+        given = np.asarray(torques, dtype=np.float64)
+        if given.shape != self._command.shape or not np.isfinite(given).all():
+            raise InputError(
+                f"torques are {given.tolist()}; expected {len(self._command)} finite numbers"
+            )
+        self._command[:] = given
+        self._commanded = self.time
+
+    def push(self, force: Sequence[float], duration: float) -> None:
+        """Push the base with a force (3,) along the axes of the world for so long [N], [s]."""
+        self._push[:3] = force
+        self._push_until = self.time + duration
+
+    def step(self) -> None:
+        """Advance by :data:`PERIOD`."""
+        model, data = self._model, self._data
+        data.ctrl[:] = np.clip(self._torques(), -self.limits, self.limits)
+        pushed = self.time < self._push_until
+        data.xfrc_applied[1] = self._push if pushed else 0.0
+        mujoco.mj_step(model, data, _SUBSTEPS)
+        self._ticks += 1
+        if not self.silent:
+            self._held[:] = data.qpos[self._q]
+        self._touch()
+
+    def sense(self) -> Sensed:
+        """Return what the sensors say at present."""
+        settings, data, normal = self._settings, self._data, self._random.normal
+        n = len(self.joint_names)
+        R = np.zeros(9)
+        mujoco.mju_quat2Mat(R, data.qpos[3:7])
+        twist = np.concatenate([R.reshape(3, 3).T @ data.qvel[:3], data.qvel[3:6]])
+        orientation = np.zeros(4)
+        # Of a small rotation vector.
+        turned = np.array([1.0, *(0.05 * settings.base_noise * normal(size=3))])
+        mujoco.mju_normalize4(turned)
+        mujoco.mju_mulQuat(orientation, data.qpos[3:7], turned)
+        return Sensed(
+            q=data.qpos[self._q] + settings.position_noise * normal(size=n),
+            velocity=data.qvel[self._v] + settings.velocity_noise * normal(size=n),
+            effort=data.qfrc_actuator[self._v].copy(),
+            position=data.qpos[:3] + 0.1 * settings.base_noise * normal(size=3),
+            orientation=np.roll(orientation, -1),
+            twist=twist + settings.base_noise * normal(size=6),
+        )
+
+    def _torques(self) -> FloatArray:
+        """Return what the drives are to give."""
+        settings, data = self._settings, self._data
+        if self.silent:
+            torques = -settings.braking * data.qvel[self._v]
+            # Before the first command they keep the robot on its feet.
+            if settings.on_silence == "hold" or self._commanded == -math.inf:
+                torques += settings.holding * (self._held - data.qpos[self._q])
+            return np.asarray(torques)
+        noise = settings.torque_noise * self._random.normal(size=len(self._command))
+        return np.asarray(self._command + noise)
+
+    def _touch(self) -> None:
+        """Update the contact states from the contacts of the last substep."""
+        model, data = self._model, self._data
+        forces = self.contact_forces()
+        velocity = np.zeros(6)
+        for geom, radius, force, touch in zip(
+            self._feet, self._radius, forces, self._filters, strict=True
+        ):
+            speed = 0.0
+            if force[2] > 0.0:
+                mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_GEOM, geom, velocity, 0)
+                # Of the lowest point of the ball: v + ω × (0, 0, -radius).
+                wx, wy, _, vx, vy, _ = velocity.tolist()
+                speed = math.hypot(vx - radius * wy, vy + radius * wx)
+            touch.update(float(force[2]), speed)
+
+
+def states_of(states: Sequence[TouchState], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the contacts that touch."""
+    return tuple(n for n, state in zip(names, states, strict=True) if state.touches)

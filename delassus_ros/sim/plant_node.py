@@ -1,0 +1,234 @@
+"""ROS node that runs the demo quadruped under joint torques from a topic, in real time."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import ActiveContacts
+from delassus_msgs_py import SerializedMessage
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from delassus_ros.errors import InputError
+from delassus_ros.needs import missing
+from delassus_ros.ros_program import run_program
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.gait import LEGS
+
+_WORLD = "odom"
+_CONTACTS_PERIOD = 0.05  # s; the set is repeated at least this often
+_CATCH_UP = 0.02  # s of delay that is made good
+_PUSH_TIME = 0.2  # s
+_STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+
+_HELP = """\
+usage: delassus_plant [--ros-args ...]
+
+Simulates the demo quadruped in MuJoCo, in real time, under joint torques.
+
+subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; drives brake without
+publishes   joint_states        sensor_msgs/JointState, with velocities and efforts
+            odometry            nav_msgs/Odometry of the base, twist in its own axes
+            active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
+            robot_description   std_msgs/String (latched)
+            ~/contact_force/LF  geometry_msgs/WrenchStamped, and so for each foot
+parameters  rate                joint states per second, a divisor of 1000 (500)
+            push_every          time between pushes of the base, 0 for none [s] (0)
+            push_force          of a push, as a share of the weight (0.1)
+            friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
+            position_noise, velocity_noise, base_noise, silence, on_silence, holding, braking,
+            seed: of drives, sensors and floor; see delassus_ros.sim.plant.PlantSettings
+
+example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=0.03
+"""
+
+
+class PlantNode(Node):
+    """Publish what the plant's sensors say, and pass torques on to its drives.
+
+    Attributes
+    ----------
+    period : time between joint states [s].
+    late : how often the schedule had to be moved because the machine did not keep up.
+    """
+
+    def __init__(self) -> None:
+        # Here, as it needs the physics engine, which main looks for first.
+        from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
+
+        super().__init__("plant")
+        rate = self._read("rate", 500, "Joint states per second; a divisor of 1000.")
+        steps = round(1.0 / PERIOD)
+        if rate < 1 or steps % rate:
+            raise InputError(f"parameter 'rate' is {rate}; expected a divisor of {steps}")
+        self.period, self._substeps = 1.0 / rate, steps // rate
+        self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
+        self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
+        settings = PlantSettings(
+            **{
+                field.name: self._read(field.name, field.default, "See PlantSettings.")
+                for field in dataclasses.fields(PlantSettings)
+            }
+        )
+        self._random = np.random.default_rng(settings.seed)
+        posture = {
+            f"{leg}_{joint}": angle
+            for leg in LEGS
+            for joint, angle in (("HAA", 0.0), ("HFE", 0.7), ("KFE", -1.4))
+        }
+        urdf = demo_urdf()
+        self._plant = Plant(urdf, {leg: f"{leg}_FOOT" for leg in LEGS}, posture, settings)
+        self.late = 0
+        self._names = list(self._plant.joint_names)
+        self._was_silent, self._contacts_due = True, 0.0
+        self._states: tuple[int, ...] = ()
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._make_messages()
+        self._joints = self.create_publisher(JointState, "joint_states", 10)
+        self._base = self.create_publisher(Odometry, "odometry", 10)
+        self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
+        self._forces = [
+            self.create_publisher(WrenchStamped, f"~/contact_force/{leg}", 10) for leg in LEGS
+        ]
+        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=urdf))
+        self._commands = self.create_subscription(
+            JointState, "joint_commands", self._on_command, newest
+        )
+
+    def _make_messages(self) -> None:
+        """Serialize what a tick fills in the numbers of."""
+        zeros = [0.0] * len(self._names)
+        joints = JointState(name=self._names, position=zeros, velocity=zeros, effort=zeros)
+        fields = ("position", "velocity", "effort")
+        self._joint_bytes = SerializedMessage(joints, _STAMP, fields)
+        base = Odometry(child_frame_id="base")
+        base.header.frame_id = _WORLD
+        parts = {
+            "pose": [f"pose.pose.position.{x}" for x in "xyz"]
+            + [f"pose.pose.orientation.{x}" for x in "xyzw"],
+            "twist": [f"twist.twist.{part}.{x}" for part in ("linear", "angular") for x in "xyz"],
+        }
+        groups = {name: dict.fromkeys(paths, "d") for name, paths in parts.items()}
+        self._base_bytes = SerializedMessage(base, {**_STAMP, **groups})
+
+    def _read(self, name: str, default: Any, words: str) -> Any:
+        descriptor = ParameterDescriptor(description=words, read_only=True)
+        return self.declare_parameter(name, default, descriptor).value
+
+    def _on_command(self, message: JointState) -> None:
+        try:
+            if len(message.name) != len(message.effort):
+                raise InputError(
+                    f"the command has {len(message.name)} names but {len(message.effort)} efforts"
+                )
+            torques = dict(zip(message.name, message.effort, strict=True))
+            absent = [name for name in self._names if name not in torques]
+            if absent:
+                raise InputError(f"the command lacks joint {absent[0]!r}; it has {[*torques]}")
+            self._plant.command([torques[name] for name in self._names])
+        except InputError as error:
+            self.get_logger().warning(str(error), throttle_duration_sec=1.0)
+
+    def tick(self) -> None:
+        """Simulate one period and publish its end."""
+        plant = self._plant
+        due = self._push_every and plant.time % self._push_every < self.period
+        if due and plant.time > self.period:
+            angle = self._random.uniform(0.0, 2.0 * np.pi)
+            force = self._push_force * plant.weight * np.array([np.cos(angle), np.sin(angle), 0])
+            plant.push(force, _PUSH_TIME)
+            self.get_logger().info(f"pushed with {force[0]:.1f}, {force[1]:.1f} N")
+        for _ in range(self._substeps):
+            plant.step()
+        if plant.silent is not self._was_silent:
+            self._was_silent = plant.silent
+            text = "no commands: the drives look after themselves" if plant.silent else "commanded"
+            self.get_logger().info(text)
+        self._publish()
+
+    def _publish(self) -> None:
+        plant, sensed = self._plant, self._plant.sense()
+        stamp = self.get_clock().now().to_msg()
+        self._publish_contacts(stamp)
+        self._base_bytes.set("stamp", stamp.sec, stamp.nanosec)
+        self._base_bytes.set("pose", *sensed.position, *sensed.orientation)
+        self._base_bytes.set("twist", *sensed.twist)
+        self._base.publish(self._base_bytes.to_bytes())
+        self._joint_bytes.set("stamp", stamp.sec, stamp.nanosec)
+        for target, values in zip(
+            self._joint_bytes.arrays.values(), (sensed.q, sensed.velocity, sensed.effort),
+            strict=True,
+        ):  # fmt: skip
+            target[...] = values
+        self._joints.publish(self._joint_bytes.to_bytes())
+        for publisher, force in zip(self._forces, plant.contact_forces(), strict=True):
+            if publisher.get_subscription_count():
+                wrench = WrenchStamped()
+                wrench.header.stamp, wrench.header.frame_id = stamp, _WORLD
+                f = wrench.wrench.force
+                f.x, f.y, f.z = force.tolist()
+                publisher.publish(wrench)
+
+    def _publish_contacts(self, stamp: Time) -> None:
+        states, now = self._plant.contact_states, time.monotonic()
+        if states == self._states and now < self._contacts_due:
+            return
+        self._states, self._contacts_due = states, now + _CONTACTS_PERIOD
+        message = ActiveContacts(names=list(LEGS), status=[int(state) for state in states])
+        message.header.stamp = stamp
+        self._contacts.publish(message)
+
+    def run(self, proceed: Callable[[], bool]) -> None:
+        """Tick at the rate, and take commands meanwhile; asked `proceed` before every tick."""
+        executor = SingleThreadedExecutor()
+        executor.add_node(self)
+        deadline = time.monotonic()
+        while proceed():
+            begin = time.monotonic()
+            if begin - deadline > _CATCH_UP:
+                self.late += 1
+                self.get_logger().warning(
+                    f"{1e3 * (begin - deadline):.0f} ms late, {self.late} times so far: the "
+                    "machine is too busy for this rate",
+                    throttle_duration_sec=5.0,
+                )
+                deadline = begin
+            self.tick()
+            deadline += self.period
+            while (rest := deadline - time.monotonic()) > 0.0:
+                executor.spin_once(timeout_sec=rest)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until it is told to stop; return the exit status."""
+    fault = missing("delassus_plant", "mujoco")
+    if fault is not None:
+        print(fault, file=sys.stderr)
+        return 1
+    return run_program("delassus_plant", PlantNode, _run, args, _HELP)
+
+
+def _run(node: PlantNode, stopping: Callable[[], bool]) -> int:
+    # What exists by now stays; the collector need not look at it again in the loop.
+    gc.freeze()
+    node.run(lambda: not stopping())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

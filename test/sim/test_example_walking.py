@@ -1,0 +1,219 @@
+"""The walking example: its program in two forms, and a quadruped that trots and is pushed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
+pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+pytest.importorskip("qpsolvers", reason="the extra 'examples' is not installed")
+pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+
+from whole_body_control import simulate  # noqa: E402
+from whole_body_control.controller import Controller, Rows, State  # noqa: E402
+from whole_body_control.gait import LEGS, Act, smooth  # noqa: E402
+from whole_body_control.qp import UnsolvedError, Wanted, Weights, full, reduced  # noqa: E402
+
+from delassus_ros import DelassusSolver  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
+
+ROUGH = PlantSettings(
+    friction=0.7, armature=0.01, joint_friction=0.1, joint_damping=0.02, torque_noise=0.2,
+    position_noise=3e-4, velocity_noise=0.03, base_noise=0.02,
+)  # fmt: skip
+
+
+def instant(seed: int, stands: list[bool]) -> tuple[State, Wanted]:
+    """Return a state near standing, and random tasks."""
+    random = np.random.default_rng(seed)
+    q = np.array(list(simulate.POSTURE.values())) + random.uniform(-0.2, 0.2, 12)
+    turned = pin.Quaternion(pin.exp3(random.uniform(-0.2, 0.2, 3)))
+    state = State(
+        q, random.uniform(-1, 1, 12), np.array([0.0, 0.0, 0.3]), turned.coeffs(),
+        random.uniform(-0.5, 0.5, 6), stands,
+    )  # fmt: skip
+    feet = np.where(np.array(stands)[:, np.newaxis], 0.0, random.uniform(-9, 9, (4, 3)))
+    trunk = random.uniform(-2, 2, 6)
+    return state, Wanted(trunk, feet, stands, 129.0 / sum(stands), np.full(12, 35.0))
+
+
+def rows_of(state: State) -> Rows:
+    """Return what the node publishes, by the library."""
+    problem = simulate.problem(demo_urdf())
+    s = DelassusSolver(problem).solve(
+        state.q, base_orientation=state.orientation, gravity=[0.0, 0.0, -9.81],
+        rates=np.r_[state.twist, state.velocity], torques=np.zeros(18),
+    )  # fmt: skip
+    return Rows(s.matrix, s.output("a0"), s.output("MinvJT"))
+
+
+def by_pinocchio(state: State) -> tuple[np.ndarray, ...]:
+    """Return M, h, J and J̇ẏ of trunk and feet along the world, in our order of joints."""
+    joints = list(simulate.POSTURE)
+    controller = Controller(demo_urdf(), joints, np.full(12, 35.0))
+    model, data = controller.kinematics.model, controller.kinematics.data
+    q, v = controller.kinematics.configuration(state)
+    order = [*range(6), *controller.kinematics.v_places]
+    M = pin.crba(model, data, q)
+    M = np.triu(M) + np.triu(M, 1).T
+    h = pin.nle(model, data, q, v).copy()
+    pin.forwardKinematics(model, data, q, v, np.zeros(18))
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    J, bias = [], []
+    for frame, rows in (("base", 6), *((f"{leg}_FOOT", 3) for leg in LEGS)):
+        number, axes = model.getFrameId(frame), pin.LOCAL_WORLD_ALIGNED
+        J.append(pin.getFrameJacobian(model, data, number, axes)[:rows])
+        a = pin.getFrameClassicalAcceleration(model, data, number, axes).vector
+        bias.append(a[:rows])
+    return M[np.ix_(order, order)], h[order], np.vstack(J)[:, order], np.concatenate(bias)
+
+
+@pytest.mark.parametrize(
+    "stands",
+    [
+        [True] * 4,
+        [True, False, False, True],
+        [False, True, True, True],
+        [False, True, False, False],
+    ],
+    ids=["all", "diagonal", "three", "one"],
+)
+def test_the_reduced_program_is_the_full_one(stands: list[bool]) -> None:
+    """The full one by Pinocchio's M, h, J and J̇ẏ, as legged_control and TSID assemble it."""
+    for seed in range(5):
+        state, wanted = instant(seed, stands)
+        rows = rows_of(state)
+        small = reduced(rows.G, rows.a0, rows.response[6:].T, wanted, Weights())
+        large = full(*by_pinocchio(state), wanted, Weights())
+        np.testing.assert_allclose(small.torques, large.torques, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(small.forces, large.forces, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(small.trunk, large.trunk, rtol=0, atol=1e-5)
+        normal = small.forces[np.array(stands), 2]
+        assert (normal >= 3.0 - 1e-6).all() and (np.abs(small.torques) <= 35.0 + 1e-6).all()
+
+
+def test_the_limits_of_the_drives_bind() -> None:
+    state, wanted = instant(1, [True] * 4)
+    rows = rows_of(state)
+    free = reduced(rows.G, rows.a0, rows.response[6:].T, wanted, Weights())
+    most = 0.8 * np.abs(free.torques).max()
+    bounded = Wanted(wanted.trunk, wanted.feet, wanted.stands, wanted.share, np.full(12, most))
+    found = reduced(rows.G, rows.a0, rows.response[6:].T, bounded, Weights())
+    assert np.abs(found.torques).max() == pytest.approx(most, abs=1e-6)
+    # They give way, all alike, before a foot lets go.
+    none = Wanted(wanted.trunk, wanted.feet, wanted.stands, wanted.share, np.full(12, 0.1))
+    found = reduced(rows.G, rows.a0, rows.response[6:].T, none, Weights())
+    assert np.abs(found.torques).max() < most and found.forces[:, 2].min() >= 3.0 - 1e-9
+    with pytest.raises(UnsolvedError):
+        reduced(rows.G, np.nan * rows.a0, rows.response[6:].T, wanted, Weights())
+
+
+def test_a_smooth_rise_has_the_derivatives_that_it_says() -> None:
+    for s in (0.1, 0.4, 0.9):
+        (a, *_), (_, rate, bend), (b, *_) = smooth(s - 1e-4), smooth(s), smooth(s + 1e-4)
+        assert (b - a) / 2e-4 == pytest.approx(rate, abs=1e-6)
+        assert (a - 2 * smooth(s)[0] + b) / 1e-8 == pytest.approx(bend, abs=1e-5)
+    assert smooth(-1.0)[0] == 0.0 and smooth(2.0)[0] == 1.0
+
+
+ACTS = (
+    Act("stand", 0.4),
+    Act("shift", 0.5, shift=(-0.035, -0.03)),
+    Act("lift", 0.5, shift=(-0.035, -0.03), lifted=("LF",)),
+    Act("back", 0.5),
+    Act("trot", 1.6, velocity=(0.3, 0.0), trotting=True),
+    Act("turn", 1.0, velocity=(0.1, 0.0), turning=0.5, trotting=True),
+)
+
+
+def push_at(time: float, direction: tuple[float, float, float]):
+    def events(plant: Plant, now: float) -> None:
+        if abs(now - time) < 1e-9:
+            plant.push(0.1 * plant.weight * np.array(direction), 0.2)
+
+    return events
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_walks_is_pushed_and_does_not_fall(seed: int) -> None:
+    settings = PlantSettings(**{**vars(ROUGH), "seed": seed})
+    record = simulate.run(4.5, ACTS, settings, push_at(2.6, (0.0, 1.0, 0.0)))
+    assert not record.fell, list(simulate.report(record))
+    wanted, found = np.array(record.wanted), np.array(record.position)
+    assert np.linalg.norm((wanted - found)[:, :2], axis=1).max() < 0.08
+    assert found[-1, 0] > 0.45
+    stood = np.array(record.stands) & np.array(record.touches)
+    error = (np.array(record.forces) - np.array(record.simulated))[stood]
+    size = np.array(record.simulated)[stood]
+    assert (error**2).sum() < 0.15**2 * (size**2).sum()
+    lifted = np.array([act == "lift" for act in record.act])
+    assert not np.array(record.touches)[lifted, 0][-50:].any()
+
+
+def test_every_run_is_the_same() -> None:
+    first, second = (simulate.run(0.6, ACTS, ROUGH) for _ in range(2))
+    np.testing.assert_array_equal(first.torques, second.torques)
+
+
+class TestPlant:
+    def make(self, **settings) -> Plant:
+        feet = {leg: f"{leg}_FOOT" for leg in LEGS}
+        return Plant(demo_urdf(), feet, simulate.POSTURE, PlantSettings(**settings))
+
+    def test_drives_brake_when_commands_stop(self) -> None:
+        for on_silence, height in (("damp", 0.31), ("hold", 0.315)):
+            plant = self.make(on_silence=on_silence)
+            plant.command(np.zeros(12))
+            assert not plant.silent
+            for _ in range(120):
+                plant.step()
+            assert plant.silent and plant.height < 0.326
+            if on_silence == "hold":
+                assert plant.height > height - 0.05
+
+    def test_torques_are_limited_and_bad_ones_refused(self) -> None:
+        from delassus_ros.errors import InputError
+
+        plant = self.make(torque_limit=0.5)
+        assert plant.limits.tolist() == [17.5] * 12
+        plant.command(np.full(12, 100.0))
+        plant.step()
+        assert np.abs(plant.sense().effort).max() <= 17.5 + 1e-9
+        with pytest.raises(InputError, match="expected 12 finite numbers"):
+            plant.command([np.nan] * 12)
+
+    def test_weight_is_on_the_feet(self) -> None:
+        plant = self.make(on_silence="hold", holding=500.0, braking=10.0)
+        for _ in range(1500):
+            plant.step()
+        forces = plant.contact_forces()
+        assert forces[:, 2].sum() == pytest.approx(plant.weight, rel=1e-3)
+        assert all(state.touches for state in plant.contact_states)
+        sensed = plant.sense()
+        assert np.abs(sensed.velocity).max() < 1e-2
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [({"friction": -1.0}, "friction is -1.0"), ({"on_silence": "pray"}, "damp, hold")],
+    )
+    def test_bad_settings_are_named(self, changes, words) -> None:
+        from delassus_ros.errors import InputError
+
+        with pytest.raises(InputError, match=words):
+            PlantSettings(**changes)
+
+    def test_a_foot_has_one_sphere(self) -> None:
+        from delassus_ros.errors import ContactError
+
+        with pytest.raises(ContactError, match="'base' has 0 spheres"):
+            Plant(demo_urdf(), {"trunk": "base"})
+        with pytest.raises(ContactError, match="unknown link"):
+            Plant(demo_urdf(), {"LF": "LF_FOT"})
