@@ -35,6 +35,8 @@ help:
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
 	@echo '                ends by itself with a verdict'
+	@echo 'make arm        simulated arm, node and operational-space controller: it wipes a table;'
+	@echo '                ARM_SECONDS=14 ends by itself, ARGS="--surface curved" takes a cylinder'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
@@ -52,6 +54,10 @@ demo: setup
 .PHONY: walk
 walk: setup
 	@cd examples && ../$(BIN)/python -m whole_body_control $(ARGS)
+
+.PHONY: arm
+arm: setup
+	@cd examples && ../$(BIN)/python -m operational_space $(ARGS)
 
 .PHONY: test
 test: setup

@@ -82,7 +82,8 @@ class Sensed:
     Attributes
     ----------
     q, velocity, effort : of the joints [rad], [rad/s], [N m].
-    position, orientation : of the base in the world [m], unit quaternion x, y, z, w.
+    position, orientation : of the base in the world [m], unit quaternion x, y, z, w; where it is
+        bolted down, these and its twist stay as they are.
     twist : of the base in its own axes, linear first [m/s], [rad/s].
     """
 
@@ -94,33 +95,63 @@ class Sensed:
     twist: FloatArray
 
 
-def on_floor(urdf: str, friction: float) -> mujoco.MjSpec:
-    """Return a robot of a URDF with a free base on a floor, which it touches but not itself.
+@dataclass(frozen=True)
+class Floor:
+    """What the robot touches.
+
+    Attributes
+    ----------
+    height : of the plane, or of the highest line of the cylinder [m].
+    radius : of a cylinder that lies along y instead of a plane; 0 for a plane [m].
+    x : where that is highest [m].
+    softness : time in which it gives way to a blow, two steps of the simulation or more [s].
+    """
+
+    height: float = 0.0
+    radius: float = 0.0
+    x: float = 0.0
+    softness: float = 0.02
+
+
+def on_floor(
+    urdf: str, friction: float, floating: bool = True, floor: Floor | None = None
+) -> mujoco.MjSpec:
+    """Return a robot of a URDF on a floor, which it touches but not itself.
 
     Parameters
     ----------
     urdf : text of the description; its root link is called base.
     friction : of floor and robot.
+    floating : the base is free; else it is bolted down at the origin.
+    floor : by default a plane at the origin.
     """
+    floor = Floor() if floor is None else floor
     spec = mujoco.MjSpec.from_string(urdf)
     spec.compiler.fusestatic = False  # contact frames are fixed bodies
     spec.option.timestep = PERIOD / _SUBSTEPS
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    spec.body("base").add_freejoint()
+    if floating:
+        spec.body("base").add_freejoint()
     for geom in spec.geoms:
         geom.contype, geom.conaffinity = 2, 1
         geom.friction[0] = friction
-    floor = spec.worldbody.add_geom(
-        name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.1]
-    )
-    floor.contype, floor.conaffinity = 1, 0
-    floor.friction[0] = friction
+    plane = mujoco.mjtGeom.mjGEOM_PLANE
+    geom = spec.worldbody.add_geom(name="floor", type=plane, size=[0.0, 0.0, 0.1])
+    geom.pos[2] = floor.height
+    if floor.radius:
+        geom.type, geom.size = mujoco.mjtGeom.mjGEOM_CYLINDER, [floor.radius, 2.0, 0.0]
+        geom.pos[0], geom.pos[2] = floor.x, floor.height - floor.radius
+        geom.quat = [math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0]
+    geom.contype, geom.conaffinity = 1, 0
+    geom.friction[0] = friction
+    for each in spec.geoms:
+        each.solref[0] = floor.softness
     return spec
 
 
 class Plant:
-    """A robot with point feet and torque-controlled joints, 1 ms at a time.
+    """A robot with feet or a tool like balls and torque-controlled joints, 1 ms at a time.
 
     Parameters
     ----------
@@ -128,6 +159,8 @@ class Plant:
     contacts : frames of the feet, each a link with one sphere, by contact name.
     posture : joint positions at the start by name; others are zero [rad].
     settings : drives, sensors and floor.
+    floating : the base is free, and begins where the lowest foot touches; else it is bolted down.
+    floor : what it touches.
 
     Attributes
     ----------
@@ -148,9 +181,12 @@ class Plant:
         contacts: Mapping[str, str],
         posture: Mapping[str, float] | None = None,
         settings: PlantSettings | None = None,
+        floating: bool = True,
+        floor: Floor | None = None,
     ) -> None:
         self._settings = settings = PlantSettings() if settings is None else settings
-        spec = on_floor(urdf, settings.friction)
+        self._floating = floating
+        spec = on_floor(urdf, settings.friction, floating, floor)
         hinges = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_HINGE]
         for joint in hinges:
             motor = spec.add_actuator(name=joint.name, target=joint.name)
@@ -173,6 +209,7 @@ class Plant:
         self._commanded, self._held = -math.inf, np.zeros(len(self.joint_names))
         self._push, self._push_until = np.zeros(6), -math.inf
         self._ticks = 0
+        self._body = model.body("base").id if floating else model.nbody - 1
         self.weight = -float(model.body_mass.sum() * model.opt.gravity[2])
         for name, value in (posture or {}).items():
             data.joint(name).qpos[0] = value
@@ -181,7 +218,8 @@ class Plant:
             data.geom_xpos[geom, 2] - radius
             for geom, radius in zip(self._feet, self._radius, strict=True)
         )
-        data.qpos[2] -= lowest
+        if floating:
+            data.qpos[2] -= lowest
         self._held[:] = data.qpos[self._q]
         mujoco.mj_forward(model, data)
 
@@ -248,7 +286,7 @@ class Plant:
         self._commanded = self.time
 
     def push(self, force: Sequence[float], duration: float) -> None:
-        """Push the base with a force (3,) along the axes of the world for so long [N], [s]."""
+        """Push the base, of an arm its last link, along the axes of the world [N], [s]."""
         self._push[:3] = force
         self._push_until = self.time + duration
 
@@ -257,7 +295,7 @@ class Plant:
         model, data = self._model, self._data
         data.ctrl[:] = np.clip(self._torques(), -self.limits, self.limits)
         pushed = self.time < self._push_until
-        data.xfrc_applied[1] = self._push if pushed else 0.0
+        data.xfrc_applied[self._body] = self._push if pushed else 0.0
         mujoco.mj_step(model, data, _SUBSTEPS)
         self._ticks += 1
         if not self.silent:
@@ -268,6 +306,12 @@ class Plant:
         """Return what the sensors say at present."""
         settings, data, normal = self._settings, self._data, self._random.normal
         n = len(self.joint_names)
+        q = data.qpos[self._q] + settings.position_noise * normal(size=n)
+        velocity = data.qvel[self._v] + settings.velocity_noise * normal(size=n)
+        effort = data.qfrc_actuator[self._v].copy()
+        if not self._floating:
+            rest = np.array([0.0, 0.0, 0.0, 1.0])
+            return Sensed(q, velocity, effort, np.zeros(3), rest, np.zeros(6))
         R = np.zeros(9)
         mujoco.mju_quat2Mat(R, data.qpos[3:7])
         twist = np.concatenate([R.reshape(3, 3).T @ data.qvel[:3], data.qvel[3:6]])
@@ -277,9 +321,9 @@ class Plant:
         mujoco.mju_normalize4(turned)
         mujoco.mju_mulQuat(orientation, data.qpos[3:7], turned)
         return Sensed(
-            q=data.qpos[self._q] + settings.position_noise * normal(size=n),
-            velocity=data.qvel[self._v] + settings.velocity_noise * normal(size=n),
-            effort=data.qfrc_actuator[self._v].copy(),
+            q=q,
+            velocity=velocity,
+            effort=effort,
             position=data.qpos[:3] + 0.1 * settings.base_noise * normal(size=3),
             orientation=np.roll(orientation, -1),
             twist=twist + settings.base_noise * normal(size=6),
@@ -292,7 +336,8 @@ class Plant:
             torques = -settings.braking * data.qvel[self._v]
             # Before the first command they keep the robot on its feet.
             if settings.on_silence == "hold" or self._commanded == -math.inf:
-                torques += settings.holding * (self._held - data.qpos[self._q])
+                # With what carried the robot until then.
+                torques += self._command + settings.holding * (self._held - data.qpos[self._q])
             return np.asarray(torques)
         noise = settings.torque_noise * self._random.normal(size=len(self._command))
         return np.asarray(self._command + noise)
@@ -312,8 +357,3 @@ class Plant:
                 wx, wy, _, vx, vy, _ = velocity.tolist()
                 speed = math.hypot(vx - radius * wy, vy + radius * wx)
             touch.update(float(force[2]), speed)
-
-
-def states_of(states: Sequence[TouchState], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the contacts that touch."""
-    return tuple(n for n, state in zip(names, states, strict=True) if state.touches)

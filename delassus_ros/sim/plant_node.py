@@ -1,4 +1,4 @@
-"""ROS node that runs the demo quadruped under joint torques from a topic, in real time."""
+"""ROS node that runs a robot of ours under joint torques from a topic, in real time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -22,11 +22,15 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.errors import InputError
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.needs import missing
 from delassus_ros.ros_program import run_program
 from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.gait import LEGS
+
+if TYPE_CHECKING:
+    from delassus_ros.sim.plant import Floor, Sensed
 
 _WORLD = "odom"
 _CONTACTS_PERIOD = 0.05  # s; the set is repeated at least this often
@@ -37,15 +41,16 @@ _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
 _HELP = """\
 usage: delassus_plant [--ros-args ...]
 
-Simulates the demo quadruped in MuJoCo, in real time, under joint torques.
+Simulates a robot in MuJoCo, in real time, under joint torques.
 
 subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; drives brake without
 publishes   joint_states        sensor_msgs/JointState, with velocities and efforts
-            odometry            nav_msgs/Odometry of the base, twist in its own axes
+            odometry            nav_msgs/Odometry of a free base, twist in its own axes
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
-            ~/contact_force/LF  geometry_msgs/WrenchStamped, and so for each foot
-parameters  rate                joint states per second, a divisor of 1000 (500)
+            ~/contact_force/LF  geometry_msgs/WrenchStamped, and so for each contact
+parameters  robot               quadruped (the default), or arm over a table, or arm_on_cylinder
+            rate                joint states per second, a divisor of 1000 (500)
             push_every          time between pushes of the base, 0 for none [s] (0)
             push_force          of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
@@ -54,6 +59,24 @@ parameters  rate                joint states per second, a divisor of 1000 (500)
 
 example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=0.03
 """
+
+
+ROBOTS = ("quadruped", "arm", "arm_on_cylinder")
+
+
+def plant_of(robot: str) -> tuple[str, dict[str, str], dict[str, float], Floor]:
+    """Return description, contacts, first posture and floor of a robot of :data:`ROBOTS`."""
+    # Here, as it needs the physics engine.
+    from delassus_ros.sim.plant import Floor
+
+    if robot == "quadruped":
+        angles = {"HAA": 0.0, "HFE": 0.7, "KFE": -1.4}
+        posture = {f"{leg}_{joint}": angle for leg in LEGS for joint, angle in angles.items()}
+        return demo_urdf(), {leg: f"{leg}_FOOT" for leg in LEGS}, posture, Floor()
+    radius = 0.5 if robot == "arm_on_cylinder" else 0.0
+    # Soft, as on stiff ones the ball of an arm hops.
+    floor = Floor(height=0.2, radius=radius, x=0.55, softness=0.05)
+    return arm_urdf(), {TOOL: TOOL}, {"joint_2": 0.55, "joint_3": 1.75, "joint_5": 0.85}, floor
 
 
 class PlantNode(Node):
@@ -75,6 +98,9 @@ class PlantNode(Node):
         if rate < 1 or steps % rate:
             raise InputError(f"parameter 'rate' is {rate}; expected a divisor of {steps}")
         self.period, self._substeps = 1.0 / rate, steps // rate
+        robot = self._read("robot", ROBOTS[0], f"One of {', '.join(ROBOTS)}.")
+        if robot not in ROBOTS:
+            raise InputError(unknown("robot", str(robot), ROBOTS))
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
         settings = PlantSettings(
@@ -84,13 +110,9 @@ class PlantNode(Node):
             }
         )
         self._random = np.random.default_rng(settings.seed)
-        posture = {
-            f"{leg}_{joint}": angle
-            for leg in LEGS
-            for joint, angle in (("HAA", 0.0), ("HFE", 0.7), ("KFE", -1.4))
-        }
-        urdf = demo_urdf()
-        self._plant = Plant(urdf, {leg: f"{leg}_FOOT" for leg in LEGS}, posture, settings)
+        urdf, contacts, posture, floor = plant_of(robot)
+        self._floats = robot == "quadruped"
+        self._plant = Plant(urdf, contacts, posture, settings, self._floats, floor)
         self.late = 0
         self._names = list(self._plant.joint_names)
         self._was_silent, self._contacts_due = True, 0.0
@@ -102,7 +124,8 @@ class PlantNode(Node):
         self._base = self.create_publisher(Odometry, "odometry", 10)
         self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
         self._forces = [
-            self.create_publisher(WrenchStamped, f"~/contact_force/{leg}", 10) for leg in LEGS
+            self.create_publisher(WrenchStamped, f"~/contact_force/{name}", 10)
+            for name in contacts
         ]
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=urdf))
@@ -162,34 +185,46 @@ class PlantNode(Node):
         self._publish()
 
     def _publish(self) -> None:
-        plant, sensed = self._plant, self._plant.sense()
+        sensed = self._plant.sense()
         stamp = self.get_clock().now().to_msg()
         self._publish_contacts(stamp)
-        self._base_bytes.set("stamp", stamp.sec, stamp.nanosec)
-        self._base_bytes.set("pose", *sensed.position, *sensed.orientation)
-        self._base_bytes.set("twist", *sensed.twist)
-        self._base.publish(self._base_bytes.to_bytes())
+        if self._floats:
+            self._publish_base(stamp, sensed)
         self._joint_bytes.set("stamp", stamp.sec, stamp.nanosec)
         for target, values in zip(
             self._joint_bytes.arrays.values(), (sensed.q, sensed.velocity, sensed.effort),
             strict=True,
         ):  # fmt: skip
             target[...] = values
+        # First, so that what is felt is there when the answer to the joint state comes.
+        self._publish_forces(stamp)
         self._joints.publish(self._joint_bytes.to_bytes())
-        for publisher, force in zip(self._forces, plant.contact_forces(), strict=True):
-            if publisher.get_subscription_count():
-                wrench = WrenchStamped()
-                wrench.header.stamp, wrench.header.frame_id = stamp, _WORLD
-                f = wrench.wrench.force
-                f.x, f.y, f.z = force.tolist()
-                publisher.publish(wrench)
+
+    def _publish_base(self, stamp: Time, sensed: Sensed) -> None:
+        self._base_bytes.set("stamp", stamp.sec, stamp.nanosec)
+        self._base_bytes.set("pose", *sensed.position, *sensed.orientation)
+        self._base_bytes.set("twist", *sensed.twist)
+        self._base.publish(self._base_bytes.to_bytes())
+
+    def _publish_forces(self, stamp: Time) -> None:
+        wanted = [each for each in self._forces if each.get_subscription_count()]
+        if not wanted:
+            return
+        for publisher, force in zip(self._forces, self._plant.contact_forces(), strict=True):
+            wrench = WrenchStamped()
+            wrench.header.stamp, wrench.header.frame_id = stamp, _WORLD
+            f = wrench.wrench.force
+            f.x, f.y, f.z = force.tolist()
+            publisher.publish(wrench)
 
     def _publish_contacts(self, stamp: Time) -> None:
         states, now = self._plant.contact_states, time.monotonic()
         if states == self._states and now < self._contacts_due:
             return
         self._states, self._contacts_due = states, now + _CONTACTS_PERIOD
-        message = ActiveContacts(names=list(LEGS), status=[int(state) for state in states])
+        message = ActiveContacts(
+            names=list(self._plant.contact_names), status=[int(state) for state in states]
+        )
         message.header.stamp = stamp
         self._contacts.publish(message)
 

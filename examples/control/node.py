@@ -1,0 +1,169 @@
+"""A node that answers each matrix of delassus_node with torques: controllers derive from it."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
+from delassus_msgs_py import (
+    DynamicsReader,
+    MatrixReader,
+    MessageError,
+    ReceivedDynamics,
+    ReceivedMatrix,
+)
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from delassus_ros.node.joint_state_bytes import JointStateReader
+
+Array = npt.NDArray[np.float64]
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+NEWEST = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+_KEPT = 50  # joint states that wait for their matrix
+_LONGEST = 0.02  # s between two ticks that counts as a tick
+_REPORTS = 5.0  # s
+
+
+class ControlNode(Node):
+    """Pairs joint state, matrix and what comes beside it by stamp and sequence.
+
+    Where delassus_node says INVALID, or nothing, nothing is commanded: the drives then look after
+    themselves.
+
+    Parameters
+    ----------
+    name : of the node.
+    contacts : that the matrices are to have, in the order of their rows.
+
+    Attributes
+    ----------
+    joints : names of the joints, in the order of q and torques; empty until a layout has come.
+    refused : instants without a valid matrix.
+    """
+
+    def __init__(self, name: str, contacts: Sequence[str]) -> None:
+        super().__init__(name)
+        self.joints: tuple[str, ...] = ()
+        self.refused = 0
+        self._contacts, self._urdf, self._ready = tuple(contacts), "", False
+        self._states: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
+        self._reader, self._matrices, self._rest = (
+            JointStateReader(),
+            MatrixReader(),
+            DynamicsReader(),
+        )
+        self._names: list[str] = []
+        self._order: list[int] = []
+        self._matrix: ReceivedMatrix | None = None
+        self._then = 0
+        self._times: list[float] = []
+        self._commands = self.create_publisher(JointState, "joint_commands", 10)
+        self._command = JointState()
+        node = "delassus_node"
+        self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self.create_subscription(Layout, f"{node}/layout", self._on_layout, LATCHED)
+        for kind, topic, callback in (
+            (JointState, "joint_states", self._on_joints),
+            (DelassusMatrix, f"{node}/delassus", self._on_matrix),
+            (ContactDynamics, f"{node}/dynamics", self._on_dynamics),
+        ):
+            self.create_subscription(kind, topic, callback, NEWEST, raw=True)
+        self.create_timer(_REPORTS, self._report)
+
+    # What a controller says.
+
+    def prepare(self, urdf: str) -> None:
+        """Make ready for a robot, whose joints are known by now."""
+        raise NotImplementedError
+
+    def torques(
+        self, q: Array, velocity: Array, matrix: ReceivedMatrix, rest: ReceivedDynamics, dt: float
+    ) -> Array | None:
+        """Return the torques (n,) for an instant, `dt` after the one before [s], or None."""
+        raise NotImplementedError
+
+    # What comes.
+
+    def _on_description(self, message: String) -> None:
+        self._urdf = message.data
+        self._prepare()
+
+    def _on_layout(self, message: Layout) -> None:
+        if tuple(message.contacts) != self._contacts:
+            self.get_logger().error(
+                f"the matrices have contacts {list(message.contacts)}; expected "
+                f"{list(self._contacts)}: start delassus_node with node.yaml of this example"
+            )
+            return
+        self.joints = tuple(message.joints)
+        # Another one, where the description changed.
+        self._matrices.layout_id = message.layout_id
+        self._prepare()
+
+    def _prepare(self) -> None:
+        if not self._ready and self._urdf and self.joints:
+            self.prepare(self._urdf)
+            self._command.name = list(self.joints)
+            self._ready = True
+            self.get_logger().info(f"controls {len(self.joints)} joints")
+
+    def _on_joints(self, data: bytes) -> None:
+        if not self.joints:
+            return
+        state = self._reader.read(data)
+        if state.names is not self._names:
+            # The same list as long as they do not change.
+            place = {name: k for k, name in enumerate(state.names)}
+            self._names, self._order = state.names, [place[name] for name in self.joints]
+        q, v = state.values[self._order], state.motion[0][self._order]
+        self._states[state.sec * 10**9 + state.nanosec] = q, v
+        while len(self._states) > _KEPT:
+            self._states.popitem(last=False)
+
+    def _on_matrix(self, data: bytes) -> None:
+        try:
+            self._matrix = self._matrices.read(data)
+        except MessageError as error:
+            self.get_logger().warning(str(error), throttle_duration_sec=1.0)
+
+    def _on_dynamics(self, data: bytes) -> None:
+        began = time.perf_counter()
+        rest, matrix = self._rest.read(data), self._matrix
+        if not self._ready:
+            return
+        known = self._states.get(rest.stamp)
+        valid = rest.validity != ContactDynamics.VALIDITY_INVALID
+        if not valid or matrix is None or matrix.sequence != rest.sequence or known is None:
+            self.refused += 1
+            what = "came without its matrix or joint state" if valid else "are INVALID"
+            self.get_logger().warning(
+                f"nothing is commanded: matrices {what} (reasons {rest.reasons:#x})",
+                throttle_duration_sec=1.0,
+            )
+            return
+        dt = min(max(1e-9 * (rest.stamp - self._then), 0.0), _LONGEST) if self._then else 0.0
+        torques = self.torques(*known, matrix, rest, dt)
+        if torques is None:
+            return
+        self._then = rest.stamp
+        stamp = self._command.header.stamp
+        stamp.sec, stamp.nanosec = divmod(rest.stamp, 10**9)
+        self._command.effort = torques.tolist()
+        self._commands.publish(self._command)
+        self._times.append(time.perf_counter() - began)
+
+    def _report(self) -> None:
+        times, self._times = self._times, []
+        if times:
+            self.get_logger().info(
+                f"{len(times) / _REPORTS:.0f} commands per second, "
+                f"{1e6 * np.median(times):.0f} us each "
+                f"(99 %: {1e6 * np.quantile(times, 0.99):.0f}); {self.refused} instants refused"
+            )

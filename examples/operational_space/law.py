@@ -1,0 +1,91 @@
+"""Hybrid motion and force control in operational space, by the rows of one contact: the tool.
+
+Five rows along the tool's own axes: its place and where it points; how it spins about the way it
+points does not matter, and is left to the posture.
+
+O. Khatib, "A unified approach for motion and force control of robot manipulators: the operational
+space formulation", IEEE J. Robotics and Automation 3(1), 1987. All of Λ, J̄, J, J̇q̇ and h come
+with one message of delassus_node; where Λ is damped, in the direction of a singular posture,
+torques stay bounded and the other directions are as without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the node publishes for the tool, of an instant.
+
+    Attributes
+    ----------
+    G, Lambda : (5, 5); Λ is the inverse of G, damped.
+    J, Jbar : (5, n) and (n, 5).
+    JdotV : (5,), the derivative of components along axes that turn with the tool.
+    h : (n,).
+    """
+
+    G: Array
+    Lambda: Array
+    J: Array
+    Jbar: Array
+    JdotV: Array
+    h: Array
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Where the tool is and how it moves: place (3,), rotation (3, 3), twist (6,) in the world."""
+
+    place: Array
+    rotation: Array
+    twist: Array
+
+    def rows(self, six: Array) -> Array:
+        """Return what is along the axes of the world by the tool's five rows."""
+        return np.concatenate([self.rotation.T @ six[:3], (self.rotation.T @ six[3:])[:2]])
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the tool is to do in an instant.
+
+    Attributes
+    ----------
+    acceleration : (6,) of the tool, linear first, along the axes of the world [m/s², rad/s²].
+    wrench : (6,) that it is to press with and to resist, likewise [N, N m].
+    posture : (n,) torques that only move what the tool does not feel [N m].
+    """
+
+    acceleration: Array
+    wrench: Array
+    posture: Array
+
+
+def torques(rows: Rows, tool: Tool, task: Task) -> Array:
+    """Return τ = Jᵀ (Λ a + μ + p + F) + Nᵀ τ⁰ (n,)."""
+    v, w = tool.twist[:3], tool.twist[3:]
+    # Components along turning axes change by the axes' turning, too.
+    own = task.acceleration - np.concatenate([np.cross(w, v), np.zeros(3)])
+    bias = rows.Jbar.T @ rows.h - rows.Lambda @ rows.JdotV
+    wrench = rows.Lambda @ tool.rows(own) + bias + tool.rows(task.wrench)
+    felt = rows.J.T @ (rows.Jbar.T @ task.posture)
+    return np.asarray(rows.J.T @ wrench + task.posture - felt)
+
+
+def touchdown_speed(
+    rows: Rows, tool: Tool, normal: Array, impulse: float, restitution: float = 0.0
+) -> float:
+    """Return how fast the tool may be along a normal, for an impulse no larger than this [N s].
+
+    The effective mass along it is 1 / (nᵀ G n), and the impulse (1 + e) times that times speed.
+    """
+    n = tool.rotation.T @ normal
+    mass = 1.0 / float(n @ rows.G[:3, :3] @ n)
+    return impulse / ((1.0 + restitution) * mass)

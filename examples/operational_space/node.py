@@ -1,0 +1,79 @@
+"""ROS node of the operational-space controller: ``python -m operational_space.node``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+from control.node import NEWEST, Array, ControlNode
+from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
+from geometry_msgs.msg import WrenchStamped
+
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.node.main import executing
+from delassus_ros.ros_program import run_program
+from delassus_ros.sim.arm import TOOL
+
+from .law import Rows, torques
+from .simulate import REST, SURFACES
+from .wiping import Kinematics, Wiping
+
+
+class OperationalSpaceNode(ControlNode):
+    """Wipes a surface; the parameter ``surface`` is ``flat`` or ``curved``."""
+
+    def __init__(self) -> None:
+        super().__init__("operational_space_controller", [TOOL])
+        surface = self.declare_parameter("surface", "flat").value
+        if surface not in SURFACES:
+            raise InputError(unknown("surface", str(surface), tuple(SURFACES)))
+        self._surface = SURFACES[surface]
+        self._kinematics: Kinematics | None = None
+        self._wiping: Wiping | None = None
+        self._felt = np.zeros(3)
+        self._phase = ""
+        force = f"plant/contact_force/{TOOL}"
+        self.create_subscription(WrenchStamped, force, self._on_force, NEWEST)
+
+    def prepare(self, urdf: str) -> None:
+        """Make kinematics and sequence."""
+        self._kinematics = Kinematics(urdf, TOOL)
+        rest = np.array([REST.get(name, 0.0) for name in self.joints])
+        self._wiping = Wiping(self._surface, rest)
+
+    def torques(
+        self, q: Array, velocity: Array, matrix: ReceivedMatrix, rest: ReceivedDynamics, dt: float
+    ) -> Array | None:
+        """Return what the law says."""
+        if self._kinematics is None or self._wiping is None:
+            return None
+        blocks = (rest.Lambda, rest.J, rest.Jbar, rest.JdotV, rest.h)
+        # Copies, as those in messages are not aligned.
+        rows = Rows(np.array(matrix.matrix), *(np.array(block) for block in blocks))
+        tool = self._kinematics.tool(q, velocity)
+        task = self._wiping.task(dt, q, velocity, tool, rows, self._felt)
+        if self._wiping.phase != self._phase:
+            self._phase = self._wiping.phase
+            self.get_logger().info(self._phase)
+        return torques(rows, tool, task)
+
+    def _on_force(self, message: WrenchStamped) -> None:
+        f = message.wrench.force
+        self._felt = np.array([f.x, f.y, f.z])
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until it is told to stop; return the exit status."""
+    return run_program("operational_space_controller", OperationalSpaceNode, _run, args)
+
+
+def _run(node: OperationalSpaceNode, stopping: Callable[[], bool]) -> int:
+    with executing([node]) as executor:
+        while not stopping():
+            executor.spin_once(timeout_sec=0.25)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The arm and its plant in one process, without ROS: every run is the same.
+
+``python -m operational_space.simulate`` from the folder ``examples``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.sim.arm import TOOL, arm_urdf
+from delassus_ros.sim.plant import PERIOD, Floor, Plant, PlantSettings
+
+from .law import Rows, torques
+from .wiping import CENTRE, Kinematics, Surface, Wiping
+
+Array = npt.NDArray[np.float64]
+REST = {"joint_2": 0.55, "joint_3": 1.75, "joint_5": 0.85}
+"""Posture to begin with and to tend to; other joints are zero [rad]."""
+EVERY = 2
+"""Periods of the plant per tick: 500 Hz."""
+DAMPING = 0.02
+ARMATURE = 0.05  # kg m², of each rotor at its joint
+SOFTNESS = 0.05  # s, of the surfaces: on stiff ones the ball hops
+# As delassus_plant has them.
+SURFACES = {"flat": Surface(0.2), "curved": Surface(0.2, 0.5)}
+
+
+def problem(urdf: str) -> Problem:
+    """Return the tool as a contact of five rows along its own axes."""
+    names = Robot.from_urdf(urdf.encode(), base="fixed").joint_names
+    armature = dict.fromkeys(names, ARMATURE)
+    robot = Robot.from_urdf(urdf.encode(), base="fixed", armature=armature)
+    outputs = ("J", "MinvJT", "JdotV", "h")
+    return Problem(robot, [Contact(TOOL, TOOL, np.eye(6)[:5])], outputs=outputs)
+
+
+@dataclass
+class Record:
+    """A run, tick by tick.
+
+    Attributes
+    ----------
+    time : [s].
+    phase : of the sequence.
+    felt : normal force [N].
+    off : distance of the tool from its path, along the surface [m].
+    torques : (n,).
+    wrist : angle of joint_5, at whose zero the wrist is singular [rad].
+    touchdown : largest normal force in the first 50 ms of contact, and speed before it.
+    """
+
+    time: list[float] = field(default_factory=list)
+    phase: list[str] = field(default_factory=list)
+    felt: list[float] = field(default_factory=list)
+    off: list[float] = field(default_factory=list)
+    torques: list[Array] = field(default_factory=list)
+    wrist: list[float] = field(default_factory=list)
+    speed: list[float] = field(default_factory=list)
+
+    def during(self, *phases: str) -> npt.NDArray[np.bool_]:
+        """Return in which ticks a phase was on."""
+        return np.isin(self.phase, phases)
+
+
+def run(
+    surface: Surface,
+    seconds: float = 14.0,
+    damping: float = DAMPING,
+    settings: PlantSettings | None = None,
+    impulse: float = 0.15,
+) -> Record:
+    """Simulate; ends before when the sequence is done."""
+    urdf = arm_urdf()
+    settings = PlantSettings(friction=0.2, armature=ARMATURE) if settings is None else settings
+    floor = Floor(surface.height, surface.radius, float(CENTRE[0]), SOFTNESS)
+    plant = Plant(urdf, {TOOL: TOOL}, REST, settings, floating=False, floor=floor)
+    bound = DelassusSolver(problem(urdf)).bind()
+    bound.inputs["gravity"] = [0.0, 0.0, -9.81]
+    kinematics = Kinematics(urdf, TOOL)
+    rest = np.array([REST.get(name, 0.0) for name in plant.joint_names])
+    wiping, record = Wiping(surface, rest, impulse=impulse), Record()
+    for _ in range(round(seconds / (EVERY * PERIOD))):
+        sensed = plant.sense()
+        bound.inputs["rates"] = sensed.velocity
+        s = bound.solve(np.ascontiguousarray(sensed.q))
+        rows = Rows(
+            s.matrix, s.inertia(damping), s.output("J"), s.jbar(damping), s.output("JdotV"),
+            s.output("h"),
+        )  # fmt: skip
+        tool = kinematics.tool(sensed.q, sensed.velocity)
+        _, normal = surface.at(float(tool.place[0]), float(tool.place[1]))
+        contact = plant.contact_forces()[0]
+        task = wiping.task(EVERY * PERIOD, sensed.q, sensed.velocity, tool, rows, contact)
+        command = torques(rows, tool, task)
+        plant.command(command)
+        for _ in range(EVERY):
+            plant.step()
+        away = wiping.wanted - tool.place
+        record.time.append(plant.time)
+        record.phase.append(wiping.phase)
+        record.felt.append(float(normal @ contact))
+        record.off.append(float(np.linalg.norm(away - normal * (normal @ away))))
+        record.torques.append(command)
+        record.wrist.append(float(sensed.q[4]))
+        record.speed.append(-float(normal @ tool.twist[:3]))
+        if wiping.phase == "done":
+            break
+    return record
+
+
+def report(record: Record, pressure: float = 20.0) -> Iterator[str]:
+    """Yield the figures of a run, a line each."""
+    felt, off = np.array(record.felt), np.array(record.off)
+    for phase in ("circle", "tilt"):
+        on = record.during(phase)
+        if not on.any():
+            yield f"{phase}: never"
+            continue
+        error = np.sqrt(np.mean((felt[on] - pressure) ** 2))
+        yield (
+            f"{phase}: normal force {felt[on].mean():.2f} N, off by "
+            f"{100 * error / pressure:.1f} % rms; path off by {1e3 * off[on].max():.2f} mm at most"
+        )
+    on = record.during("settle")
+    if on.any():
+        first = int(np.flatnonzero(on)[0])
+        yield (
+            f"touchdown at {record.speed[max(first - 2, 0)]:.3f} m/s; at most "
+            f"{felt[first : first + 50].max():.0f} N in the first 100 ms"
+        )
+    wrist = np.array(record.wrist)
+    yield f"wrist from {wrist.min():+.2f} to {wrist.max():+.2f} rad; singular at 0"
+    most = np.abs(record.torques)
+    tilted = record.during("tilt")
+    yield (
+        f"largest torque {most.max():.0f} Nm, while it tilts "
+        f"{most[tilted].max() if tilted.any() else 0.0:.0f} Nm; ended in {record.phase[-1]!r}"
+    )
+
+
+def main() -> int:
+    """Run on one of the surfaces and print the figures."""
+    parser = argparse.ArgumentParser(description="The wiping example in one process.")
+    parser.add_argument("--surface", choices=SURFACES, default="flat")
+    parser.add_argument("--damping", type=float, default=DAMPING)
+    options = parser.parse_args()
+    record = run(SURFACES[options.surface], damping=options.damping)
+    for line in report(record):
+        print(line)
+    return int(record.phase[-1] != "done")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
