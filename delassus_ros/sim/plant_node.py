@@ -19,6 +19,7 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -36,6 +37,8 @@ _WORLD = "odom"
 _CONTACTS_PERIOD = 0.05  # s; the set is repeated at least this often
 _CATCH_UP = 0.02  # s of delay that is made good
 _PUSH_TIME = 0.2  # s
+_START = 100.0  # s, of simulated time: at zero a clock has no time
+_PATIENCE = 0.5  # s, for the answer to a joint state
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
 
 _HELP = """\
@@ -51,6 +54,8 @@ publishes   joint_states        sensor_msgs/JointState, with velocities and effo
             ~/contact_force/LF  geometry_msgs/WrenchStamped, and so for each contact
 parameters  robot               quadruped (the default), or arm over a table, or arm_on_cylinder
             rate                joint states per second, a divisor of 1000 (500)
+            lockstep            wait for the answer to each joint state, and publish /clock, for
+                                others with use_sim_time (false)
             push_every          time between pushes of the base, 0 for none [s] (0)
             push_force          of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
@@ -103,6 +108,7 @@ class PlantNode(Node):
             raise InputError(unknown("robot", str(robot), ROBOTS))
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
+        self._lockstep = self._read("lockstep", False, "Wait for the answer to each joint state.")
         settings = PlantSettings(
             **{
                 field.name: self._read(field.name, field.default, "See PlantSettings.")
@@ -129,6 +135,8 @@ class PlantNode(Node):
         ]
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=urdf))
+        self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
+        self._stamp = self._answered = (0, 0)
         self._commands = self.create_subscription(
             JointState, "joint_commands", self._on_command, newest
         )
@@ -164,6 +172,8 @@ class PlantNode(Node):
             if absent:
                 raise InputError(f"the command lacks joint {absent[0]!r}; it has {[*torques]}")
             self._plant.command([torques[name] for name in self._names])
+            stamp = message.header.stamp
+            self._answered = stamp.sec, stamp.nanosec
         except InputError as error:
             self.get_logger().warning(str(error), throttle_duration_sec=1.0)
 
@@ -186,7 +196,8 @@ class PlantNode(Node):
 
     def _publish(self) -> None:
         sensed = self._plant.sense()
-        stamp = self.get_clock().now().to_msg()
+        stamp = self._now()
+        self._stamp = stamp.sec, stamp.nanosec
         self._publish_contacts(stamp)
         if self._floats:
             self._publish_base(stamp, sensed)
@@ -217,8 +228,18 @@ class PlantNode(Node):
             f.x, f.y, f.z = force.tolist()
             publisher.publish(wrench)
 
+    def _now(self) -> Time:
+        """Return the stamp of an instant; of simulated time where /clock is, which goes first."""
+        if self._simulated is None:
+            now: Time = self.get_clock().now().to_msg()
+            return now
+        seconds, rest = divmod(round(1e9 * (_START + self._plant.time)), 10**9)
+        stamp = Time(sec=seconds, nanosec=rest)
+        self._simulated.publish(Clock(clock=stamp))
+        return stamp
+
     def _publish_contacts(self, stamp: Time) -> None:
-        states, now = self._plant.contact_states, time.monotonic()
+        states, now = self._plant.contact_states, self._plant.time
         if states == self._states and now < self._contacts_due:
             return
         self._states, self._contacts_due = states, now + _CONTACTS_PERIOD
@@ -245,6 +266,11 @@ class PlantNode(Node):
                 deadline = begin
             self.tick()
             deadline += self.period
+            if self._lockstep and self._answered != (0, 0):
+                deadline = time.monotonic()
+                until = deadline + _PATIENCE
+                while self._answered != self._stamp and time.monotonic() < until and proceed():
+                    executor.spin_once(timeout_sec=0.1)
             while (rest := deadline - time.monotonic()) > 0.0:
                 executor.spin_once(timeout_sec=rest)
 

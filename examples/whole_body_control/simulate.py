@@ -74,11 +74,18 @@ def run(
     seconds: float,
     acts: Sequence[Act] = TIMETABLE,
     settings: PlantSettings | None = None,
-    events: Callable[[Plant, float], None] = lambda plant, time: None,
+    events: Callable[[Plant, float], object] = lambda plant, time: None,
     solver: str = "daqp",
     algorithm: str = "pv_osimr",
 ) -> Record:
-    """Simulate; `events` is called before each tick with the plant and the time [s]."""
+    """Simulate.
+
+    Parameters
+    ----------
+    seconds, acts, settings, solver, algorithm : how long, what to do, and by what.
+    events : called before each tick with the plant and the time [s]; where it returns True, the
+        command of that tick is lost.
+    """
     settings = PlantSettings() if settings is None else settings
     urdf = demo_urdf()
     plant = Plant(urdf, {leg: f"{leg}_FOOT" for leg in LEGS}, POSTURE, settings)
@@ -88,7 +95,7 @@ def run(
     controller = Controller(urdf, plant.joint_names, plant.limits, acts, solver=solver)
     record = Record()
     for _ in range(round(seconds / (EVERY * PERIOD))):
-        events(plant, plant.time)
+        lost = events(plant, plant.time)
         sensed = plant.sense()
         touches = [state.touches for state in plant.contact_states]
         state = State(
@@ -99,7 +106,8 @@ def run(
         solution = bound.solve(np.ascontiguousarray(sensed.q))
         rows = Rows(solution.matrix, solution.output("a0"), solution.output("MinvJT"))
         command = controller.command(state, rows, EVERY * PERIOD)
-        plant.command(command.torques)
+        if lost is not True:
+            plant.command(command.torques)
         for _ in range(EVERY):
             plant.step()
         _note(record, plant, command, sensed.position, touches)

@@ -158,6 +158,28 @@ def test_it_walks_is_pushed_and_does_not_fall(seed: int) -> None:
     assert not np.array(record.touches)[lifted, 0][-50:].any()
 
 
+@pytest.mark.parametrize("begin", [0.2, 2.35, 2.45])
+@pytest.mark.parametrize("on_silence", ["damp", "hold"])
+def test_commands_that_stop_for_50_ms_do_not_make_it_fall(begin: float, on_silence: str) -> None:
+    """As where the node of the matrices is stopped, or says INVALID: the drives brake or hold."""
+    silent = []
+
+    def events(plant: Plant, now: float) -> bool:
+        silent.append(plant.silent)
+        return begin <= now < begin + 0.05
+
+    settings = PlantSettings(**{**vars(ROUGH), "on_silence": on_silence})
+    record = simulate.run(3.5, ACTS, settings, events)
+    assert 10 <= sum(silent[1:]) <= 30
+    assert not record.fell, list(simulate.report(record))
+
+
+@pytest.mark.parametrize("algorithm", ["efpa", "ltl", "kjr"])
+def test_any_algorithm_will_do(algorithm: str) -> None:
+    same = [simulate.run(0.4, ACTS, algorithm=name) for name in ("pv_osimr", algorithm)]
+    np.testing.assert_allclose(*(record.torques for record in same), atol=1e-6)
+
+
 def test_every_run_is_the_same() -> None:
     first, second = (simulate.run(0.6, ACTS, ROUGH) for _ in range(2))
     np.testing.assert_array_equal(first.torques, second.torques)

@@ -1,0 +1,147 @@
+"""The examples in ROS: plant, delassus_node and controller in lockstep: load does not matter."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+pytest.importorskip("pinocchio", reason="needs Pinocchio")
+pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+import rclpy  # noqa: E402
+from control.run import commands  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+
+from delassus_ros.processes import Programs  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
+from delassus_ros.sim.demo import demo_environment  # noqa: E402
+
+LIMIT = 120.0  # s
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class Scene:
+    """The three processes, and what they publish."""
+
+    def __init__(self, example: str, plant: list[str], controller: list[str]) -> None:
+        environment = {**os.environ, "ROS_DOMAIN_ID": str(new_domain())}
+        environment = demo_environment(environment)
+        root = str(EXAMPLES.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(EXAMPLES), root, environment.get("PYTHONPATH", "")]
+        )
+        environment["OPENBLAS_NUM_THREADS"] = "1"
+        sim = "use_sim_time:=true"
+        programs = commands(
+            EXAMPLES / example, f"{example}.node", ["lockstep:=true", *plant], [sim],
+            [sim, *controller],
+        )  # fmt: skip
+        self.children = Programs(programs, environment)
+        self.context = rclpy.Context()
+        self._domain = int(environment["ROS_DOMAIN_ID"])
+        self.odometry: list[Odometry] = []
+        self.matrices: list[DelassusMatrix] = []
+        self.forces: list[WrenchStamped] = []
+
+    def __enter__(self) -> Scene:
+        self.children.__enter__()
+        rclpy.init(args=[], context=self.context, domain_id=self._domain)
+        self.node = rclpy.create_node("watcher", context=self.context, enable_rosout=False)
+        self._executor = rclpy.executors.SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+        for kind, topic, store in (
+            (Odometry, "odometry", self.odometry),
+            (DelassusMatrix, "delassus_node/delassus", self.matrices),
+            (WrenchStamped, "plant/contact_force/tool", self.forces),
+        ):
+            self.node.create_subscription(kind, topic, store.append, qos_profile_sensor_data)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.node.destroy_node()
+        self._executor.shutdown()
+        rclpy.try_shutdown(context=self.context)
+        self.children.__exit__(*error)
+
+    def until(self, condition: Callable[[], Any], what: str) -> Any:
+        deadline = time.monotonic() + LIMIT
+        while not (value := condition()):
+            if time.monotonic() > deadline or self.children.dead():
+                pytest.fail(f"no {what}\n{self.children.report()}")
+            self._executor.spin_once(timeout_sec=0.1)
+        return value
+
+    def said(self, words: str) -> bool:
+        return words in self.children["controller"].tail(200)
+
+    def time(self) -> float:
+        """Return the simulated time of the newest matrix [s]."""
+        if not self.matrices:
+            return 0.0
+        stamp = self.matrices[-1].header.stamp
+        return float(stamp.sec + 1e-9 * stamp.nanosec)
+
+    def go_on(self, seconds: float) -> None:
+        end = self.time() + seconds
+        self.until(lambda: self.time() > end, f"{seconds} s more")
+
+
+@pytest.fixture(name="walk")
+def make_walk() -> Iterator[Scene]:
+    with Scene("whole_body_control", ["joint_friction:=0.1", "velocity_noise:=0.02"], []) as scene:
+        yield scene
+
+
+def test_it_goes_on_while_algorithm_and_description_change(walk: Scene) -> None:
+    walk.until(lambda: walk.said("squat"), "squat")
+    change = walk.node.create_client(SetParameters, "delassus_node/set_parameters")
+    walk.until(change.service_is_ready, "service")
+    wanted = Parameter("algorithm", value="efpa").to_parameter_msg()
+    future = change.call_async(SetParameters.Request(parameters=[wanted]))
+    walk.until(future.done, "answer")
+    walk.until(lambda: walk.matrices[-1].algorithm == "efpa", "matrix by the other algorithm")
+    # The same robot with a heavier head: another layout.
+    described = walk.node.create_publisher(String, "robot_description", LATCHED)
+    heavier = demo_urdf().replace('<mass value="0.35"/>', '<mass value="0.36"/>')
+    before = walk.matrices[-1].layout_id
+    described.publish(String(data=heavier))
+    walk.until(lambda: walk.matrices[-1].layout_id != before, "matrix of the other robot")
+    walk.go_on(0.5)
+    heights = [m.pose.pose.position.z for m in walk.odometry]
+    assert min(heights[50:]) > 0.24, (min(heights), walk.children.report())
+    assert walk.matrices[-1].validity == DelassusMatrix.VALIDITY_OK
+
+
+@pytest.fixture(name="arm")
+def make_arm() -> Iterator[Scene]:
+    drives = ["on_silence:=hold", "holding:=3000.0", "braking:=60.0", "armature:=0.05"]
+    plant = ["robot:=arm", "friction:=0.2", *drives]
+    with Scene("operational_space", plant, ["surface:=flat"]) as scene:
+        yield scene
+
+
+def test_the_arm_presses_through_the_node(arm: Scene) -> None:
+    arm.until(lambda: arm.said("circle"), "circle")
+    arm.go_on(0.5)
+    forces = [m.wrench.force.z for m in arm.forces[-200:]]
+    assert sum(forces) / len(forces) == pytest.approx(20.0, abs=0.5)
+    assert max(m.wrench.force.z for m in arm.forces) < 40.0
