@@ -41,6 +41,7 @@ class Computation:
     orientation : type and topic of the base orientation; None if it is not an input.
     torques : whether torques are an input.
     gravity : (3,) in the axes of the world [m/s²].
+    estimates : contacts are told by forces instead of by a topic.
     closures : find the joints that are not given, for questions; None for open chains.
     """
 
@@ -54,6 +55,7 @@ class Computation:
     orientation: tuple[type, str] | None
     torques: bool
     gravity: tuple[float, ...]
+    estimates: bool
     closures: BoundClosures | None
 
     @classmethod
@@ -82,6 +84,7 @@ class Computation:
         problem = solver.problem
         orientation = settings.orientation(problem)
         motion = settings.motion(problem, orientation)
+        estimator = settings.estimator(problem, orientation)
         closure = settings.closure(problem)
         more = settings.besides_the_problem(problem)
         world_frame = settings.orientation_world_frame
@@ -98,6 +101,7 @@ class Computation:
             orientation,
             motion,
             DynamicsOutput(problem, layout, settings.outputs) if settings.outputs else None,
+            estimator,
         )
         if fallback is not None:
             # Now, as there is no time for it, nor for a failure, when it is needed.
@@ -109,7 +113,7 @@ class Computation:
         torques = motion is not None and motion.torques is not None
         return cls(
             description, problem, solver, fallback, layout, pipeline, settings.outputs, topic,
-            torques, settings.gravity, closures,
+            torques, settings.gravity, estimator is not None, closures,
         )  # fmt: skip
 
     @property

@@ -67,7 +67,12 @@ class Configuration:
             undo.callback(self._end_tasks)
             length = operation.limits.condition.characteristic_length
             self._outputs = Outputs(
-                node, warn, computation.layout, length, bool(computation.beside)
+                node,
+                warn,
+                computation.layout,
+                length,
+                bool(computation.beside),
+                computation.estimates,
             )
             undo.callback(self._outputs.close)
             self.stream = Stream(
@@ -78,6 +83,7 @@ class Configuration:
                 operation,
                 computation.orientation,
                 computation.torques,
+                not computation.estimates,
             )
             undo.callback(self.stream.stop)
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)

@@ -56,6 +56,7 @@ class Inputs:
     closure : for a robot with couplings or loops.
     source : of the base's orientation and twist, where any output needs them.
     motion : takes velocities and efforts, where any output needs them.
+    observed : takes them, too, where contacts are told by forces.
 
     Attributes
     ----------
@@ -79,6 +80,7 @@ class Inputs:
         closure: Closure | None,
         source: OrientationInput | None,
         motion: MotionInput | None = None,
+        observed: MotionInput | None = None,
     ) -> None:
         self._warn = warn
         self._reader = JointStateReader()
@@ -92,6 +94,7 @@ class Inputs:
         self._source = source
         self._turns_rows = any(port.name == "base_orientation" for port in problem.inputs)
         self._motion = motion
+        self._moving = [each for each in (motion, observed) if each is not None]
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
         self._clock_step = 0
@@ -153,7 +156,7 @@ class Inputs:
         complaint = self.contacts.read(message.names, message.status, now, stamp, delay)
         self.contacts_text = "" if complaint is None else complaint.text
         if complaint is not None:
-            self._warn_of(complaint)
+            self.warn_of(complaint)
 
     def read_orientation(self, message: Any, now: int, delay: int) -> None:
         """Take an orientation, nav_msgs/Odometry or sensor_msgs/Imu, sent `delay` ns before."""
@@ -177,7 +180,7 @@ class Inputs:
             return None
         complaint = self._motion.write(stamp, now, inputs)
         if complaint is not None:
-            self._warn_of(complaint)
+            self.warn_of(complaint)
         return complaint
 
     def write_orientation(self, stamp: int, target: Array) -> None:
@@ -207,12 +210,13 @@ class Inputs:
         """
         state = self._reader.read(joint_state)
         stamp = stamp_of(state.sec, state.nanosec)
-        gate, moves = self._gate, self._motion is not None
+        gate = self._gate
         verdict = gate.read(
-            state.names, stamp, state.values, now, q, delay, state.motion if moves else ()
+            state.names, stamp, state.values, now, q, delay, state.motion if self._moving else ()
         )
-        if self._motion is not None and verdict.gate is Gate.READY:
-            self._motion.take(gate.joints, gate.motion)
+        if verdict.gate is Gate.READY:
+            for each in self._moving:
+                each.take(gate.joints, gate.motion)
         if verdict.text:
             self._say(verdict)
         if verdict.gate is _WAITING:
@@ -272,7 +276,7 @@ class Inputs:
         missing = contacts.active is None and not all_rows
         stale = contacts.stale(now)
         if stale is not None:
-            self._warn_of(stale)
+            self.warn_of(stale)
             reasons |= stale.reason
             text = text or stale.text
             missing = missing or not all_rows
@@ -296,7 +300,7 @@ class Inputs:
         """Return what there is to say of it for joint positions of a stamp; whether to use it."""
         complaint = source.complaint(now)
         if complaint is not None:
-            self._warn_of(complaint)
+            self.warn_of(complaint)
             return complaint, False
         caveat = self._caveat(source, stamp, now)
         if caveat is not None:
@@ -304,7 +308,8 @@ class Inputs:
             self._warn("stamp of the orientation", caveat.text)
         return caveat, True
 
-    def _warn_of(self, complaint: Complaint) -> None:
+    def warn_of(self, complaint: Complaint) -> None:
+        """Warn of what is wrong with an input."""
         self._warn(complaint.reason.name or "input", complaint.text)
 
     def _caveat(self, source: OrientationInput, stamp: int, now: int) -> Complaint | None:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from time import monotonic_ns
 
-from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout, Summary
+from builtin_interfaces.msg import Time
+from delassus_msgs.msg import (
+    ContactDynamics,
+    DelassusMatrix,
+    EstimatedContacts,
+    Layout,
+    Summary,
+)
+from geometry_msgs.msg import Wrench
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
 from delassus_ros.node.arrival import STEADY
@@ -27,6 +35,7 @@ class Outputs:
     layout : what the rows mean.
     characteristic_length : as in the conditioning [m].
     beside : whether anything comes beside the matrices.
+    estimates : whether contacts are told by forces.
 
     Attributes
     ----------
@@ -41,6 +50,7 @@ class Outputs:
         layout: Layout,
         characteristic_length: float,
         beside: bool = False,
+        estimates: bool = False,
     ) -> None:
         self.summarized = False
         self._open = True
@@ -62,6 +72,11 @@ class Outputs:
                 self._beside = advertise(node, ContactDynamics, "~/dynamics", OUTPUTS)
                 undo.callback(node.destroy_lifecycle_publisher, self._beside)
                 publishers.append(self._beside)
+            self._contacts: LifecyclePublisher | None = None
+            if estimates:
+                self._contacts = advertise(node, EstimatedContacts, "~/contacts", OUTPUTS)
+                undo.callback(node.destroy_lifecycle_publisher, self._contacts)
+                publishers.append(self._contacts)
             self._topics = {publisher: str(publisher.topic_name) for publisher in publishers}
             self.topics = [*self._topics.values()]
             self.topic = self.topics[0]
@@ -112,10 +127,30 @@ class Outputs:
 
     def publish_beside(self, pipeline: Pipeline) -> None:
         """Publish what comes beside the matrix that was published last, if anything does."""
+        if self._contacts is not None and pipeline.estimator is not None:
+            self._publish_contacts(self._contacts, pipeline)
         if self._beside is not None:
             message = pipeline.beside()
             if message is not None:
                 self._send(self._beside, message)
+
+    def _publish_contacts(self, publisher: LifecyclePublisher, pipeline: Pipeline) -> None:
+        estimator = pipeline.estimator
+        if estimator is None or not estimator.stamp:
+            return
+        message = EstimatedContacts(
+            names=estimator.contacts.names, status=estimator.status,
+            probability=estimator.probability.tolist(),
+        )  # fmt: skip
+        sec, nanosec = divmod(estimator.stamp, 1_000_000_000)
+        message.header.stamp = Time(sec=sec, nanosec=nanosec)
+        message.header.frame_id = self._layout.header.frame_id
+        for values in estimator.wrenches().tolist():
+            wrench = Wrench()
+            force, torque = wrench.force, wrench.torque
+            force.x, force.y, force.z, torque.x, torque.y, torque.z = values
+            message.wrenches.append(wrench)
+        self._send(publisher, message)
 
     def _look(self) -> None:
         # The executor may have had it in its queue when the publishers were destroyed.
@@ -157,7 +192,7 @@ class Outputs:
         )  # fmt: skip
         self._send(self._summaries, summary)
 
-    def _send(self, publisher: LifecyclePublisher, message: bytes) -> None:
+    def _send(self, publisher: LifecyclePublisher, message: bytes | EstimatedContacts) -> None:
         try:
             publisher.publish(message)
             if self._deadlines:

@@ -21,6 +21,7 @@ from delassus_ros.errors import ProblemError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.arrival import Arrival
 from delassus_ros.node.background import BackgroundTask
+from delassus_ros.node.contact_estimator import ContactEstimator
 from delassus_ros.node.dynamics_output import DynamicsOutput
 from delassus_ros.node.inputs import Inputs, Judgement
 from delassus_ros.node.joint_gate import Gate, Verdict
@@ -92,6 +93,7 @@ class Pipeline:
     closure : for a robot with couplings or loops.
     orientation : tells how a floating base is turned and moves, where any output needs it.
     motion : takes velocities and efforts, where any output needs them.
+    estimator : tells which contacts are active, instead of a topic.
     beside : makes the messages of what comes beside the matrices; None for nothing.
 
     Attributes
@@ -129,6 +131,7 @@ class Pipeline:
         orientation: OrientationInput | None = None,
         motion: MotionInput | None = None,
         beside: DynamicsOutput | None = None,
+        estimator: ContactEstimator | None = None,
     ) -> None:
         problem = solver.problem
         if orientation is None and any(port.name == _ORIENTATION for port in problem.inputs):
@@ -139,7 +142,9 @@ class Pipeline:
         self.last = LastAnswer()
         self._now, self._warn = now, warn
         self._set_limits(limits)
-        self._inputs = Inputs(problem, warn, limits, closure, orientation, motion)
+        observed = None if estimator is None else estimator.motion
+        self._inputs = Inputs(problem, warn, limits, closure, orientation, motion, observed)
+        self.estimator = estimator
         self._beside, self._moves = beside, motion is not None
         self._unmoved: Complaint | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
@@ -248,6 +253,8 @@ class Pipeline:
         if self._limits.contacts_timeout < math.inf:
             self.forget_contacts()
         self._inputs.forget_motion(self._now())
+        if self.estimator is not None:
+            self.estimator.forget()
 
     def set_clock_step(self, step: int) -> None:
         """Let stamps be ahead of the clock by its steps as well, of so many ns."""
@@ -406,6 +413,8 @@ class Pipeline:
     def _message(self, verdict: Verdict, now: int) -> bytes:
         """Return the message for joint positions that have passed, or not."""
         self._went.note(now)
+        if self.estimator is not None and verdict.gate is Gate.READY:
+            self._tell_contacts(self.estimator, verdict.stamp, now)
         judged = self._inputs.judge(verdict, now, self._always is not None)
         if judged.stale is not self._stale:
             self._stale = judged.stale
@@ -422,6 +431,18 @@ class Pipeline:
             self._warn("solver", text)
             return self._invalid(verdict, judged.reasons | _FAILURES[solution.status], text)
         return self._matrix(verdict, solution, judged)
+
+    def _tell_contacts(self, estimator: ContactEstimator, stamp: int, now: int) -> None:
+        """Have contacts told by the forces at them."""
+        complaint = estimator.update(self._q, stamp, now)
+        if complaint is not None:
+            self._inputs.warn_of(complaint)
+            self.forget_contacts()
+            return
+        message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
+        sec, nanosec = divmod(stamp, 1_000_000_000)
+        message.header.stamp = Time(sec=sec, nanosec=nanosec)
+        self.set_contacts(message)
 
     def _matrix(self, verdict: Verdict, solution: Solution, judged: Judgement) -> bytes:
         """Return the message with a matrix."""

@@ -18,6 +18,7 @@ from delassus_ros.contacts import MOVING, Contact, ContactSet
 from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.robot import Base
+from delassus_ros.node.contact_estimator import ContactEstimator, ObserverSettings
 from delassus_ros.node.motion_input import MotionInput
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.realtime import RealtimeSettings
@@ -138,6 +139,31 @@ COMPUTED: Mapping[str, Setting] = {
         (),
         "Names of all contacts that may ever be active, in the order of their rows.",
         holds="names",
+    ),
+    "contacts.source": Setting(
+        "topic",
+        "What says which contacts are active: the topic active_contacts, or the force at them, "
+        "told from efforts, rates and the base's motion, and published on ~/contacts.",
+        choices=("topic", "force"),
+    ),
+    "contacts.estimated": Setting(
+        (), "With source force: contacts that may touch. All if empty.", holds="names"
+    ),
+    "contacts.force_on": Setting(
+        ObserverSettings.force_on,
+        "With source force: normal force from which on a contact is active [N].",
+        0.0, 1e5,
+    ),
+    "contacts.force_off": Setting(
+        ObserverSettings.force_off,
+        "With source force: normal force below which it is not active any more [N].",
+        0.0, 1e5,
+    ),
+    "contacts.gain": Setting(
+        ObserverSettings.gain,
+        "With source force: forces follow with a delay of its inverse, and noise grows with it "
+        "[1/s].",
+        1.0, 1e4,
     ),
     "armature.names": Setting(
         (), "Joints with a rotor inertia, which the URDF does not say.", holds="names"
@@ -326,6 +352,8 @@ class Settings:
     torques : where joint torques come from, of :data:`TORQUES`.
     gravity : (3,) [m/s²] in the world's axes.
     contacts : the contacts, in the order of their rows.
+    observer : thresholds and gain where forces say which contacts are active; else None.
+    estimated : contacts that may be active then; all if empty.
     armature : rotor inertia by joint name [kg·m² or kg].
     fallback : name of the algorithm that stands in for one that fails; empty for none.
     loops : loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its
@@ -347,6 +375,8 @@ class Settings:
     torques: str
     gravity: tuple[float, ...]
     contacts: ContactSet
+    observer: ObserverSettings | None
+    estimated: tuple[str, ...]
     armature: Mapping[str, float]
     fallback: str
     loops: str
@@ -385,6 +415,8 @@ class Settings:
             torques=values["torques"],
             gravity=_finite_triple("gravity", values["gravity"]),
             contacts=ContactSet(_contact(name, values) for name in values["contacts.names"]),
+            observer=_observer(values) if values["contacts.source"] == "force" else None,
+            estimated=tuple(values["contacts.estimated"]),
             armature=_by_joint("armature", values),
             fallback=values["fallback"],
             loops=values["loops"],
@@ -436,6 +468,24 @@ class Settings:
             return None
         return MotionInput(problem, self.torques, self.gravity, base, Limits.input_timeout)
 
+    def estimator(
+        self, problem: Problem, base: OrientationInput | None
+    ) -> ContactEstimator | None:
+        """Return what tells contacts from forces; None where a topic does.
+
+        Parameters
+        ----------
+        base : of :meth:`orientation`.
+
+        Raises
+        ------
+        InputError
+            If a contact has fewer than three rows, or there is none of a name.
+        """
+        if self.observer is None:
+            return None
+        return ContactEstimator(problem, self.observer, self.estimated, self.gravity, base)
+
     def _moves(self, problem: Problem) -> bool:
         return any(port.name == "rates" for port in problem.inputs)
 
@@ -481,8 +531,13 @@ class Settings:
         """
         if problem.robot.base != "floating":
             return None
-        if problem.axes != "world" and not self._moves(problem):
+        if problem.axes != "world" and not self._moves(problem) and self.observer is None:
             return None
+        if self.observer is not None and self.orientation_source == "imu":
+            raise InputError(
+                "contacts.source is 'force', which needs the linear velocity of the base, and an "
+                "Imu does not tell it: set 'orientation.source' to 'odometry'"
+            )
         turning = [name for name in ("JdotV", "a0") if name in self.outputs]
         if turning and problem.axes == "contact" and self.orientation_source == "imu":
             raise InputError(
@@ -549,6 +604,11 @@ def _finite_triple(name: str, values: Iterable[Any]) -> tuple[float, ...]:
     if len(triple) != 3 or not np.isfinite(triple).all():
         raise InputError(f"parameter {name!r} is {list(triple)}; expected 3 finite numbers")
     return triple
+
+
+def _observer(values: Mapping[str, Any]) -> ObserverSettings:
+    names = ("force_on", "force_off", "gain")
+    return ObserverSettings(**{name: values[f"contacts.{name}"] for name in names})
 
 
 def _outputs(names: Iterable[str]) -> tuple[str, ...]:

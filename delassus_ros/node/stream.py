@@ -53,6 +53,7 @@ class Stream:
     operation : how to work.
     orientation : type and topic of the base orientation; None if it is not an input.
     torques : whether torques are an input.
+    contacts : whether sets of active contacts are.
 
     Attributes
     ----------
@@ -72,6 +73,7 @@ class Stream:
         operation: Operation,
         orientation: tuple[type, str] | None = None,
         torques: bool = False,
+        contacts: bool = True,
     ) -> None:
         self.joint_states: Subscription | None = None
         self.contacts: Subscription | None = None
@@ -85,6 +87,7 @@ class Stream:
         self._outputs = outputs
         self._operation = operation
         self._orientation, self._takes_torques = orientation, torques
+        self._takes_contacts = contacts
         period = 1.0 / operation.rate if operation.rate else None
         self.timing = Timing(operation.deadline, period)
         self._schedule: Schedule | None = None
@@ -128,9 +131,10 @@ class Stream:
             clock.create_jump_callback(_JUMPS, post_callback=self._on_clock_jump),
             clock.create_jump_callback(_STEPS, post_callback=self._on_clock_step),
         ]
-        self.contacts = self._subscribe(
-            ActiveContacts, "active_contacts", self._on_contacts, LATCHED
-        )
+        if self._takes_contacts:
+            self.contacts = self._subscribe(
+                ActiveContacts, "active_contacts", self._on_contacts, LATCHED
+            )
         if self._orientation is not None:
             kind, topic = self._orientation
             self.orientations = self._subscribe(kind, topic, self._on_orientation, LATEST)

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from control.node import LATCHED, NEWEST, Array, ControlNode
+from control.node import NEWEST, Array, ControlNode
 from delassus_msgs.msg import ActiveContacts
-from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix, active_names
+from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
@@ -18,6 +18,8 @@ from delassus_ros.ros_program import run_program
 from .controller import CONTACTS, Controller, Rows, State
 from .gait import LEGS
 
+TOUCHES = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
+
 
 class WholeBodyNode(ControlNode):
     """Walks."""
@@ -26,10 +28,8 @@ class WholeBodyNode(ControlNode):
         super().__init__("whole_body_controller", CONTACTS)
         self._controller: Controller | None = None
         self._base: bytes | None = None
-        self._touching: tuple[str, ...] = ()
         self._act = ""
         self._limit = self.declare_parameter("torque_limit", 35.0).value
-        self.create_subscription(ActiveContacts, "active_contacts", self._on_contacts, LATCHED)
         self.create_subscription(Odometry, "odometry", self._on_base, NEWEST, raw=True)
 
     def prepare(self, urdf: str) -> None:
@@ -49,7 +49,7 @@ class WholeBodyNode(ControlNode):
         state = State(
             q, velocity, np.array([p.x, p.y, p.z]), np.array([o.x, o.y, o.z, o.w]),
             np.array([linear.x, linear.y, linear.z, angular.x, angular.y, angular.z]),
-            [leg in self._touching for leg in LEGS],
+            [matrix.status[matrix.contacts.index(leg)] in TOUCHES for leg in LEGS],
         )  # fmt: skip
         # Copies, as those in messages are not aligned.
         rows = Rows(np.array(matrix.matrix), np.array(rest.a0), np.array(rest.MinvJT))
@@ -58,9 +58,6 @@ class WholeBodyNode(ControlNode):
             self._act = command.plan.act
             self.get_logger().info(self._act)
         return command.torques
-
-    def _on_contacts(self, message: ActiveContacts) -> None:
-        self._touching = active_names(message)
 
     def _on_base(self, data: bytes) -> None:
         self._base = data

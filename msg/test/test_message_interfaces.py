@@ -15,6 +15,7 @@ TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
     "ContactDynamics": "RIHS01_12ffdf51bbd8010578f1b95fdb6ce2ee06c359a393de28ebeb0775221f9d1925",
     "DelassusMatrix": "RIHS01_df65efca769fda57e833d2d7d6431cd9290f4b3c90249a763596b2b32929cfec",
+    "EstimatedContacts": "RIHS01_6bf5004a44072423409b1d5211d8c5a08fb0e0615725f4642bbc1c74da1d37d5",
     "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
     "Summary": "RIHS01_a1fac52d5cd6ed462a64811fe88a124779fe5b94497a1704f8b178f0bb4e45c3",
     "Compute": "RIHS01_3558c803ab3a2e82c998c138e8dd0b187d414fb02a6a166d548433e82313596f",

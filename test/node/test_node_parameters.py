@@ -55,6 +55,11 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
 """Per parameter the others that it needs, and another value of it."""
 
 SHOWN = {
+    "contacts.source": "../sim/test_walk_ros.py::test_it_walks_without_contact_sensors",
+    "contacts.estimated": "../sim/test_walk_ros.py::test_it_walks_without_contact_sensors",
+    "contacts.force_on": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
+    "contacts.force_off": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
+    "contacts.gain": "../sim/test_walk_ros.py::test_thresholds_and_gain_of_contact_forces",
     "outputs": "test_node_dynamics_live.py::test_beside_each_matrix_comes_the_rest",
     "torques": "test_node_dynamics_live.py::test_torques_by_topic",
     "gravity": "test_node_dynamics_live.py::test_torques_by_topic",

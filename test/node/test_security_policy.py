@@ -243,7 +243,8 @@ def test_policy_is_just_what_the_nodes_have(
     for node in NODES:
         expected = allowed(node)
         expected.get("subscribe", set()).difference_update(OTHERS)
-        expected.get("publish", set()).discard("/delassus_node/dynamics")
+        for topic in ("dynamics", "contacts"):
+            expected.get("publish", set()).discard(f"/delassus_node/{topic}")
         if not simulated:
             expected["subscribe"].discard("/clock")
         processes.wait_for(node, {key: names for key, names in expected.items() if names})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ sys.path.insert(0, str(EXAMPLES))
 
 import rclpy  # noqa: E402
 from control.run import commands  # noqa: E402
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, EstimatedContacts  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
@@ -42,7 +42,9 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 class Scene:
     """The three processes, and what they publish."""
 
-    def __init__(self, example: str, plant: list[str], controller: list[str]) -> None:
+    def __init__(
+        self, example: str, plant: list[str], controller: list[str], node: Sequence[str] = ()
+    ) -> None:
         environment = {**os.environ, "ROS_DOMAIN_ID": str(new_domain())}
         environment = demo_environment(environment)
         root = str(EXAMPLES.parent)
@@ -52,7 +54,7 @@ class Scene:
         environment["OPENBLAS_NUM_THREADS"] = "1"
         sim = "use_sim_time:=true"
         programs = commands(
-            EXAMPLES / example, f"{example}.node", ["lockstep:=true", *plant], [sim],
+            EXAMPLES / example, f"{example}.node", ["lockstep:=true", *plant], [sim, *node],
             [sim, *controller],
         )  # fmt: skip
         self.children = Programs(programs, environment)
@@ -61,6 +63,8 @@ class Scene:
         self.odometry: list[Odometry] = []
         self.matrices: list[DelassusMatrix] = []
         self.forces: list[WrenchStamped] = []
+        self.told: list[EstimatedContacts] = []
+        self.felt: list[ActiveContacts] = []
 
     def __enter__(self) -> Scene:
         self.children.__enter__()
@@ -72,6 +76,8 @@ class Scene:
             (Odometry, "odometry", self.odometry),
             (DelassusMatrix, "delassus_node/delassus", self.matrices),
             (WrenchStamped, "plant/contact_force/tool", self.forces),
+            (EstimatedContacts, "delassus_node/contacts", self.told),
+            (ActiveContacts, "active_contacts", self.felt),
         ):
             self.node.create_subscription(kind, topic, store.append, qos_profile_sensor_data)
         return self
@@ -129,6 +135,41 @@ def test_it_goes_on_while_algorithm_and_description_change(walk: Scene) -> None:
     heights = [m.pose.pose.position.z for m in walk.odometry]
     assert min(heights[50:]) > 0.24, (min(heights), walk.children.report())
     assert walk.matrices[-1].validity == DelassusMatrix.VALIDITY_OK
+
+
+FORCE = ["contacts.source:=force", "contacts.estimated:=[LF, RF, LH, RH]"]
+
+
+def test_it_walks_without_contact_sensors() -> None:
+    rough = ["joint_friction:=0.1", "velocity_noise:=0.02", "base_noise:=0.01"]
+    with Scene("whole_body_control", rough, [], FORCE) as walk:
+        walk.until(lambda: walk.said("lift the left fore foot"), "lifted foot")
+        walk.go_on(0.8)
+        latest = walk.told[-1]
+        status = dict(zip(latest.names, latest.status, strict=True))
+        up, down = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
+        assert status == {"LF": up, "RF": down, "LH": down, "RH": down}
+        by_name = dict(zip(latest.names, latest.wrenches, strict=True))
+        carried = sum(wrench.force.z for wrench in by_name.values())
+        assert carried == pytest.approx(129.0, rel=0.1)
+        assert latest.probability[list(latest.names).index("LF")] < 0.1
+        heights = [m.pose.pose.position.z for m in walk.odometry]
+        assert min(heights[50:]) > 0.24
+        # Nobody listens to the floor's own sensors.
+        assert not any(
+            "delassus_node" in info.node_name
+            for info in walk.node.get_subscriptions_info_by_topic("/active_contacts")
+        )
+
+
+def test_thresholds_and_gain_of_contact_forces() -> None:
+    """Standing on four feet: with a threshold above their load none touches."""
+    limits = ["contacts.force_on:=90.0", "contacts.force_off:=80.0", "contacts.gain:=50.0"]
+    with Scene("whole_body_control", [], [], [*FORCE, *limits]) as walk:
+        walk.until(lambda: len(walk.told) > 50, "contacts")
+        assert all(state == ActiveContacts.INACTIVE for state in walk.told[-1].status)
+        loads = [wrench.force.z for wrench in walk.told[-1].wrenches]
+        assert all(10.0 < load < 80.0 for load in loads), loads
 
 
 @pytest.fixture(name="arm")

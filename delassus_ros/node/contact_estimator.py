@@ -1,0 +1,198 @@
+"""Which contacts touch, told without sensors: forces from efforts, rates and the base's motion.
+
+Without contact forces the velocities would change by q̈⁰, under torques and gravity; contact forces
+f make up the difference, G f = J (ẏ̇ − q̈⁰). How velocities change from one joint state to the next
+is noisy, so that the difference is filtered, as in an observer of the momentum: A. De Luca and
+R. Mattone, "Actuator failure detection and isolation using generalized momenta", ICRA 2003. Knows
+no ROS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from delassus_ros.contacts import ContactSet
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.motion_input import MotionInput
+from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.contact_space import inertia
+from delassus_ros.solver.solver import DelassusSolver
+
+INACTIVE, ACTIVE = 1, 2
+"""Values of ``ActiveContacts.status``."""
+_LONGEST = 0.1  # s between two joint states that are compared
+_LINEAR = 3
+_ORIENTATION = "base_orientation"
+
+
+@dataclass(frozen=True)
+class ObserverSettings:
+    """How contacts are told.
+
+    Attributes
+    ----------
+    force_on, force_off : normal force from which on a contact touches, and below which it does
+        not any more [N].
+    gain : of the observer: forces follow with a delay of its inverse [1/s].
+    """
+
+    force_on: float = 12.0
+    force_off: float = 6.0
+    gain: float = 400.0
+
+    def __post_init__(self) -> None:
+        """Check them.
+
+        Raises
+        ------
+        InputError
+            If force_off is not below force_on.
+        """
+        if not 0.0 <= self.force_off < self.force_on:
+            raise InputError(
+                f"contacts.force_off is {self.force_off} N and contacts.force_on {self.force_on} "
+                "N; expected less than that, and 0 or more"
+            )
+
+
+class ContactEstimator:
+    """Estimates the forces at all contacts of a problem, and which of them touch.
+
+    The third row of a contact is taken for its normal: with axes ``"contact"`` its own z axis,
+    with ``"world"`` the vertical.
+
+    Parameters
+    ----------
+    problem : of the matrices.
+    settings : thresholds and gain.
+    names : contacts that may touch; others never do. Empty: all.
+    gravity : (3,), as for :class:`~delassus_ros.node.motion_input.MotionInput`.
+    base : tells how a floating base moves; None for a fixed one.
+
+    Attributes
+    ----------
+    motion : takes velocities and efforts.
+    contacts : those that may touch.
+    forces : (m,) of these, in the units of their rows; NaN before there are any.
+    touches : (k,) which of them touch.
+    stamp : of the joint state that all this is of [ns]; 0 if there is none.
+
+    Raises
+    ------
+    InputError
+        If a contact has fewer than three rows, or there is none of a name.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: ObserverSettings,
+        names: Sequence[str],
+        gravity: tuple[float, ...],
+        base: OrientationInput | None,
+    ) -> None:
+        known = problem.contacts.names
+        for name in names:
+            if name not in known:
+                raise InputError(f"contacts.estimated: {unknown('contact', name, known)}")
+        contacts = ContactSet(c for c in problem.contacts if not names or c.name in names)
+        for contact in contacts:
+            if contact.rows < _LINEAR:
+                raise InputError(
+                    f"contact {contact.name!r} has {contact.rows} rows; with contacts.source "
+                    "'force' each needs three linear ones, of which the third is the normal"
+                )
+        own = Problem(problem.robot, contacts, problem.axes, ("J", "qdd0"))
+        self.motion = MotionInput(own, "effort", gravity, base, math.inf)
+        self._base = base if problem.axes == "world" else None
+        self.contacts, self._settings = contacts, settings
+        self._bound = DelassusSolver(own).bind()
+        self._scales = self._bound.solution.scales()
+        self._normals = [offset + 2 for offset in contacts.row_offsets[:-1]]
+        self.forces = np.full(contacts.rows, np.nan)
+        self.touches = np.zeros(len(contacts), dtype=np.bool_)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as when the clock has jumped."""
+        self.stamp = 0
+        self._rates = np.zeros(0)
+        self._error = np.zeros(0)
+        self.touches[:] = False
+        self.forces[:] = np.nan
+        self.motion.forget()
+
+    def wrenches(self) -> Array:
+        """Return force and moment of each contact along the axes of its rows, (k, 6)."""
+        rows = np.split(self.forces, self.contacts.row_offsets[1:-1])
+        return np.array(
+            [contact.selection.T @ own for contact, own in zip(self.contacts, rows, strict=True)]
+        )
+
+    @property
+    def status(self) -> list[int]:
+        """One of ACTIVE and INACTIVE for each contact."""
+        return [ACTIVE if touches else INACTIVE for touches in self.touches.tolist()]
+
+    @property
+    def probability(self) -> Array:
+        """How likely each contact touches, by its normal force between the thresholds (k,)."""
+        on, off = self._settings.force_on, self._settings.force_off
+        share = (self.forces[self._normals] - 0.5 * (on + off)) / (0.25 * (on - off))
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(share, -50.0, 50.0))))
+
+    def update(self, q: Array, stamp: int, now: int) -> Complaint | None:
+        """Take the next joint state, whose velocities and efforts :attr:`motion` has.
+
+        Parameters
+        ----------
+        q : (nq,) its positions.
+        stamp : its stamp [ns]; 0 if it has none.
+        now : time of the node's clock [ns].
+
+        Returns
+        -------
+        None, or why there is no estimate.
+        """
+        inputs: Mapping[str, Array] = self._bound.inputs
+        inputs["q"][...] = q
+        complaint = self.motion.write(stamp, now, inputs)
+        if complaint is None and self._base is not None:
+            complaint = self._base.complaint(now)
+            self._base.write(stamp, inputs[_ORIENTATION])
+        if complaint is None and stamp <= 0:
+            complaint = Complaint(
+                Reason.STAMP_INVALID, "contacts are not told from joint states without a stamp"
+            )
+        if complaint is None and self._bound.solve().status is not Status.OK:
+            complaint = Complaint(Reason.SOLVER_FAILED, "contact forces cannot be told here")
+        if complaint is not None:
+            self.stamp = 0
+            return complaint
+        self._observe(inputs["rates"], stamp)
+        return None
+
+    def _observe(self, rates: Array, stamp: int) -> None:
+        solution, before, then = self._bound.solution, self._rates, self.stamp
+        passed = 1e-9 * (stamp - then)
+        self._rates, self.stamp = rates.copy(), stamp
+        if not then or not 0.0 < passed < _LONGEST:
+            # Nothing to compare with: as if nothing touched.
+            self._error = np.zeros(len(rates))
+        else:
+            found = (rates - before) / passed - solution.output("qdd0")
+            step = passed * self._settings.gain
+            self._error = self._error + step / (1.0 + step) * (found - self._error)
+        Lambda = inertia(solution.matrix, self._scales, 0.0)
+        self.forces[...] = Lambda @ (solution.output("J") @ self._error)
+        normal = self.forces[self._normals]
+        threshold = np.where(self.touches, self._settings.force_off, self._settings.force_on)
+        self.touches[...] = normal > threshold
