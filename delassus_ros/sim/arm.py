@@ -62,3 +62,7 @@ def _box(robot: ElementTree.Element, name: str, length: float, mass: float) -> N
     ElementTree.SubElement(visual, "origin", xyz=f"0 0 {0.5 * length}", rpy="0 0 0")
     geometry = ElementTree.SubElement(visual, "geometry")
     ElementTree.SubElement(geometry, "box", size=f"{_WIDTH} {_WIDTH} {length}")
+
+
+if __name__ == "__main__":
+    print(arm_urdf())

@@ -70,13 +70,17 @@ class Task:
 
 def torques(rows: Rows, tool: Tool, task: Task) -> Array:
     """Return τ = Jᵀ (Λ a + μ + p + F) + Nᵀ τ⁰ (n,)."""
-    v, w = tool.twist[:3], tool.twist[3:]
-    # Components along turning axes change by the axes' turning, too.
-    own = task.acceleration - np.concatenate([np.cross(w, v), np.zeros(3)])
+    own = own_acceleration(tool, task)
     bias = rows.Jbar.T @ rows.h - rows.Lambda @ rows.JdotV
     wrench = rows.Lambda @ tool.rows(own) + bias + tool.rows(task.wrench)
     felt = rows.J.T @ (rows.Jbar.T @ task.posture)
     return np.asarray(rows.J.T @ wrench + task.posture - felt)
+
+
+def own_acceleration(tool: Tool, task: Task) -> Array:
+    """Return the derivative of the twist's components along the tool's turning axes."""
+    v, w = tool.twist[:3], tool.twist[3:]
+    return np.asarray(task.acceleration - np.concatenate([np.cross(w, v), np.zeros(3)]))
 
 
 def touchdown_speed(

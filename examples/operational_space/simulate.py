@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +18,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.plant import PERIOD, Floor, Plant, PlantSettings
 
-from .law import Rows, torques
+from .law import Rows, Task, Tool, own_acceleration, torques
 from .wiping import CENTRE, Kinematics, Surface, Wiping
 
 Array = npt.NDArray[np.float64]
@@ -26,6 +27,7 @@ REST = {"joint_2": 0.55, "joint_3": 1.75, "joint_5": 0.85}
 EVERY = 2
 """Periods of the plant per tick: 500 Hz."""
 DAMPING = 0.02
+GRAVITY = (0.0, 0.0, -9.81)
 ARMATURE = 0.05  # kg m², of each rotor at its joint
 SOFTNESS = 0.05  # s, of the surfaces: on stiff ones the ball hops
 # As delassus_plant has them.
@@ -39,6 +41,52 @@ def problem(urdf: str) -> Problem:
     robot = Robot.from_urdf(urdf.encode(), base="fixed", armature=armature)
     outputs = ("J", "MinvJT", "JdotV", "h")
     return Problem(robot, [Contact(TOOL, TOOL, np.eye(6)[:5])], outputs=outputs)
+
+
+Law = Callable[[Array, Rows, Tool, Task], Array]
+"""From q, rates and gravity in one array, rows, tool and task to torques."""
+
+
+def in_python(state: Array, rows: Rows, tool: Tool, task: Task) -> Array:
+    """Return the torques of the law."""
+    return torques(rows, tool, task)
+
+
+class Program:
+    """The law as a program of its own, which gets each tick by a pipe: examples/cpp/arm.cpp.
+
+    Parameters
+    ----------
+    path : of the program.
+
+    Raises
+    ------
+    ChildProcessError
+        If it ends.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, state: Array, rows: Rows, tool: Tool, task: Task) -> Array:
+        """Return its torques; rows it has of its own kernel, whose inputs are the state."""
+        wanted = tool.rows(own_acceleration(tool, task))
+        tick = np.concatenate([state, wanted, tool.rows(task.wrench), task.posture])
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(tick.tobytes())
+        self._process.stdin.flush()
+        size = 8 * len(task.posture)
+        answer = self._process.stdout.read(size)
+        if len(answer) < size:
+            raise ChildProcessError("the program of the law has ended")
+        return np.frombuffer(answer)
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
 
 
 @dataclass
@@ -75,14 +123,23 @@ def run(
     damping: float = DAMPING,
     settings: PlantSettings | None = None,
     impulse: float = 0.15,
+    law: Law = in_python,
 ) -> Record:
-    """Simulate; ends before when the sequence is done."""
+    """Simulate; ends before when the sequence is done.
+
+    Parameters
+    ----------
+    surface, seconds, settings : what is wiped, for how long, and by which plant.
+    damping : of weak directions, as a fraction of the strongest.
+    impulse : largest of touching down [N s].
+    law : from state, rows, tool and task to torques.
+    """
     urdf = arm_urdf()
     settings = PlantSettings(friction=0.2, armature=ARMATURE) if settings is None else settings
     floor = Floor(surface.height, surface.radius, float(CENTRE[0]), SOFTNESS)
     plant = Plant(urdf, {TOOL: TOOL}, REST, settings, floating=False, floor=floor)
     bound = DelassusSolver(problem(urdf)).bind()
-    bound.inputs["gravity"] = [0.0, 0.0, -9.81]
+    bound.inputs["gravity"] = GRAVITY
     kinematics = Kinematics(urdf, TOOL)
     rest = np.array([REST.get(name, 0.0) for name in plant.joint_names])
     wiping, record = Wiping(surface, rest, impulse=impulse), Record()
@@ -98,7 +155,8 @@ def run(
         _, normal = surface.at(float(tool.place[0]), float(tool.place[1]))
         contact = plant.contact_forces()[0]
         task = wiping.task(EVERY * PERIOD, sensed.q, sensed.velocity, tool, rows, contact)
-        command = torques(rows, tool, task)
+        state = np.concatenate([sensed.q, sensed.velocity, GRAVITY])
+        command = law(state, rows, tool, task)
         plant.command(command)
         for _ in range(EVERY):
             plant.step()
@@ -150,8 +208,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The wiping example in one process.")
     parser.add_argument("--surface", choices=SURFACES, default="flat")
     parser.add_argument("--damping", type=float, default=DAMPING)
+    parser.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
     options = parser.parse_args()
-    record = run(SURFACES[options.surface], damping=options.damping)
+    law: Law = Program(options.program) if options.program else in_python
+    record = run(SURFACES[options.surface], damping=options.damping, law=law)
     for line in report(record):
         print(line)
     return int(record.phase[-1] != "done")

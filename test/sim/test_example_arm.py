@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -91,6 +96,44 @@ def test_the_tool_accelerates_as_wanted(seed: int) -> None:
     # But for spinning about the way that it points.
     across = (tool.rotation.T @ (found[3:] - wanted[3:]))[:2]
     np.testing.assert_allclose(across, 0.0, atol=1e-9)
+
+
+def test_the_law_in_cpp_moves_the_arm_alike(tmp_path: Path) -> None:
+    """Built as its comment says; the same torques in each tick of a run, and nothing allocated."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    root = Path(__file__).resolve().parents[2]
+    comment = (root / "examples" / "cpp" / "arm.cpp").read_text().partition("#include")[0]
+    lines = [line[5:] for line in comment.splitlines() if line[:5] == "//   "]
+    python = shlex.quote(sys.executable)
+    lines[0] = lines[0].replace("python", python, 1)
+    lines[1] = lines[1].replace("delassus", f"{python} -m delassus_ros.cli.main", 1)
+    for folder in ("delassus_ros", "examples"):
+        (tmp_path / folder).symlink_to(root / folder)
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    undefined = subprocess.run(
+        ["nm", "-u", tmp_path / "arm"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "read" in undefined
+    assert not re.search(r"\b(_Zn[wa]|malloc|calloc|realloc)", undefined)
+    program, errors = simulate.Program(str(tmp_path / "arm")), []
+
+    def both(state: np.ndarray, rows: Rows, tool: Tool, task: Task) -> np.ndarray:
+        found, expected = program(state, rows, tool, task), torques(rows, tool, task)
+        errors.append(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+        return found
+
+    try:
+        record = simulate.run(simulate.SURFACES["flat"], law=both)
+    finally:
+        program.close()
+    assert record.phase[-1] == "done" and len(errors) > 5000
+    assert max(errors) < 1e-9
 
 
 def test_what_a_touchdown_costs() -> None:
