@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.sim.gait import TouchFilter, TouchState
@@ -20,6 +22,7 @@ from delassus_ros.sim.reference import FloatArray, contact_forces
 PERIOD = 1e-3
 """Simulated time of one :meth:`Plant.step` [s]."""
 _SUBSTEPS = 2
+_PALE = (0.85, 0.87, 0.9, 1.0)
 ON_SILENCE = ("damp", "hold")
 """What drives do when commands stop: brake each joint, or keep it where it was then."""
 
@@ -114,7 +117,11 @@ class Floor:
 
 
 def on_floor(
-    urdf: str, friction: float, floating: bool = True, floor: Floor | None = None
+    urdf: str,
+    friction: float,
+    floating: bool = True,
+    floor: Floor | None = None,
+    visible: bool = False,
 ) -> mujoco.MjSpec:
     """Return a robot of a URDF on a floor, which it touches but not itself.
 
@@ -124,17 +131,27 @@ def on_floor(
     friction : of floor and robot.
     floating : the base is free; else it is bolted down at the origin.
     floor : by default a plane at the origin.
+    visible : with what the description has for the eye alone, and light.
     """
     floor = Floor() if floor is None else floor
+    if visible:
+        # Here, as what is for the eye alone is dropped while the description is read.
+        tree = ElementTree.fromstring(urdf)
+        options = ElementTree.SubElement(tree, "mujoco")
+        ElementTree.SubElement(options, "compiler", discardvisual="false")
+        urdf = ElementTree.tostring(tree, encoding="unicode")
     spec = mujoco.MjSpec.from_string(urdf)
     spec.compiler.fusestatic = False  # contact frames are fixed bodies
+    spec.visual.headlight.ambient = [0.5, 0.5, 0.5]
     spec.option.timestep = PERIOD / _SUBSTEPS
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     if floating:
         spec.body("base").add_freejoint()
     for geom in spec.geoms:
-        geom.contype, geom.conaffinity = 2, 1
+        # What is for the eye alone touches nothing.
+        if geom.contype:
+            geom.contype, geom.conaffinity = 2, 1
         geom.friction[0] = friction
     plane = mujoco.mjtGeom.mjGEOM_PLANE
     geom = spec.worldbody.add_geom(name="floor", type=plane, size=[0.0, 0.0, 0.1])
@@ -145,6 +162,7 @@ def on_floor(
         geom.quat = [math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0]
     geom.contype, geom.conaffinity = 1, 0
     geom.friction[0] = friction
+    geom.rgba = _PALE
     for each in spec.geoms:
         each.solref[0] = floor.softness
     return spec
@@ -186,7 +204,7 @@ class Plant:
     ) -> None:
         self._settings = settings = PlantSettings() if settings is None else settings
         self._floating = floating
-        spec = on_floor(urdf, settings.friction, floating, floor)
+        spec = on_floor(urdf, settings.friction, floating, floor, visible=True)
         hinges = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_HINGE]
         for joint in hinges:
             motor = spec.add_actuator(name=joint.name, target=joint.name)
@@ -208,6 +226,7 @@ class Plant:
         self._command = np.zeros(len(self.joint_names))
         self._commanded, self._held = -math.inf, np.zeros(len(self.joint_names))
         self._push, self._push_until = np.zeros(6), -math.inf
+        self._renderer: mujoco.Renderer | None = None
         self._ticks = 0
         self._body = model.body("base").id if floating else model.nbody - 1
         self.weight = -float(model.body_mass.sum() * model.opt.gravity[2])
@@ -234,6 +253,7 @@ class Plant:
             geom
             for geom in range(first, first + count)
             if self._model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE
+            and self._model.geom_contype[geom]
         ]
         if len(spheres) != 1:
             raise ContactError(f"link {frame!r} has {len(spheres)} spheres; a foot has one")
@@ -328,6 +348,26 @@ class Plant:
             orientation=np.roll(orientation, -1),
             twist=twist + settings.base_noise * normal(size=6),
         )
+
+    def picture(self, width: int = 320, height: int = 240) -> npt.NDArray[np.uint8]:
+        """Return a picture of the robot, (height, width, 3); the camera follows it.
+
+        Raises
+        ------
+        RuntimeError
+            If there is nothing to draw with: MUJOCO_GL=egl or osmesa choose without a display.
+        """
+        if self._renderer is None:
+            try:
+                self._renderer = mujoco.Renderer(self._model, height, width)
+            except Exception as error:
+                # What a missing library raises depends on the library.
+                raise RuntimeError(f"no picture can be drawn here: {error}") from error
+        camera = mujoco.MjvCamera()
+        camera.lookat[:] = self._data.subtree_com[1]
+        camera.distance, camera.elevation, camera.azimuth = 1.6, -20.0, 130.0
+        self._renderer.update_scene(self._data, camera)
+        return np.array(self._renderer.render())
 
     def _torques(self) -> FloatArray:
         """Return what the drives are to give."""

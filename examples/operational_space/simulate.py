@@ -10,9 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from control.film import Film
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.arm import TOOL, arm_urdf
@@ -124,6 +126,7 @@ def run(
     settings: PlantSettings | None = None,
     impulse: float = 0.15,
     law: Law = in_python,
+    film: Film | None = None,
 ) -> Record:
     """Simulate; ends before when the sequence is done.
 
@@ -133,6 +136,7 @@ def run(
     damping : of weak directions, as a fraction of the strongest.
     impulse : largest of touching down [N s].
     law : from state, rows, tool and task to torques.
+    film : takes pictures.
     """
     urdf = arm_urdf()
     settings = PlantSettings(friction=0.2, armature=ARMATURE) if settings is None else settings
@@ -144,6 +148,8 @@ def run(
     rest = np.array([REST.get(name, 0.0) for name in plant.joint_names])
     wiping, record = Wiping(surface, rest, impulse=impulse), Record()
     for _ in range(round(seconds / (EVERY * PERIOD))):
+        if film is not None:
+            film.look(plant, plant.time)
         sensed = plant.sense()
         bound.inputs["rates"] = sensed.velocity
         s = bound.solve(np.ascontiguousarray(sensed.q))
@@ -208,12 +214,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The wiping example in one process.")
     parser.add_argument("--surface", choices=SURFACES, default="flat")
     parser.add_argument("--damping", type=float, default=DAMPING)
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
+    parser.add_argument("--film", type=Path, metavar="FILE.png", help="pictures, two a second")
     parser.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
     options = parser.parse_args()
     law: Law = Program(options.program) if options.program else in_python
-    record = run(SURFACES[options.surface], damping=options.damping, law=law)
+    film = Film(0.5) if options.film else None
+    record = run(SURFACES[options.surface], damping=options.damping, law=law, film=film)
     for line in report(record):
         print(line)
+    if film is not None:
+        film.save(options.film)
+    if options.plot:
+        # Here, as it draws what this module has recorded.
+        from .plot import draw
+
+        draw(record, options.plot)
     return int(record.phase[-1] != "done")
 
 

@@ -9,9 +9,11 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from control.film import Film
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
@@ -154,10 +156,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The walking example in one process.")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
+    parser.add_argument("--film", type=Path, metavar="FILE.png", help="pictures, two a second")
     options = parser.parse_args()
-    record = run(options.seconds, settings=PlantSettings(seed=options.seed))
+    film = Film(0.5) if options.film else None
+
+    def look(plant: Plant, time: float) -> None:
+        if film is not None:
+            film.look(plant, time)
+
+    record = run(options.seconds, settings=PlantSettings(seed=options.seed), events=look)
     for line in report(record):
         print(line)
+    if film is not None:
+        film.save(options.film)
+    if options.plot:
+        # Here, as it draws what this module has recorded.
+        from .plot import draw
+
+        draw(record, options.plot)
     return int(record.fell)
 
 
