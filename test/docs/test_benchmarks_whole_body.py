@@ -1,0 +1,24 @@
+"""The benchmark of a controller's tick: it runs, and both ways give the same torques."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pinocchio", reason="needs Pinocchio")
+pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
+pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+
+from benchmarks import whole_body  # noqa: E402
+from benchmarks.timing import Timing  # noqa: E402
+
+
+def test_the_page_has_a_row_of_each_kind() -> None:
+    """It raises where the torques of the two ways differ."""
+    kernels = {name: Timing(1e-6, 1e-6 * k) for k, name in enumerate(("kernel", "a", "b"), 1)}
+    lines = list(whole_body.page(*whole_body.from_python(0.001), kernels))
+    rows = [line for line in lines if line.startswith(("| matrices alone", "| whole tick"))]
+    assert [row.count("|") for row in rows] == [5, 5, 5]
+    assert (
+        "| our quadruped, trunk and feet | 1.00 / 1.00 | 1.00 / 2.00 | 1.00 / 3.00 | 2.0 |"
+        in lines
+    )
