@@ -34,7 +34,7 @@ help:
 	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself;'
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
-	@echo '                ends by itself with a verdict'
+	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer'
 	@echo 'make arm        simulated arm, node and operational-space controller: it wipes a table;'
 	@echo '                ARM_SECONDS=14 ends by itself, ARGS="--surface curved" takes a cylinder'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
@@ -53,11 +53,11 @@ demo: setup
 
 .PHONY: walk
 walk: setup
-	@cd examples && ../$(BIN)/python -m whole_body_control $(ARGS)
+	@cd examples && ../$(BIN)/python -m whole_body_control $(if $(VIEW),--view) $(ARGS)
 
 .PHONY: arm
 arm: setup
-	@cd examples && ../$(BIN)/python -m operational_space $(ARGS)
+	@cd examples && ../$(BIN)/python -m operational_space $(if $(VIEW),--view) $(ARGS)
 
 .PHONY: test
 test: setup

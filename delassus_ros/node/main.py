@@ -23,12 +23,16 @@ usage: delassus_node [--ros-args ...]
 Publishes the Delassus matrix G = J inv(M) J^T of a robot for each of its joint states.
 
 subscribes  joint_states       sensor_msgs/JointState
-            active_contacts    delassus_msgs/ActiveContacts (latched)
+            active_contacts    delassus_msgs/ActiveContacts (latched), or with contacts.source
+                               "force" nothing: contacts are told by the forces at them
             robot_description  std_msgs/String (latched), unless given as a parameter
-            odometry or imu    nav_msgs/Odometry, sensor_msgs/Imu: with axes "world" and a
-                               floating base
+            odometry or imu    nav_msgs/Odometry, sensor_msgs/Imu: of a floating base, with axes
+                               "world", outputs of motion, or contacts by force
+            joint_torques      sensor_msgs/JointState: with torques "topic"
 publishes   ~/delassus         delassus_msgs/DelassusMatrix
             ~/layout           delassus_msgs/Layout (latched)
+            ~/dynamics         delassus_msgs/ContactDynamics: what outputs names besides G
+            ~/contacts         delassus_msgs/EstimatedContacts: with contacts.source "force"
             ~/summary          delassus_msgs/Summary: its numbers, for plotters
             /diagnostics       diagnostic_msgs/DiagnosticArray
 answers     ~/compute          delassus_msgs/Compute: the matrix at other joint positions

@@ -7,7 +7,9 @@ with hysteresis; and what drives do when commands stop.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -368,6 +370,29 @@ class Plant:
         camera.distance, camera.elevation, camera.azimuth = 1.6, -20.0, 130.0
         self._renderer.update_scene(self._data, camera)
         return np.array(self._renderer.render())
+
+    def view(self) -> Callable[[], bool]:
+        """Open MuJoCo's viewer; return what shows the present state, False once it is closed.
+
+        Raises
+        ------
+        RuntimeError
+            If there is no display.
+        """
+        displays = ("DISPLAY", "WAYLAND_DISPLAY")
+        if sys.platform == "linux" and not any(os.environ.get(name) for name in displays):
+            # GLFW would end the process.
+            raise RuntimeError(f"there is no display: none of {', '.join(displays)} is set")
+        # Here, as it looks for a display.
+        import mujoco.viewer
+
+        window = mujoco.viewer.launch_passive(self._model, self._data)
+
+        def show() -> bool:
+            window.sync()
+            return bool(window.is_running())
+
+        return show
 
     def _torques(self) -> FloatArray:
         """Return what the drives are to give."""

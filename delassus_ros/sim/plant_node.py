@@ -38,6 +38,7 @@ _CONTACTS_PERIOD = 0.05  # s; the set is repeated at least this often
 _CATCH_UP = 0.02  # s of delay that is made good
 _PUSH_TIME = 0.2  # s
 _START = 100.0  # s, of simulated time: at zero a clock has no time
+_FRAME = 10  # joint states from one picture in the viewer to the next
 _PATIENCE = 0.5  # s, for the answer to a joint state
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
 
@@ -56,6 +57,7 @@ parameters  robot               quadruped (the default), or arm over a table, or
             rate                joint states per second, a divisor of 1000 (500)
             lockstep            wait for the answer to each joint state, and publish /clock, for
                                 others with use_sim_time (false)
+            view                open MuJoCo's viewer (false)
             push_every          time between pushes of the base, 0 for none [s] (0)
             push_force          of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
@@ -119,8 +121,9 @@ class PlantNode(Node):
         urdf, contacts, posture, floor = plant_of(robot)
         self._floats = robot == "quadruped"
         self._plant = Plant(urdf, contacts, posture, settings, self._floats, floor)
+        self._show = self._viewer() if self._read("view", False, "Open the viewer.") else None
         self.late = 0
-        self._names = list(self._plant.joint_names)
+        self._names, self._frames = list(self._plant.joint_names), 0
         self._was_silent, self._contacts_due = True, 0.0
         self._states: tuple[int, ...] = ()
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -161,6 +164,12 @@ class PlantNode(Node):
         descriptor = ParameterDescriptor(description=words, read_only=True)
         return self.declare_parameter(name, default, descriptor).value
 
+    def _viewer(self) -> Callable[[], bool]:
+        try:
+            return self._plant.view()
+        except RuntimeError as error:
+            raise InputError(f"parameter 'view': {error}") from error
+
     def _on_command(self, message: JointState) -> None:
         try:
             if len(message.name) != len(message.effort):
@@ -193,6 +202,9 @@ class PlantNode(Node):
             text = "no commands: the drives look after themselves" if plant.silent else "commanded"
             self.get_logger().info(text)
         self._publish()
+        self._frames += 1
+        if self._show is not None and self._frames % _FRAME == 0:
+            self._show()
 
     def _publish(self) -> None:
         sensed = self._plant.sense()

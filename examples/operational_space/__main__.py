@@ -73,6 +73,7 @@ def main() -> int:
     default = float(os.environ.get("ARM_SECONDS") or "inf")
     parser.add_argument("--seconds", type=float, default=default, help="then it ends by itself")
     parser.add_argument("--surface", choices=SURFACES, default="flat")
+    parser.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
     for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
         parser.add_argument(
             f"--{name}",
@@ -85,7 +86,8 @@ def main() -> int:
     robot = "arm" if options.surface == "flat" else "arm_on_cylinder"
     # Drives hold the arm where it is while nothing is commanded, as brakes do.
     drives = ["armature:=0.05", "on_silence:=hold", "holding:=3000.0", "braking:=60.0"]
-    plant = [f"robot:={robot}", "friction:=0.2", *drives, *options.plant]
+    view = ["view:=true"] if options.view else []
+    plant = [f"robot:={robot}", "friction:=0.2", *drives, *view, *options.plant]
     programs = commands(
         Path(__file__).resolve().parent, "operational_space.node", plant, options.node,
         [f"surface:={options.surface}"],

@@ -72,6 +72,7 @@ def main() -> int:
     )
     default = float(os.environ.get("WALK_SECONDS") or "inf")
     parser.add_argument("--seconds", type=float, default=default, help="then it ends by itself")
+    parser.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
     for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
         parser.add_argument(
             f"--{name}",
@@ -81,8 +82,9 @@ def main() -> int:
             help=f"parameters of {whose}",
         )
     options = parser.parse_args()
+    plant = [*(["view:=true"] if options.view else []), *options.plant]
     programs = commands(
-        Path(__file__).resolve().parent, "whole_body_control.node", options.plant, options.node
+        Path(__file__).resolve().parent, "whole_body_control.node", plant, options.node
     )
     return run(programs, WalkWatcher, options.seconds)
 

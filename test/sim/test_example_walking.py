@@ -222,6 +222,12 @@ class TestPlant:
         sensed = plant.sense()
         assert np.abs(sensed.velocity).max() < 1e-2
 
+    def test_without_a_display_there_is_no_view(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(RuntimeError, match="none of DISPLAY, WAYLAND_DISPLAY is set"):
+            self.make().view()
+
     @pytest.mark.parametrize(
         ("changes", "words"),
         [({"friction": -1.0}, "friction is -1.0"), ({"on_silence": "pray"}, "damp, hold")],
