@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from delassus_ros.node.joint_state_bytes import JointStateReader
+from delassus_ros.node.main import executing
+from delassus_ros.ros_program import run_program
 
 Array = npt.NDArray[np.float64]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -29,6 +31,18 @@ NEWEST = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 _KEPT = 50  # joint states that wait for their matrix
 _LONGEST = 0.02  # s between two ticks that counts as a tick
 _REPORTS = 5.0  # s
+
+
+def run_node(name: str, make: Callable[[], Node], args: Sequence[str] | None = None) -> int:
+    """Make a node and run it until it is told to stop; return the exit status."""
+
+    def run(node: Node, stopping: Callable[[], bool]) -> int:
+        with executing([node]) as executor:
+            while not stopping():
+                executor.spin_once(timeout_sec=0.25)
+        return 0
+
+    return run_program(name, make, run, args)
 
 
 class ControlNode(Node):
@@ -62,6 +76,7 @@ class ControlNode(Node):
         self._names: list[str] = []
         self._order: list[int] = []
         self._matrix: ReceivedMatrix | None = None
+        self._waiting: ReceivedDynamics | None = None
         self._then = 0
         self._times: list[float] = []
         self._commands = self.create_publisher(JointState, "joint_commands", 10)
@@ -126,28 +141,41 @@ class ControlNode(Node):
         self._states[state.sec * 10**9 + state.nanosec] = q, v
         while len(self._states) > _KEPT:
             self._states.popitem(last=False)
+        self._answer()
 
     def _on_matrix(self, data: bytes) -> None:
         try:
             self._matrix = self._matrices.read(data)
         except MessageError as error:
             self.get_logger().warning(str(error), throttle_duration_sec=1.0)
+        self._answer()
 
     def _on_dynamics(self, data: bytes) -> None:
+        if self._waiting is not None and self._ready:
+            self._refuse("came without its matrix or joint state")
+        self._waiting = self._rest.read(data)
+        if self._waiting.validity != ContactDynamics.VALIDITY_INVALID:
+            self._answer()
+        elif self._ready:
+            self._refuse(f"is INVALID (reasons {self._waiting.reasons:#x})")
+
+    def _refuse(self, why: str) -> None:
+        self._waiting = None
+        self.refused += 1
+        self.get_logger().warning(
+            f"nothing is commanded for an instant that {why}", throttle_duration_sec=1.0
+        )
+
+    def _answer(self) -> None:
+        """Command torques if all of an instant is there: it comes by three topics."""
         began = time.perf_counter()
-        rest, matrix = self._rest.read(data), self._matrix
-        if not self._ready:
+        rest, matrix = self._waiting, self._matrix
+        if not self._ready or rest is None or matrix is None or matrix.sequence != rest.sequence:
             return
         known = self._states.get(rest.stamp)
-        valid = rest.validity != ContactDynamics.VALIDITY_INVALID
-        if not valid or matrix is None or matrix.sequence != rest.sequence or known is None:
-            self.refused += 1
-            what = "came without its matrix or joint state" if valid else "are INVALID"
-            self.get_logger().warning(
-                f"nothing is commanded: matrices {what} (reasons {rest.reasons:#x})",
-                throttle_duration_sec=1.0,
-            )
+        if known is None:
             return
+        self._waiting = None
         dt = min(max(1e-9 * (rest.stamp - self._then), 0.0), _LONGEST) if self._then else 0.0
         torques = self.torques(*known, matrix, rest, dt)
         if torques is None:

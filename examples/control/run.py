@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import struct
 import sys
@@ -56,6 +57,24 @@ class Watcher(Node):
     def faults(self) -> list[str]:
         """Return what is wrong with the run; empty if nothing is."""
         raise NotImplementedError
+
+
+def parser(program: str, description: str, variable: str) -> argparse.ArgumentParser:
+    """Return one with what all runs may be told; how long is in an environment variable, too."""
+    made = argparse.ArgumentParser(prog=program, description=description)
+    default = float(os.environ.get(variable) or "inf")
+    words = f"then it ends by itself (default: {variable}, else never)"
+    made.add_argument("--seconds", type=float, default=default, help=words)
+    made.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
+    for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
+        made.add_argument(
+            f"--{name}",
+            nargs="*",
+            default=[],
+            metavar="NAME:=VALUE",
+            help=f"parameters of {whose}",
+        )
+    return made
 
 
 def commands(

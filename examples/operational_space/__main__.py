@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 from control.node import NEWEST
-from control.run import Watcher, commands, run
+from control.run import Watcher, commands, parser, run
 from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 
@@ -23,7 +21,6 @@ from .simulate import SURFACES
 _TOUCHES = 2.0  # N
 _SETTLED = 250  # samples after touching down that are left out of the figures
 _MOST = 60.0  # N; more is a blow
-_PRESSURE, _WITHIN = 20.0, 0.05
 
 
 class ArmWatcher(Watcher):
@@ -66,23 +63,10 @@ class ArmWatcher(Watcher):
 
 def main() -> int:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(
-        prog="arm",
-        description="A simulated arm wipes a surface with the matrices of delassus_node.",
-    )
-    default = float(os.environ.get("ARM_SECONDS") or "inf")
-    parser.add_argument("--seconds", type=float, default=default, help="then it ends by itself")
-    parser.add_argument("--surface", choices=SURFACES, default="flat")
-    parser.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
-    for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
-        parser.add_argument(
-            f"--{name}",
-            nargs="*",
-            default=[],
-            metavar="NAME:=VALUE",
-            help=f"parameters of {whose}",
-        )
-    options = parser.parse_args()
+    description = "A simulated arm wipes a surface with the matrices of delassus_node."
+    own = parser("arm", description, "ARM_SECONDS")
+    own.add_argument("--surface", choices=SURFACES, default="flat")
+    options = own.parse_args()
     robot = "arm" if options.surface == "flat" else "arm_on_cylinder"
     # Drives hold the arm where it is while nothing is commanded, as brakes do.
     drives = ["armature:=0.05", "on_silence:=hold", "holding:=3000.0", "braking:=60.0"]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 import numpy as np
-from control.node import NEWEST, Array, ControlNode
+from control.node import NEWEST, Array, ControlNode, run_node
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 from geometry_msgs.msg import WrenchStamped
 
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.node.main import executing
-from delassus_ros.ros_program import run_program
 from delassus_ros.sim.arm import TOOL
 
 from .law import Rows, torques
@@ -63,17 +60,5 @@ class OperationalSpaceNode(ControlNode):
         self._felt = np.array([f.x, f.y, f.z])
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node until it is told to stop; return the exit status."""
-    return run_program("operational_space_controller", OperationalSpaceNode, _run, args)
-
-
-def _run(node: OperationalSpaceNode, stopping: Callable[[], bool]) -> int:
-    with executing([node]) as executor:
-        while not stopping():
-            executor.spin_once(timeout_sec=0.25)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_node("operational_space_controller", OperationalSpaceNode))

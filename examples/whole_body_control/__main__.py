@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 from control.node import NEWEST
-from control.run import Watcher, commands, run
+from control.run import Watcher, commands, parser, run
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
@@ -67,21 +65,8 @@ class WalkWatcher(Watcher):
 
 def main() -> int:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(
-        prog="walk", description="A simulated quadruped walks on the matrices of delassus_node."
-    )
-    default = float(os.environ.get("WALK_SECONDS") or "inf")
-    parser.add_argument("--seconds", type=float, default=default, help="then it ends by itself")
-    parser.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
-    for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
-        parser.add_argument(
-            f"--{name}",
-            nargs="*",
-            default=[],
-            metavar="NAME:=VALUE",
-            help=f"parameters of {whose}",
-        )
-    options = parser.parse_args()
+    description = "A simulated quadruped walks on the matrices of delassus_node."
+    options = parser("walk", description, "WALK_SECONDS").parse_args()
     plant = [*(["view:=true"] if options.view else []), *options.plant]
     programs = commands(
         Path(__file__).resolve().parent, "whole_body_control.node", plant, options.node

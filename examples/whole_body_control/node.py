@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 import numpy as np
-from control.node import NEWEST, Array, ControlNode
+from control.node import NEWEST, Array, ControlNode, run_node
 from delassus_msgs.msg import ActiveContacts
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
-
-from delassus_ros.node.main import executing
-from delassus_ros.ros_program import run_program
 
 from .controller import CONTACTS, Controller, Rows, State
 from .gait import LEGS
@@ -63,17 +59,5 @@ class WholeBodyNode(ControlNode):
         self._base = data
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node until it is told to stop; return the exit status."""
-    return run_program("whole_body_controller", WholeBodyNode, _run, args)
-
-
-def _run(node: WholeBodyNode, stopping: Callable[[], bool]) -> int:
-    with executing([node]) as executor:
-        while not stopping():
-            executor.spin_once(timeout_sec=0.25)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_node("whole_body_controller", WholeBodyNode))
