@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.sim.gait import TouchFilter, TouchState
-from delassus_ros.sim.reference import FloatArray, contact_forces
+from delassus_ros.sim.reference import FloatArray, contact_forces, contact_wrenches
 
 PERIOD = 1e-3
 """Simulated time of one :meth:`Plant.step` [s]."""
 _SUBSTEPS = 2
 _PALE = (0.85, 0.87, 0.9, 1.0)
+_DEPTH = {int(mujoco.mjtGeom.mjGEOM_SPHERE): 0, int(mujoco.mjtGeom.mjGEOM_BOX): 2}  # of a size
 ON_SILENCE = ("damp", "hold")
 """What drives do when commands stop: brake each joint, or keep it where it was then."""
 
@@ -129,7 +130,7 @@ def on_floor(
 
     Parameters
     ----------
-    urdf : text of the description; its root link is called base.
+    urdf : text of the description.
     friction : of floor and robot.
     floating : the base is free; else it is bolted down at the origin.
     floor : by default a plane at the origin.
@@ -149,7 +150,7 @@ def on_floor(
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     if floating:
-        spec.body("base").add_freejoint()
+        spec.worldbody.first_body().add_freejoint()
     for geom in spec.geoms:
         # What is for the eye alone touches nothing.
         if geom.contype:
@@ -171,12 +172,13 @@ def on_floor(
 
 
 class Plant:
-    """A robot with feet or a tool like balls and torque-controlled joints, 1 ms at a time.
+    """A robot with torque-controlled joints and feet or a tool that touch, 1 ms at a time.
 
     Parameters
     ----------
-    urdf : text of the description; its root link is called base.
-    contacts : frames of the feet, each a link with one sphere, by contact name.
+    urdf : text of the description.
+    contacts : frames of the feet by contact name, each a link with one sphere, or one box whose
+        z axis is up where it stands.
     posture : joint positions at the start by name; others are zero [rad].
     settings : drives, sensors and floor.
     floating : the base is free, and begins where the lowest foot touches; else it is bolted down.
@@ -187,12 +189,13 @@ class Plant:
     joint_names : in the order of torques and sensors.
     contact_names : in the order of :attr:`contact_states` and :meth:`contact_forces`.
     limits : largest torques (n,) [N m].
+    root : name of the root link.
     weight : of the robot [N].
 
     Raises
     ------
     ContactError
-        For a frame that is no link with one sphere.
+        For a frame that is no such link.
     """
 
     def __init__(
@@ -221,8 +224,12 @@ class Plant:
         model.dof_frictionloss[self._v] = settings.joint_friction
         model.dof_damping[self._v] = settings.joint_damping
         self.contact_names = tuple(contacts)
-        self._feet = [self._sphere(frame) for frame in contacts.values()]
-        self._radius = [float(model.geom_size[geom, 0]) for geom in self._feet]
+        self._feet = [self._foot(frame) for frame in contacts.values()]
+        # From the middle of a foot down to where it touches.
+        self._depths = [
+            float(model.geom_size[geom, _DEPTH[kind]])
+            for geom, kind in zip(self._feet, model.geom_type[self._feet], strict=True)
+        ]
         self._filters = [TouchFilter() for _ in self._feet]
         self._random = np.random.default_rng(settings.seed)
         self._command = np.zeros(len(self.joint_names))
@@ -230,36 +237,36 @@ class Plant:
         self._push, self._push_until = np.zeros(6), -math.inf
         self._renderer: mujoco.Renderer | None = None
         self._ticks = 0
-        self._body = model.body("base").id if floating else model.nbody - 1
+        self._body = 1 if floating else model.nbody - 1
+        self.root = str(model.body(1).name)
         self.weight = -float(model.body_mass.sum() * model.opt.gravity[2])
         for name, value in (posture or {}).items():
             data.joint(name).qpos[0] = value
         mujoco.mj_kinematics(model, data)
         lowest = min(
-            data.geom_xpos[geom, 2] - radius
-            for geom, radius in zip(self._feet, self._radius, strict=True)
+            data.geom_xpos[geom, 2] - depth
+            for geom, depth in zip(self._feet, self._depths, strict=True)
         )
         if floating:
             data.qpos[2] -= lowest
         self._held[:] = data.qpos[self._q]
         mujoco.mj_forward(model, data)
 
-    def _sphere(self, frame: str) -> int:
+    def _foot(self, frame: str) -> int:
         """Return the geom of a foot."""
-        names = [self._model.body(i).name for i in range(self._model.nbody)]
+        model = self._model
+        names = [model.body(i).name for i in range(model.nbody)]
         if frame not in names:
             raise ContactError(unknown("link", frame, names[1:]))
-        body = self._model.body(frame)
+        body = model.body(frame)
         first, count = int(body.geomadr[0]), int(body.geomnum[0])
-        spheres = [
-            geom
-            for geom in range(first, first + count)
-            if self._model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE
-            and self._model.geom_contype[geom]
-        ]
-        if len(spheres) != 1:
-            raise ContactError(f"link {frame!r} has {len(spheres)} spheres; a foot has one")
-        return spheres[0]
+        touching = [geom for geom in range(first, first + count) if model.geom_contype[geom]]
+        if len(touching) != 1 or model.geom_type[touching[0]] not in _DEPTH:
+            raise ContactError(
+                f"link {frame!r} has {len(touching)} bodies that collide; a foot has one, a sphere "
+                "or a box"
+            )
+        return touching[0]
 
     @property
     def time(self) -> float:
@@ -290,6 +297,10 @@ class Plant:
     def contact_forces(self) -> FloatArray:
         """Return the floor's forces on the feet (k, 3) along the axes of the world [N]."""
         return contact_forces(self._model, self._data, self._feet)
+
+    def contact_wrenches(self) -> FloatArray:
+        """Return the same with moments about the contact frames (k, 6), linear first [N], [N m]."""
+        return contact_wrenches(self._model, self._data, self._feet)
 
     def command(self, torques: Sequence[float] | FloatArray) -> None:
         """Have the drives give these torques (n,) from now on; not finite ones are refused.
@@ -367,7 +378,8 @@ class Plant:
                 raise RuntimeError(f"no picture can be drawn here: {error}") from error
         camera = mujoco.MjvCamera()
         camera.lookat[:] = self._data.subtree_com[1]
-        camera.distance, camera.elevation, camera.azimuth = 1.6, -20.0, 130.0
+        size = self._model.stat.extent
+        camera.distance, camera.elevation, camera.azimuth = 2.3 * size, -20.0, 130.0
         self._renderer.update_scene(self._data, camera)
         return np.array(self._renderer.render())
 
@@ -412,13 +424,13 @@ class Plant:
         model, data = self._model, self._data
         forces = self.contact_forces()
         velocity = np.zeros(6)
-        for geom, radius, force, touch in zip(
-            self._feet, self._radius, forces, self._filters, strict=True
+        for geom, depth, force, touch in zip(
+            self._feet, self._depths, forces, self._filters, strict=True
         ):
             speed = 0.0
             if force[2] > 0.0:
                 mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_GEOM, geom, velocity, 0)
-                # Of the lowest point of the ball: v + ω × (0, 0, -radius).
+                # Of where it touches: v + ω × (0, 0, -depth).
                 wx, wy, _, vx, vy, _ = velocity.tolist()
-                speed = math.hypot(vx - radius * wy, vy + radius * wx)
+                speed = math.hypot(vx - depth * wy, vy + depth * wx)
             touch.update(float(force[2]), speed)

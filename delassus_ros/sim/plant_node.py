@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from delassus_ros.ros_program import run_program
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.arm import TOOL, arm_urdf
 from delassus_ros.sim.gait import LEGS
+from delassus_ros.sim.humanoid import FEET, humanoid_urdf
+from delassus_ros.sim.humanoid import POSTURE as HUMANOID_POSTURE
 
 if TYPE_CHECKING:
     from delassus_ros.sim.plant import Floor, Sensed
@@ -52,8 +54,8 @@ publishes   joint_states        sensor_msgs/JointState, with velocities and effo
             odometry            nav_msgs/Odometry of a free base, twist in its own axes
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
-            ~/contact_force/LF  geometry_msgs/WrenchStamped, and so for each contact
-parameters  robot               quadruped (the default), or arm over a table, or arm_on_cylinder
+            ~/contact_force/LF  geometry_msgs/WrenchStamped about its frame, for each contact
+parameters  robot               quadruped (the default), humanoid, arm over a table, arm_on_cylinder
             rate                joint states per second, a divisor of 1000 (500)
             lockstep            wait for the answer to each joint state, and publish /clock, for
                                 others with use_sim_time (false)
@@ -68,10 +70,11 @@ example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=
 """
 
 
-ROBOTS = ("quadruped", "arm", "arm_on_cylinder")
+ROBOTS = ("quadruped", "humanoid", "arm", "arm_on_cylinder")
+_FLOATING = ROBOTS[:2]
 
 
-def plant_of(robot: str) -> tuple[str, dict[str, str], dict[str, float], Floor]:
+def plant_of(robot: str) -> tuple[str, Mapping[str, str], Mapping[str, float], Floor]:
     """Return description, contacts, first posture and floor of a robot of :data:`ROBOTS`."""
     # Here, as it needs the physics engine.
     from delassus_ros.sim.plant import Floor
@@ -80,6 +83,8 @@ def plant_of(robot: str) -> tuple[str, dict[str, str], dict[str, float], Floor]:
         angles = {"HAA": 0.0, "HFE": 0.7, "KFE": -1.4}
         posture = {f"{leg}_{joint}": angle for leg in LEGS for joint, angle in angles.items()}
         return demo_urdf(), {leg: f"{leg}_FOOT" for leg in LEGS}, posture, Floor()
+    if robot == "humanoid":
+        return humanoid_urdf(), FEET, HUMANOID_POSTURE, Floor()
     radius = 0.5 if robot == "arm_on_cylinder" else 0.0
     # Soft, as on stiff ones the ball of an arm hops.
     floor = Floor(height=0.2, radius=radius, x=0.55, softness=0.05)
@@ -119,7 +124,7 @@ class PlantNode(Node):
         )
         self._random = np.random.default_rng(settings.seed)
         urdf, contacts, posture, floor = plant_of(robot)
-        self._floats = robot == "quadruped"
+        self._floats = robot in _FLOATING
         self._plant = Plant(urdf, contacts, posture, settings, self._floats, floor)
         self._show = self._viewer() if self._read("view", False, "Open the viewer.") else None
         self.late = 0
@@ -150,7 +155,7 @@ class PlantNode(Node):
         joints = JointState(name=self._names, position=zeros, velocity=zeros, effort=zeros)
         fields = ("position", "velocity", "effort")
         self._joint_bytes = SerializedMessage(joints, _STAMP, fields)
-        base = Odometry(child_frame_id="base")
+        base = Odometry(child_frame_id=self._plant.root)
         base.header.frame_id = _WORLD
         parts = {
             "pose": [f"pose.pose.position.{x}" for x in "xyz"]
@@ -233,11 +238,11 @@ class PlantNode(Node):
         wanted = [each for each in self._forces if each.get_subscription_count()]
         if not wanted:
             return
-        for publisher, force in zip(self._forces, self._plant.contact_forces(), strict=True):
+        for publisher, force in zip(self._forces, self._plant.contact_wrenches(), strict=True):
             wrench = WrenchStamped()
             wrench.header.stamp, wrench.header.frame_id = stamp, _WORLD
-            f = wrench.wrench.force
-            f.x, f.y, f.z = force.tolist()
+            f, m = wrench.wrench.force, wrench.wrench.torque
+            f.x, f.y, f.z, m.x, m.y, m.z = force.tolist()
             publisher.publish(wrench)
 
     def _now(self) -> Time:

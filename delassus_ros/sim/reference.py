@@ -182,7 +182,17 @@ class TruthProbe:
 
 def contact_forces(model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[int]) -> FloatArray:
     """Return the forces (k, 3) of all contacts on some geoms, along the axes of the world [N]."""
-    forces, wrench = np.zeros((len(geoms), 3)), np.zeros(6)
+    return contact_wrenches(model, data, geoms)[:, :3]
+
+
+def contact_wrenches(
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[int]
+) -> FloatArray:
+    """Return forces and moments (k, 6) of all contacts on some geoms, along the world's axes.
+
+    Linear first, about the origins of the links that the geoms belong to [N], [N m].
+    """
+    wrenches, wrench = np.zeros((len(geoms), 6)), np.zeros(6)
     place = {geom: k for k, geom in enumerate(geoms)}
     # As arrays: an object for each contact takes longer than all else.
     pairs, axes = data.contact.geom.tolist(), data.contact.frame.reshape(-1, 3, 3)
@@ -191,8 +201,10 @@ def contact_forces(model: mujoco.MjModel, data: mujoco.MjData, geoms: Sequence[i
         for geom, sign in zip(pair, (-1.0, 1.0), strict=True):
             if geom in place:
                 mujoco.mj_contactForce(model, data, i, wrench)
-                forces[place[geom]] += sign * (wrench[:3] @ axes[i])
-    return forces
+                force, moment = (sign * (part @ axes[i]) for part in (wrench[:3], wrench[3:]))
+                arm = data.contact.pos[i] - data.xpos[model.geom_bodyid[geom]]
+                wrenches[place[geom]] += np.concatenate([force, moment + np.cross(arm, force)])
+    return wrenches
 
 
 WORLD = "world"

@@ -1,64 +1,22 @@
-"""A humanoid of 30 joints, made by code: the load of the soak run; its matrices, once more."""
+"""The load of the soak run: a humanoid of 30 joints that swings them; its matrices, once more."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
 
 from delassus_ros import Contact, ContactSet, DelassusSolver, Problem, Robot
+from delassus_ros.sim.humanoid import FEET, HANDS, humanoid_urdf
 
-CONTACTS = {
-    "left_foot": "left_sole",
-    "right_foot": "right_sole",
-    "left_hand": "left_palm",
-    "right_hand": "right_palm",
-}
+CONTACTS = {**FEET, **HANDS}
 """Its contacts, all of kind surface, and their frames: 24 rows."""
-
-_Part = tuple[str, str, tuple[float, float, float], tuple[float, float, float], float]
-_AXES = {"roll": "1 0 0", "pitch": "0 1 0", "yaw": "0 0 1"}
-
-# Joint, axis, place in the body before it [m], size of the box that hangs below it [m], mass [kg].
-_WAIST: tuple[_Part, ...] = (
-    ("waist_yaw", "yaw", (0.0, 0.0, 0.08), (0.10, 0.10, 0.04), 1.0),
-    ("waist_roll", "roll", (0.0, 0.0, 0.04), (0.10, 0.10, 0.04), 1.0),
-    ("torso", "pitch", (0.0, 0.0, 0.04), (0.18, 0.28, 0.44), 14.0),
-)
-_HEAD: tuple[_Part, ...] = (("head", "yaw", (0.0, 0.0, 0.46), (0.14, 0.14, 0.20), 3.0),)
-_LEG: tuple[_Part, ...] = (
-    ("hip_yaw", "yaw", (0.0, 0.10, -0.05), (0.09, 0.09, 0.06), 1.2),
-    ("hip_roll", "roll", (0.0, 0.0, -0.04), (0.09, 0.09, 0.06), 1.2),
-    ("thigh", "pitch", (0.0, 0.0, -0.04), (0.11, 0.11, 0.34), 5.0),
-    ("shank", "pitch", (0.0, 0.0, -0.36), (0.09, 0.09, 0.34), 3.2),
-    ("ankle", "pitch", (0.0, 0.0, -0.36), (0.06, 0.06, 0.04), 0.6),
-    ("foot", "roll", (0.0, 0.0, -0.02), (0.22, 0.10, 0.05), 1.1),
-)
-_ARM: tuple[_Part, ...] = (
-    ("shoulder", "pitch", (0.0, 0.18, 0.40), (0.08, 0.08, 0.06), 0.9),
-    ("shoulder_roll", "roll", (0.0, 0.04, 0.0), (0.08, 0.08, 0.06), 0.9),
-    ("upper_arm", "yaw", (0.0, 0.0, -0.05), (0.08, 0.08, 0.22), 1.8),
-    ("forearm", "pitch", (0.0, 0.0, -0.24), (0.07, 0.07, 0.18), 1.2),
-    ("wrist", "yaw", (0.0, 0.0, -0.20), (0.05, 0.05, 0.04), 0.4),
-    ("wrist_roll", "roll", (0.0, 0.0, -0.03), (0.05, 0.05, 0.04), 0.4),
-    ("hand", "pitch", (0.0, 0.0, -0.03), (0.05, 0.09, 0.12), 0.6),
-)
-
-
-def humanoid_urdf() -> str:
-    """Return its URDF text."""
-    robot = ElementTree.Element("robot", name="delassus_humanoid")
-    _link(robot, "pelvis", (0.16, 0.22, 0.12), 8.0, 0.0)
-    torso = _chain(robot, "pelvis", "", _WAIST, upwards=True)
-    _chain(robot, torso, "", _HEAD, upwards=True)
-    for side in ("left", "right"):
-        foot = _chain(robot, "pelvis", side, _LEG)
-        _frame(robot, f"{side}_sole", foot, "0.03 0 -0.05")
-        hand = _chain(robot, torso, side, _ARM)
-        _frame(robot, f"{side}_palm", hand, "0 0 -0.12")
-    return ElementTree.tostring(robot, encoding="unicode")
+TWIST = (0.2, 0.0, -0.1, 0.0, 0.0, 0.3)
+"""Of the pelvis, which stands upright: it turns about gravity alone."""
+_GRAVITY = (0.0, 0.0, -9.81)
+_TOLERANCE = 1e-10  # relative
+_ALGORITHM = "ltl"  # factorises the mass matrix, as the recursive algorithms do not
 
 
 class Motion:
@@ -84,70 +42,6 @@ class Motion:
         """Return their velocities [rad/s]."""
         swing = np.cos(self._pace * (1e-3 * number) + self._phase)
         return np.asarray(0.3 * self._pace * swing, dtype=np.float64)
-
-
-def _chain(
-    robot: ElementTree.Element,
-    parent: str,
-    side: str,
-    parts: tuple[_Part, ...],
-    upwards: bool = False,
-) -> str:
-    """Append bodies, each hung on the one before; return the name of the last."""
-    for name, axis, (x, y, z), size, mass in parts:
-        link = f"{side}_{name}" if side else name
-        place = f"{x} {-y if side == 'right' else y} {z}"
-        joint = _joint(robot, f"{link}_joint", "revolute", parent, link, place)
-        ElementTree.SubElement(joint, "axis", xyz=_AXES[axis])
-        limits = {"lower": "-2.5", "upper": "2.5", "effort": "200", "velocity": "20"}
-        ElementTree.SubElement(joint, "limit", limits)
-        _link(robot, link, size, mass, 0.5 * size[2] if upwards else -0.5 * size[2])
-        parent = link
-    return parent
-
-
-def _frame(robot: ElementTree.Element, name: str, parent: str, place: str) -> None:
-    """Append a link without mass, fixed to another."""
-    ElementTree.SubElement(robot, "link", name=name)
-    _joint(robot, f"{name}_joint", "fixed", parent, name, place)
-
-
-def _joint(
-    robot: ElementTree.Element, name: str, kind: str, parent: str, child: str, place: str
-) -> ElementTree.Element:
-    joint = ElementTree.SubElement(robot, "joint", name=name, type=kind)
-    ElementTree.SubElement(joint, "parent", link=parent)
-    ElementTree.SubElement(joint, "child", link=child)
-    ElementTree.SubElement(joint, "origin", xyz=place, rpy="0 0 0")
-    return joint
-
-
-def _link(
-    robot: ElementTree.Element,
-    name: str,
-    size: tuple[float, float, float],
-    mass: float,
-    height: float,
-) -> None:
-    """Append a homogeneous box with its centre at a height above the joint."""
-    x, y, z = (side * side for side in size)
-    inertial = ElementTree.SubElement(ElementTree.SubElement(robot, "link", name=name), "inertial")
-    ElementTree.SubElement(inertial, "origin", xyz=f"0 0 {height}", rpy="0 0 0")
-    ElementTree.SubElement(inertial, "mass", value=str(mass))
-    moments = {"ixx": y + z, "iyy": x + z, "izz": x + y}
-    ElementTree.SubElement(
-        inertial,
-        "inertia",
-        {name: repr(mass / 12.0 * moment) for name, moment in moments.items()}
-        | dict.fromkeys(("ixy", "ixz", "iyz"), "0"),
-    )
-
-
-TWIST = (0.2, 0.0, -0.1, 0.0, 0.0, 0.3)
-"""Of the pelvis, which stands upright: it turns about gravity alone."""
-_GRAVITY = (0.0, 0.0, -9.81)
-_TOLERANCE = 1e-10  # relative
-_ALGORITHM = "ltl"  # factorises the mass matrix, as the recursive algorithms do not
 
 
 def problem(outputs: Sequence[str] = ()) -> Problem:
