@@ -24,7 +24,7 @@ from delassus_ros.sim import demo_urdf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
-from whole_body_control.controller import Kinematics, State  # noqa: E402
+from control.kinematics import Kinematics, State  # noqa: E402
 from whole_body_control.gait import LEGS  # noqa: E402
 from whole_body_control.qp import Wanted, Weights, full, reduced  # noqa: E402
 from whole_body_control.simulate import POSTURE, problem  # noqa: E402

@@ -263,8 +263,8 @@ class Plant:
         touching = [geom for geom in range(first, first + count) if model.geom_contype[geom]]
         if len(touching) != 1 or model.geom_type[touching[0]] not in _DEPTH:
             raise ContactError(
-                f"link {frame!r} has {len(touching)} bodies that collide; a foot has one, a sphere "
-                "or a box"
+                f"link {frame!r} has {len(touching)} shapes that collide; a foot has one, a "
+                "sphere or a box"
             )
         return touching[0]
 
@@ -299,7 +299,7 @@ class Plant:
         return contact_forces(self._model, self._data, self._feet)
 
     def contact_wrenches(self) -> FloatArray:
-        """Return the same with moments about the contact frames (k, 6), linear first [N], [N m]."""
+        """Return the same with moments about the contact frames (k, 6) [N], [N m]."""
         return contact_wrenches(self._model, self._data, self._feet)
 
     def command(self, torques: Sequence[float] | FloatArray) -> None:

@@ -55,7 +55,8 @@ publishes   joint_states        sensor_msgs/JointState, with velocities and effo
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
             ~/contact_force/LF  geometry_msgs/WrenchStamped about its frame, for each contact
-parameters  robot               quadruped (the default), humanoid, arm over a table, arm_on_cylinder
+parameters  robot               quadruped (the default), humanoid, arm (over a table) or
+                                arm_on_cylinder
             rate                joint states per second, a divisor of 1000 (500)
             lockstep            wait for the answer to each joint state, and publish /clock, for
                                 others with use_sim_time (false)

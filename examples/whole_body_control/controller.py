@@ -8,34 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
+from control.kinematics import Kinematics, State
+from control.program import UnsolvedError
 
 from .gait import LEGS, TIMETABLE, Act, Plan, Walk
-from .qp import Solved, UnsolvedError, Wanted, Weights, reduced
+from .qp import Solved, Wanted, Weights, reduced
 
 Array = npt.NDArray[np.float64]
 CONTACTS = ("trunk", *LEGS)
 """In the order of the rows: six of the trunk, three of each foot, along the axes of the world."""
 _GRAVITY = 9.81
-
-
-@dataclass(frozen=True)
-class State:
-    """What is measured.
-
-    Attributes
-    ----------
-    q, velocity : of the joints by the order of the robot's description [rad], [rad/s].
-    position, orientation : of the base [m], unit quaternion x, y, z, w.
-    twist : of the base in its own axes, linear first [m/s], [rad/s].
-    touches : which feet feel the floor (k,).
-    """
-
-    q: Array
-    velocity: Array
-    position: Array
-    orientation: Array
-    twist: Array
-    touches: Sequence[bool]
 
 
 @dataclass(frozen=True)
@@ -85,43 +67,6 @@ class Command:
     solved: Solved | None
     plan: Plan
     feet: Array
-
-
-class Kinematics:
-    """Where trunk and feet are and how they move, by Pinocchio.
-
-    Parameters
-    ----------
-    urdf : text of the description.
-    frames : of the feet.
-    joints : names of the joints in the order of q.
-    """
-
-    def __init__(self, urdf: str, frames: Sequence[str], joints: Sequence[str]) -> None:
-        self.model = pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
-        self.data = self.model.createData()
-        ids = [self.model.getJointId(name) for name in joints]
-        self.q_places = [self.model.joints[i].idx_q for i in ids]
-        self.v_places = [self.model.joints[i].idx_v for i in ids]
-        self.frames = [self.model.getFrameId(frame) for frame in frames]
-        self.mass = pin.computeTotalMass(self.model)
-
-    def configuration(self, state: State) -> tuple[Array, Array]:
-        """Return Pinocchio's q and v."""
-        q, v = np.zeros(self.model.nq), np.zeros(self.model.nv)
-        q[:3], q[3:7], q[self.q_places] = state.position, state.orientation, state.q
-        v[:6], v[self.v_places] = state.twist, state.velocity
-        return q, v
-
-    def feet(self, state: State) -> tuple[Array, Array]:
-        """Return positions and velocities of the feet (k, 3) in the world."""
-        q, v = self.configuration(state)
-        pin.forwardKinematics(self.model, self.data, q, v)
-        pin.updateFramePlacements(self.model, self.data)
-        axes = pin.LOCAL_WORLD_ALIGNED
-        places = [self.data.oMf[i].translation for i in self.frames]
-        rates = [pin.getFrameVelocity(self.model, self.data, i, axes).linear for i in self.frames]
-        return np.array(places), np.array(rates)
 
 
 class Controller:

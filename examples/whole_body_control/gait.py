@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from control.kinematics import smooth
 
 Array = npt.NDArray[np.float64]
 LEGS = ("LF", "RF", "LH", "RH")
@@ -98,16 +99,6 @@ class Plan:
     foot_velocities: Array
     foot_accelerations: Array
     act: str
-
-
-def smooth(s: float) -> tuple[float, float, float]:
-    """Return a rise from 0 to 1 over s in 0 to 1, with its first two derivatives by s."""
-    s = min(max(s, 0.0), 1.0)
-    return (
-        s**3 * (10.0 + s * (6.0 * s - 15.0)),
-        30.0 * s**2 * (1.0 - s) ** 2,
-        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
-    )
 
 
 @dataclass

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from control.kinematics import State
 from control.node import NEWEST, Array, ControlNode, run_node
 from delassus_msgs.msg import ActiveContacts
 from delassus_msgs_py import ReceivedDynamics, ReceivedMatrix
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
-from .controller import CONTACTS, Controller, Rows, State
+from .controller import CONTACTS, Controller, Rows
 from .gait import LEGS
 
 TOUCHES = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)

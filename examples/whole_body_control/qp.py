@@ -21,14 +21,12 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import qpsolvers
+from control.program import least
 
 Array = npt.NDArray[np.float64]
 BASE = 6
 """Rows of the trunk, which come first, and velocities of the base."""
 FOOT = 3
-_EXCESS = 1e4
-"""Cost of torques beyond the limits [1/(N m)]."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +77,6 @@ class Solved:
     trunk: Array
 
 
-class UnsolvedError(ValueError):
-    """The solver has failed, as on numbers that are not finite."""
-
-
 def reduced(
     G: Array, a0: Array, B: Array, wanted: Wanted, weights: Weights, solver: str = "daqp"
 ) -> Solved:
@@ -112,7 +106,7 @@ def reduced(
     P = A.T @ (W[:, np.newaxis] * A) + weights.force * np.eye(len(rows))
     p = A.T @ (W * (c - wanted.trunk)) - weights.force * shares
     cone, bound = _cone(wanted, weights)
-    f = _minimum(P, p, cone, bound, slope, base, wanted.limits, None, None, solver)
+    f = least(P, p, cone, bound, slope, base, wanted.limits, None, None, solver)
     return Solved(base + slope @ f, _of_all(wanted, f), A @ f + c)
 
 
@@ -153,7 +147,7 @@ def full(
     inside[:, v : v + m] = cone
     right = np.concatenate([-h, wanted.feet.ravel() - JdotV[BASE:]])
     torques = np.eye(v + m + n)[v + m :]
-    x = _minimum(P, p, inside, bound, torques, np.zeros(n), wanted.limits, equal, right, solver)
+    x = least(P, p, inside, bound, torques, np.zeros(n), wanted.limits, equal, right, solver)
     trunk = J_trunk @ x[:v] + JdotV[:BASE]
     return Solved(x[v + m :], _of_all(wanted, x[v : v + m]), trunk)
 
@@ -187,39 +181,3 @@ def _pyramids(count: int, friction: float, least: float, most: float) -> tuple[A
     one = np.array([[1, 0, -mu], [-1, 0, -mu], [0, 1, -mu], [0, -1, -mu], [0, 0, 1], [0, 0, -1]])
     bound = np.array([0.0, 0.0, 0.0, 0.0, most, -least])
     return np.kron(np.eye(count), one), np.tile(bound, count)
-
-
-def _minimum(
-    P: Array,
-    p: Array,
-    cone: Array,
-    bound: Array,
-    slope: Array,
-    base: Array,
-    limits: Array,
-    equal: Array | None,
-    right: Array | None,
-    solver: str,
-) -> Array:
-    """Return x with least ½ xᵀ P x + pᵀ x, cone x <= bound, equal x = right, in the limits.
-
-    The torques are slope x + base. Where there is no other way, the limits are exceeded, by as
-    little as possible: that costs more than anything else.
-    """
-    n, k = len(p), len(base)
-    if not n:
-        return np.empty(0)
-    inside = np.zeros((len(cone) + 2 * k + 1, n + 1))
-    inside[: len(cone), :n] = cone
-    inside[len(cone) : -1, :n] = np.vstack([slope, -slope])
-    inside[len(cone) :, n] = -1.0
-    within = np.concatenate([bound, limits - base, limits + base, [0.0]])
-    if equal is not None:
-        equal = np.hstack([equal, np.zeros((len(equal), 1))])
-    larger = np.zeros((n + 1, n + 1))
-    larger[:n, :n], larger[n, n] = P, 1.0
-    problem = qpsolvers.Problem(larger, np.append(p, _EXCESS), inside, within, equal, right)
-    solution = qpsolvers.solve_problem(problem, solver=solver)
-    if not solution.found or solution.x is None or not np.isfinite(solution.x).all():
-        raise UnsolvedError(f"{solver} finds no forces")
-    return np.asarray(solution.x[:n])

@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from control.film import Film
+from control.kinematics import State
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
 
-from .controller import Command, Controller, Rows, State
+from .controller import Command, Controller, Rows
 from .gait import LEGS, TIMETABLE, Act
 
 Array = npt.NDArray[np.float64]
