@@ -243,7 +243,7 @@ class TestPlant:
     def test_a_foot_has_one_sphere_or_box(self) -> None:
         from delassus_ros.errors import ContactError
 
-        with pytest.raises(ContactError, match="'LF_HIP' has 0 shapes that collide"):
-            Plant(demo_urdf(), {"LF": "LF_HIP"})
+        with pytest.raises(ContactError, match="'LF_THIGH' has 2 shapes that collide"):
+            Plant(demo_urdf(), {"LF": "LF_THIGH"})
         with pytest.raises(ContactError, match="unknown link"):
             Plant(demo_urdf(), {"LF": "LF_FOT"})
