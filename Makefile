@@ -35,6 +35,7 @@ help:
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
 	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer'
+	@echo 'make balance    simulated humanoid that stands, squats and steps; BALANCE_SECONDS=10 likewise'
 	@echo 'make arm        simulated arm, node and operational-space controller: it wipes a table;'
 	@echo '                ARM_SECONDS=14 ends by itself, ARGS="--surface curved" takes a cylinder'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
@@ -54,6 +55,10 @@ demo: setup
 .PHONY: walk
 walk: setup
 	@cd examples && ../$(BIN)/python -m whole_body_control $(if $(VIEW),--view) $(ARGS)
+
+.PHONY: balance
+balance: setup
+	@cd examples && ../$(BIN)/python -m balance $(if $(VIEW),--view) $(ARGS)
 
 .PHONY: arm
 arm: setup

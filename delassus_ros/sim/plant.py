@@ -47,7 +47,8 @@ class PlantSettings:
         of that [m], [rad].
     silence : time without a command after which drives brake or hold [s].
     on_silence : which of the two, of :data:`ON_SILENCE`.
-    holding, braking : stiffness and damping of drives then [N m/rad], [N m s/rad].
+    holding, braking : stiffness and damping of drives then, at most: less where a link is so
+        light that it would ring [N m/rad], [N m s/rad].
     seed : of all noise.
     """
 
@@ -223,6 +224,10 @@ class Plant:
         model.dof_armature[self._v] = settings.armature
         model.dof_frictionloss[self._v] = settings.joint_friction
         model.dof_damping[self._v] = settings.joint_damping
+        # No more than links as light as these take from drives that look once in a period.
+        inertia = model.dof_M0[self._v] + settings.armature
+        self._braking = np.minimum(settings.braking, 0.5 * inertia / PERIOD)
+        self._holding = np.minimum(settings.holding, 0.5 * inertia / PERIOD**2)
         self.contact_names = tuple(contacts)
         self._feet = [self._foot(frame) for frame in contacts.values()]
         # From the middle of a foot down to where it touches.
@@ -410,11 +415,11 @@ class Plant:
         """Return what the drives are to give."""
         settings, data = self._settings, self._data
         if self.silent:
-            torques = -settings.braking * data.qvel[self._v]
+            torques = -self._braking * data.qvel[self._v]
             # Before the first command they keep the robot on its feet.
             if settings.on_silence == "hold" or self._commanded == -math.inf:
                 # With what carried the robot until then.
-                torques += self._command + settings.holding * (self._held - data.qpos[self._q])
+                torques += self._command + self._holding * (self._held - data.qpos[self._q])
             return np.asarray(torques)
         noise = settings.torque_noise * self._random.normal(size=len(self._command))
         return np.asarray(self._command + noise)

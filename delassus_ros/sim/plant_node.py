@@ -73,6 +73,8 @@ example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=
 
 ROBOTS = ("quadruped", "humanoid", "arm", "arm_on_cylinder")
 _FLOATING = ROBOTS[:2]
+# Heavier than the default is for.
+_DEFAULTS = {"humanoid": {"holding": 1500.0, "braking": 30.0}}
 
 
 def plant_of(robot: str) -> tuple[str, Mapping[str, str], Mapping[str, float], Floor]:
@@ -117,9 +119,12 @@ class PlantNode(Node):
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
         self._lockstep = self._read("lockstep", False, "Wait for the answer to each joint state.")
+        own = _DEFAULTS.get(robot, {})
         settings = PlantSettings(
             **{
-                field.name: self._read(field.name, field.default, "See PlantSettings.")
+                field.name: self._read(
+                    field.name, own.get(field.name, field.default), "See PlantSettings."
+                )
                 for field in dataclasses.fields(PlantSettings)
             }
         )

@@ -192,18 +192,20 @@ def contact_wrenches(
 
     Linear first, about the origins of the links that the geoms belong to [N], [N m].
     """
-    wrenches, wrench = np.zeros((len(geoms), 6)), np.zeros(6)
+    wrenches, wrench, turned = np.zeros((len(geoms), 6)), np.zeros(6), np.zeros(3)
     place = {geom: k for k, geom in enumerate(geoms)}
     # As arrays: an object for each contact takes longer than all else.
     pairs, axes = data.contact.geom.tolist(), data.contact.frame.reshape(-1, 3, 3)
+    places = data.contact.pos
     for i, pair in enumerate(pairs):
         # MuJoCo gives the force on the second of the two geoms, in axes of the contact.
         for geom, sign in zip(pair, (-1.0, 1.0), strict=True):
             if geom in place:
                 mujoco.mj_contactForce(model, data, i, wrench)
                 force, moment = (sign * (part @ axes[i]) for part in (wrench[:3], wrench[3:]))
-                arm = data.contact.pos[i] - data.xpos[model.geom_bodyid[geom]]
-                wrenches[place[geom]] += np.concatenate([force, moment + np.cross(arm, force)])
+                mujoco.mju_cross(turned, places[i] - data.xpos[model.geom_bodyid[geom]], force)
+                wrenches[place[geom], :3] += force
+                wrenches[place[geom], 3:] += moment + turned
     return wrenches
 
 

@@ -115,9 +115,7 @@ class Controller:
         stiff, damp = gains.posture
         posture = stiff * (self._posture - state.q) - damp * state.velocity
         mass = self.kinematics.mass
-        wanted = Wanted(
-            acceleration, turning, feet, posture, plan.bears, axes, mass, self._limits
-        )
+        wanted = Wanted(acceleration, turning, feet, posture, plan.bears, axes, mass, self._limits)
         return wanted, plan, centre
 
     def command(self, state: State, given: Matrices, dt: float) -> Command:

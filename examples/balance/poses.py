@@ -133,7 +133,7 @@ class Poser:
             self._goal[:2] = feet[1 - pose.lifted, :2]
 
     def _ease(self, plan: Plan, pose: Pose) -> None:
-        """Have a foot that is to be lifted next bear less and less, and one put down the reverse."""
+        """Unload a foot that is to be lifted next, and load one that was put down, bit by bit."""
         after = self.poses[(self._number + 1) % len(self.poses)].lifted
         before = self.poses[self._number - 1].lifted
         least = 0.02

@@ -150,7 +150,9 @@ def report(record: Record) -> Iterator[str]:
     away = np.array(record.centre) - np.array(record.wanted)
     off = 1e3 * np.sqrt((away**2).sum(axis=1))
     yield f"centre of mass off by {np.sqrt((off**2).mean()):.0f} mm rms, {off.max():.0f} at most"
-    error, size = ((each[both][:, :3] ** 2).sum(axis=1) for each in (wanted - simulated, simulated))
+    error, size = (
+        (each[both][:, :3] ** 2).sum(axis=1) for each in (wanted - simulated, simulated)
+    )
     rms = np.sqrt(np.nanmean(error) / size.mean())
     yield f"forces in stance off by {100 * rms:.1f} % rms of {np.sqrt(size.mean()):.0f} N"
     walked = 1e2 * (np.mean(record.soles[-1], axis=0) - np.mean(record.soles[0], axis=0))[0]

@@ -1,0 +1,49 @@
+"""The picture of a run: the centre of mass, forces against the simulator's, torques."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from .poses import FEET
+from .simulate import Record
+
+_EVERY = 10  # of the ticks are drawn
+_COLOURS = ("tab:blue", "tab:orange")
+
+
+def draw(record: Record, file: Path) -> None:
+    """Write the picture as SVG; the same record gives the same file."""
+    every = slice(None, None, _EVERY)
+    time = np.array(record.time)[every]
+    # No ids by chance, no date, and text as text.
+    with mpl.rc_context({"svg.hashsalt": "balance", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(9, 8), layout="constrained")
+        height, side, force, torque = figure.subplots(4, 1, sharex=True)
+        for axes, row, words in ((height, 2, "height"), (side, 1, "place to the left")):
+            wanted = np.array(record.wanted)[every, row]
+            axes.plot(time, wanted, color="0.7", lw=3.0, label="wanted")
+            axes.plot(time, np.array(record.centre)[every, row], color="k", lw=0.8, label="is")
+            axes.set_ylabel(f"{words} of the\ncentre of mass [m]")
+        soles, bears = np.array(record.soles)[every], np.array(record.bears)[every]
+        simulated, wrenches = np.array(record.simulated)[every], np.array(record.wrenches)[every]
+        for k, (foot, colour) in enumerate(zip(FEET, _COLOURS, strict=True)):
+            stands = np.where(bears[:, k], soles[:, k, 1], np.nan)
+            side.plot(time, stands, color=colour, lw=3.0, alpha=0.5, label=f"{foot} stands")
+            force.plot(time, simulated[:, k, 2], color="0.7", lw=2.0)
+            force.plot(time, wrenches[:, k, 2], color=colour, lw=0.7, label=foot)
+        force.set_ylabel("normal force [N], of the\nprogram; grey: simulated")
+        torque.plot(time, np.array(record.torques)[every, :12], lw=0.6)
+        torque.set_ylabel("torques of the legs [N m]")
+        torque.set_xlabel("time [s]")
+        poses, top = np.array(record.pose)[every], height.get_ylim()[1]
+        for k in np.flatnonzero(poses[1:] != poses[:-1]).tolist():
+            for axes in (height, side, force, torque):
+                axes.axvline(time[k + 1], color="0.8", lw=0.6)
+            height.text(time[k + 1], top, poses[k + 1], rotation=30, va="bottom", fontsize=6)
+        for axes in (height, side, force):
+            axes.legend(loc="lower right", fontsize=7)
+        figure.savefig(file, format="svg", metadata={"Date": None})

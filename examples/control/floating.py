@@ -1,0 +1,118 @@
+"""Robots with a free base in ROS: a node that knows the base, and one that watches it stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from delassus_msgs.msg import ActiveContacts
+from delassus_msgs_py import ReceivedMatrix
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message
+
+from .kinematics import State
+from .node import NEWEST, Array, ControlNode
+from .run import Watcher
+
+_TOUCHES = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
+_EVERY = 10  # of so many odometries one is looked at
+
+
+class FloatingNode(ControlNode):
+    """Takes the base's motion from a topic as well, and torques from a controller with acts.
+
+    Parameters
+    ----------
+    name, contacts : see :class:`control.node.ControlNode`.
+    feet : contacts whose touch makes a part of the state.
+    torque_limit : of all drives, by default; a parameter of the node [N m].
+    """
+
+    def __init__(
+        self, name: str, contacts: Sequence[str], feet: Sequence[str], torque_limit: float
+    ) -> None:
+        super().__init__(name, contacts)
+        self._base: bytes | None = None
+        self._feet, self._told = tuple(feet), ""
+        self._limit = float(self.declare_parameter("torque_limit", torque_limit).value)
+        self.create_subscription(Odometry, "odometry", self._on_base, NEWEST, raw=True)
+
+    @property
+    def limits(self) -> Array:
+        """Largest torques (n,) [N m]."""
+        return np.full(len(self.joints), self._limit)
+
+    def state(self, q: Array, velocity: Array, matrix: ReceivedMatrix) -> State | None:
+        """Return what is measured; None before the base has been heard of."""
+        if self._base is None:
+            return None
+        base = deserialize_message(self._base, Odometry)
+        p, o = base.pose.pose.position, base.pose.pose.orientation
+        linear, angular = base.twist.twist.linear, base.twist.twist.angular
+        return State(
+            q, velocity, np.array([p.x, p.y, p.z]), np.array([o.x, o.y, o.z, o.w]),
+            np.array([linear.x, linear.y, linear.z, angular.x, angular.y, angular.z]),
+            [matrix.status[matrix.contacts.index(foot)] in _TOUCHES for foot in self._feet],
+        )  # fmt: skip
+
+    def tell(self, act: str) -> None:
+        """Log what the robot does, when it begins to."""
+        if act != self._told:
+            self._told = act
+            self.get_logger().info(act)
+
+    def _on_base(self, data: bytes) -> None:
+        self._base = data
+
+
+class StandingWatcher(Watcher):
+    """Notes how the robot stands.
+
+    Parameters
+    ----------
+    name : of its node.
+    lowest, upright : height of the base [m] and cosine of its tilt at which it has fallen.
+    """
+
+    def __init__(self, name: str, lowest: float, upright: float) -> None:
+        super().__init__(name)
+        self._lowest, self._upright = lowest, upright
+        self._heights: list[float] = []
+        self._uprights: list[float] = []
+        self._place = np.zeros(3)
+        self._count = 0
+        self.create_subscription(Odometry, "odometry", self._on_base, NEWEST, raw=True)
+
+    def _on_base(self, data: bytes) -> None:
+        self._count += 1
+        if self._count % _EVERY or not self.delays:
+            return
+        message = deserialize_message(data, Odometry)
+        p, o = message.pose.pose.position, message.pose.pose.orientation
+        self._place = np.array([p.x, p.y, p.z])
+        self._heights.append(p.z)
+        self._uprights.append(o.w**2 - o.x**2 - o.y**2 + o.z**2)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ever lay, or was far from upright."""
+        return bool(self._heights) and (
+            min(self._heights) < self._lowest or min(self._uprights) < self._upright
+        )
+
+    def line(self) -> str:
+        """Return where it is."""
+        x, y, z = self._place
+        return f"at {x:+.2f}, {y:+.2f}, height {z:.3f} m"
+
+    def figures(self) -> list[str]:
+        """Return how it stood."""
+        angle = np.degrees(np.arccos(min(min(self._uprights, default=1.0), 1.0)))
+        return [
+            f"height {min(self._heights, default=0.0):.3f} to "
+            f"{max(self._heights, default=0.0):.3f} m, at most {angle:.1f} degrees from upright"
+        ]
+
+    def faults(self) -> list[str]:
+        """Say so if it fell."""
+        return ["the robot fell"] if self.ended else []
