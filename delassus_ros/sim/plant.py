@@ -227,7 +227,7 @@ class Plant:
         # No more than links as light as these take from drives that look once in a period.
         inertia = model.dof_M0[self._v] + settings.armature
         self._braking = np.minimum(settings.braking, 0.5 * inertia / PERIOD)
-        self._holding = np.minimum(settings.holding, 0.5 * inertia / PERIOD**2)
+        self._holding = np.minimum(settings.holding, 0.2 * inertia / PERIOD**2)
         self.contact_names = tuple(contacts)
         self._feet = [self._foot(frame) for frame in contacts.values()]
         # From the middle of a foot down to where it touches.

@@ -186,3 +186,22 @@ def test_the_arm_presses_through_the_node(arm: Scene) -> None:
     forces = [m.wrench.force.z for m in arm.forces[-200:]]
     assert sum(forces) / len(forces) == pytest.approx(20.0, abs=0.5)
     assert max(m.wrench.force.z for m in arm.forces) < 40.0
+
+
+def test_the_humanoid_stands_on_one_foot_through_the_node() -> None:
+    drives = ["joint_friction:=0.3", "velocity_noise:=0.01"]
+    with Scene("balance", ["robot:=humanoid", *drives], []) as scene:
+        scene.until(lambda: scene.said("shift left"), "shift")
+        change = scene.node.create_client(SetParameters, "delassus_node/set_parameters")
+        scene.until(change.service_is_ready, "service")
+        wanted = Parameter("algorithm", value="ltl").to_parameter_msg()
+        change.call_async(SetParameters.Request(parameters=[wanted]))
+        scene.until(lambda: scene.said("lift the right foot"), "lifted foot")
+        scene.go_on(0.7)
+        assert scene.matrices[-1].algorithm == "ltl"
+        felt = dict(zip(scene.felt[-1].names, scene.felt[-1].status, strict=True))
+        assert felt["left_foot"] == ActiveContacts.ACTIVE
+        assert felt["right_foot"] == ActiveContacts.INACTIVE
+        heights = [m.pose.pose.position.z for m in scene.odometry]
+        assert min(heights[50:]) > 0.68
+        assert {m.child_frame_id for m in scene.odometry[:5]} == {"pelvis"}
