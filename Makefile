@@ -34,7 +34,7 @@ help:
 	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself;'
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
-	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer'
+	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer, RECORD=walk.gif films'
 	@echo 'make balance    simulated humanoid that stands, squats and steps; BALANCE_SECONDS=10 likewise'
 	@echo 'make arm        simulated arm, node and operational-space controller: it wipes a table;'
 	@echo '                ARM_SECONDS=14 ends by itself, ARGS="--surface curved" takes a cylinder'
@@ -52,17 +52,19 @@ help:
 demo: setup
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
 
+EXAMPLE = $(if $(VIEW),--view) $(if $(RECORD),--record $(abspath $(RECORD)))
+
 .PHONY: walk
 walk: setup
-	@cd examples && ../$(BIN)/python -m whole_body_control $(if $(VIEW),--view) $(ARGS)
+	@cd examples && ../$(BIN)/python -m whole_body_control $(EXAMPLE) $(ARGS)
 
 .PHONY: balance
 balance: setup
-	@cd examples && ../$(BIN)/python -m balance $(if $(VIEW),--view) $(ARGS)
+	@cd examples && ../$(BIN)/python -m balance $(EXAMPLE) $(ARGS)
 
 .PHONY: arm
 arm: setup
-	@cd examples && ../$(BIN)/python -m operational_space $(if $(VIEW),--view) $(ARGS)
+	@cd examples && ../$(BIN)/python -m operational_space $(EXAMPLE) $(ARGS)
 
 .PHONY: test
 test: setup

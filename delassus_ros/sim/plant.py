@@ -190,6 +190,7 @@ class Plant:
     joint_names : in the order of torques and sensors.
     contact_names : in the order of :attr:`contact_states` and :meth:`contact_forces`.
     limits : largest torques (n,) [N m].
+    urdf, floating : as given.
     root : name of the root link.
     weight : of the robot [N].
 
@@ -209,7 +210,7 @@ class Plant:
         floor: Floor | None = None,
     ) -> None:
         self._settings = settings = PlantSettings() if settings is None else settings
-        self._floating = floating
+        self.urdf, self.floating = urdf, floating
         spec = on_floor(urdf, settings.friction, floating, floor, visible=True)
         hinges = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_HINGE]
         for joint in hinges:
@@ -347,7 +348,7 @@ class Plant:
         q = data.qpos[self._q] + settings.position_noise * normal(size=n)
         velocity = data.qvel[self._v] + settings.velocity_noise * normal(size=n)
         effort = data.qfrc_actuator[self._v].copy()
-        if not self._floating:
+        if not self.floating:
             rest = np.array([0.0, 0.0, 0.0, 1.0])
             return Sensed(q, velocity, effort, np.zeros(3), rest, np.zeros(6))
         R = np.zeros(9)
@@ -367,6 +368,16 @@ class Plant:
             twist=twist + settings.base_noise * normal(size=6),
         )
 
+    @property
+    def posture(self) -> FloatArray:
+        """Where all of the robot is, as :meth:`place` takes it; a copy."""
+        return np.array(self._data.qpos)
+
+    def place(self, posture: FloatArray) -> None:
+        """Put the robot somewhere, as to take a picture of it there."""
+        self._data.qpos[:] = posture
+        mujoco.mj_forward(self._model, self._data)
+
     def picture(self, width: int = 320, height: int = 240) -> npt.NDArray[np.uint8]:
         """Return a picture of the robot, (height, width, 3); the camera follows it.
 
@@ -384,7 +395,7 @@ class Plant:
         camera = mujoco.MjvCamera()
         camera.lookat[:] = self._data.subtree_com[1]
         size = self._model.stat.extent
-        camera.distance, camera.elevation, camera.azimuth = 2.3 * size, -20.0, 130.0
+        camera.distance, camera.elevation, camera.azimuth = 1.9 * size, -20.0, 130.0
         self._renderer.update_scene(self._data, camera)
         return np.array(self._renderer.render())
 

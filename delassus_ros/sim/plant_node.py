@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +26,10 @@ from std_msgs.msg import String
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.needs import missing
 from delassus_ros.ros_program import run_program
-from delassus_ros.sim import demo_urdf
-from delassus_ros.sim.arm import TOOL, arm_urdf
-from delassus_ros.sim.gait import LEGS
-from delassus_ros.sim.humanoid import FEET, humanoid_urdf
-from delassus_ros.sim.humanoid import POSTURE as HUMANOID_POSTURE
 
 if TYPE_CHECKING:
-    from delassus_ros.sim.plant import Floor, Sensed
+    from delassus_ros.sim.plant import Sensed
+    from delassus_ros.sim.reference import FloatArray
 
 _WORLD = "odom"
 _CONTACTS_PERIOD = 0.05  # s; the set is repeated at least this often
@@ -41,6 +37,8 @@ _CATCH_UP = 0.02  # s of delay that is made good
 _PUSH_TIME = 0.2  # s
 _START = 100.0  # s, of simulated time: at zero a clock has no time
 _FRAME = 10  # joint states from one picture in the viewer to the next
+RECORDED = 0.04
+"""Simulated time between two postures of a recording [s]."""
 _PATIENCE = 0.5  # s, for the answer to a joint state
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
 
@@ -61,6 +59,7 @@ parameters  robot               quadruped (the default), humanoid, arm (over a t
             lockstep            wait for the answer to each joint state, and publish /clock, for
                                 others with use_sim_time (false)
             view                open MuJoCo's viewer (false)
+            record              file.npy for where the robot was, 25 times a second ("")
             push_every          time between pushes of the base, 0 for none [s] (0)
             push_force          of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
@@ -69,29 +68,6 @@ parameters  robot               quadruped (the default), humanoid, arm (over a t
 
 example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=0.03
 """
-
-
-ROBOTS = ("quadruped", "humanoid", "arm", "arm_on_cylinder")
-_FLOATING = ROBOTS[:2]
-# Heavier than the default is for.
-_DEFAULTS = {"humanoid": {"holding": 1500.0, "braking": 30.0}}
-
-
-def plant_of(robot: str) -> tuple[str, Mapping[str, str], Mapping[str, float], Floor]:
-    """Return description, contacts, first posture and floor of a robot of :data:`ROBOTS`."""
-    # Here, as it needs the physics engine.
-    from delassus_ros.sim.plant import Floor
-
-    if robot == "quadruped":
-        angles = {"HAA": 0.0, "HFE": 0.7, "KFE": -1.4}
-        posture = {f"{leg}_{joint}": angle for leg in LEGS for joint, angle in angles.items()}
-        return demo_urdf(), {leg: f"{leg}_FOOT" for leg in LEGS}, posture, Floor()
-    if robot == "humanoid":
-        return humanoid_urdf(), FEET, HUMANOID_POSTURE, Floor()
-    radius = 0.5 if robot == "arm_on_cylinder" else 0.0
-    # Soft, as on stiff ones the ball of an arm hops.
-    floor = Floor(height=0.2, radius=radius, x=0.55, softness=0.05)
-    return arm_urdf(), {TOOL: TOOL}, {"joint_2": 0.55, "joint_3": 1.75, "joint_5": 0.85}, floor
 
 
 class PlantNode(Node):
@@ -105,7 +81,8 @@ class PlantNode(Node):
 
     def __init__(self) -> None:
         # Here, as it needs the physics engine, which main looks for first.
-        from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
+        from delassus_ros.sim.plant import PERIOD, PlantSettings
+        from delassus_ros.sim.plants import OWN, ROBOTS, make_plant
 
         super().__init__("plant")
         rate = self._read("rate", 500, "Joint states per second; a divisor of 1000.")
@@ -119,7 +96,7 @@ class PlantNode(Node):
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
         self._lockstep = self._read("lockstep", False, "Wait for the answer to each joint state.")
-        own = _DEFAULTS.get(robot, {})
+        own = OWN.get(robot, {})
         settings = PlantSettings(
             **{
                 field.name: self._read(
@@ -129,10 +106,10 @@ class PlantNode(Node):
             }
         )
         self._random = np.random.default_rng(settings.seed)
-        urdf, contacts, posture, floor = plant_of(robot)
-        self._floats = robot in _FLOATING
-        self._plant = Plant(urdf, contacts, posture, settings, self._floats, floor)
+        self._plant = make_plant(robot, settings)
         self._show = self._viewer() if self._read("view", False, "Open the viewer.") else None
+        self._record = self._read("record", "", "File for postures, NumPy's .npy; empty: none.")
+        self._postures: list[FloatArray] = []
         self.late = 0
         self._names, self._frames = list(self._plant.joint_names), 0
         self._was_silent, self._contacts_due = True, 0.0
@@ -145,10 +122,10 @@ class PlantNode(Node):
         self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
         self._forces = [
             self.create_publisher(WrenchStamped, f"~/contact_force/{name}", 10)
-            for name in contacts
+            for name in self._plant.contact_names
         ]
         self._description = self.create_publisher(String, "robot_description", latched)
-        self._description.publish(String(data=urdf))
+        self._description.publish(String(data=self._plant.urdf))
         self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
         self._stamp = self._answered = (0, 0)
         self._commands = self.create_subscription(
@@ -216,13 +193,15 @@ class PlantNode(Node):
         self._frames += 1
         if self._show is not None and self._frames % _FRAME == 0:
             self._show()
+        if self._record and plant.time % RECORDED < self.period:
+            self._postures.append(plant.posture)
 
     def _publish(self) -> None:
         sensed = self._plant.sense()
         stamp = self._now()
         self._stamp = stamp.sec, stamp.nanosec
         self._publish_contacts(stamp)
-        if self._floats:
+        if self._plant.floating:
             self._publish_base(stamp, sensed)
         self._joint_bytes.set("stamp", stamp.sec, stamp.nanosec)
         for target, values in zip(
@@ -297,6 +276,11 @@ class PlantNode(Node):
             while (rest := deadline - time.monotonic()) > 0.0:
                 executor.spin_once(timeout_sec=rest)
 
+    def save(self) -> None:
+        """Write the postures, if they are wanted."""
+        if self._record:
+            np.save(self._record, np.array(self._postures))
+
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until it is told to stop; return the exit status."""
@@ -311,6 +295,7 @@ def _run(node: PlantNode, stopping: Callable[[], bool]) -> int:
     # What exists by now stays; the collector need not look at it again in the loop.
     gc.freeze()
     node.run(lambda: not stopping())
+    node.save()
     return 0
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from control.floating import StandingWatcher
-from control.run import commands, parser, run
+from control.run import parser, run_example
 
 from .simulate import LOWEST, UPRIGHT
 
@@ -18,14 +18,12 @@ def main() -> int:
     """Read the arguments and run."""
     description = "A simulated humanoid balances and steps on the matrices of delassus_node."
     options = parser("balance", description, "BALANCE_SECONDS").parse_args()
-    view = ["view:=true"] if options.view else []
-    programs = commands(
-        Path(__file__).resolve().parent, "balance.node",
-        ["robot:=humanoid", *view, *options.plant], options.node,
-    )  # fmt: skip
-    return run(
-        programs, lambda: StandingWatcher("balance_watcher", LOWEST, UPRIGHT), options.seconds
-    )
+
+    def make() -> StandingWatcher:
+        return StandingWatcher("balance_watcher", LOWEST, UPRIGHT)
+
+    folder = Path(__file__).resolve().parent
+    return run_example("balance.node", folder, options, make, "humanoid")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def draw(record: Record, file: Path) -> None:
     time = np.array(record.time)[every]
     # No ids by chance, no date, and text as text.
     with mpl.rc_context({"svg.hashsalt": "balance", "svg.fonttype": "none", "font.size": 8}):
-        figure = Figure(figsize=(9, 8), layout="constrained")
-        height, side, force, torque = figure.subplots(4, 1, sharex=True)
+        figure = Figure(figsize=(9, 9.5), layout="constrained")
+        height, side, force, torque, took = figure.subplots(5, 1, sharex=True)
         for axes, row, words in ((height, 2, "height"), (side, 1, "place to the left")):
             wanted = np.array(record.wanted)[every, row]
             axes.plot(time, wanted, color="0.7", lw=3.0, label="wanted")
@@ -38,10 +38,11 @@ def draw(record: Record, file: Path) -> None:
         force.set_ylabel("normal force [N], of the\nprogram; grey: simulated")
         torque.plot(time, np.array(record.torques)[every, :12], lw=0.6)
         torque.set_ylabel("torques of the legs [N m]")
-        torque.set_xlabel("time [s]")
+        took.plot(time, 1e6 * np.array(record.took)[every], ".", ms=1.5)
+        took.set(ylabel="time of the\ncontroller [us]", xlabel="time [s]", ylim=(0.0, 800.0))
         poses, top = np.array(record.pose)[every], height.get_ylim()[1]
         for k in np.flatnonzero(poses[1:] != poses[:-1]).tolist():
-            for axes in (height, side, force, torque):
+            for axes in (height, side, force, torque, took):
                 axes.axvline(time[k + 1], color="0.8", lw=0.6)
             height.text(time[k + 1], top, poses[k + 1], rotation=30, va="bottom", fontsize=6)
         for axes in (height, side, force):

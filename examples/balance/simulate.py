@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from control.film import Film
+from control.film import SUFFIXES, Film, film_file
 from control.kinematics import State
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
+from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
 
 from .controller import Command, Controller
@@ -52,7 +54,9 @@ class Record:
     wrenches, simulated : of the feet as the program wants them and as the floor gives them (2, 6).
     bears, touches : which feet were to bear, and which feel the floor (2,).
     soles : where the feet are (2, 3).
+    slips : which feet slide over it (2,).
     torques : (n,).
+    took : time of the controller [s].
     pose : name of the pose.
     unsolved : ticks without a solution.
     """
@@ -66,6 +70,8 @@ class Record:
     simulated: list[Array] = field(default_factory=list)
     bears: list[list[bool]] = field(default_factory=list)
     touches: list[list[bool]] = field(default_factory=list)
+    slips: list[list[bool]] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
     soles: list[Array] = field(default_factory=list)
     torques: list[Array] = field(default_factory=list)
     pose: list[str] = field(default_factory=list)
@@ -81,7 +87,7 @@ def run(
     seconds: float,
     poses: Sequence[Pose] = TIMETABLE,
     settings: PlantSettings | None = None,
-    events: Callable[[Plant, float], object] = lambda plant, time: None,
+    events: Callable[[Plant, float], object] = lambda plant, now: None,
     algorithm: str = "pv_osimr",
 ) -> Record:
     """Simulate.
@@ -111,7 +117,10 @@ def run(
         bound.inputs["rates"] = np.concatenate([sensed.twist, sensed.velocity])
         solution = bound.solve(np.ascontiguousarray(sensed.q))
         rest = (solution.output(name) for name in OUTPUTS[1:])
-        command = controller.command(state, Matrices(solution.matrix, *rest), EVERY * PERIOD)
+        given = Matrices(solution.matrix, *rest)
+        began = time.perf_counter()
+        command = controller.command(state, given, EVERY * PERIOD)
+        record.took.append(time.perf_counter() - began)
         if lost is not True:
             plant.command(command.torques)
         for _ in range(EVERY):
@@ -133,6 +142,7 @@ def _note(record: Record, plant: Plant, command: Command, touches: list[bool]) -
     record.simulated.append(plant.contact_wrenches())
     record.bears.append([share > 0.0 for share in command.plan.bears])
     record.touches.append(touches)
+    record.slips.append([state is TouchState.SLIPPING for state in plant.contact_states])
     record.torques.append(command.torques)
     record.pose.append(command.plan.pose)
 
@@ -155,8 +165,11 @@ def report(record: Record) -> Iterator[str]:
     )
     rms = np.sqrt(np.nanmean(error) / size.mean())
     yield f"forces in stance off by {100 * rms:.1f} % rms of {np.sqrt(size.mean()):.0f} N"
+    slipping = np.array(record.slips)[both].mean()
+    yield f"feet in stance slide in {100 * slipping:.1f} % of the ticks"
     walked = 1e2 * (np.mean(record.soles[-1], axis=0) - np.mean(record.soles[0], axis=0))[0]
     yield f"feet moved by {walked:.0f} cm; {record.unsolved} ticks without a solution"
+    yield f"controller {1e6 * np.median(record.took):.0f} us at the median"
     yield f"largest torque {np.abs(record.torques).max():.0f} Nm"
 
 
@@ -166,13 +179,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=22.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    parser.add_argument("--film", type=Path, metavar="FILE.png", help="pictures, two a second")
+    kinds = ", ".join(SUFFIXES)
+    parser.add_argument("--film", type=film_file, metavar="FILE", help=f"{kinds} (a strip)")
     options = parser.parse_args()
-    film = Film(0.5) if options.film else None
+    film = Film() if options.film else None
 
-    def look(plant: Plant, time: float) -> None:
+    def look(plant: Plant, now: float) -> None:
         if film is not None:
-            film.look(plant, time)
+            film.look(plant, now)
 
     record = run(options.seconds, settings=PlantSettings(seed=options.seed), events=look)
     for line in report(record):

@@ -6,6 +6,7 @@ import argparse
 import os
 import struct
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,8 +19,10 @@ from delassus_ros.node.main import executing
 from delassus_ros.processes import Command, Programs
 from delassus_ros.ros_program import ros
 from delassus_ros.sim.demo import demo_environment
+from delassus_ros.sim.plant_node import RECORDED
 from delassus_ros.stopping import StopRequest
 
+from .film import SUFFIXES, film_file, of_recording
 from .node import NEWEST
 
 _START_LIMIT = 60.0  # s until the first command
@@ -66,6 +69,8 @@ def parser(program: str, description: str, variable: str) -> argparse.ArgumentPa
     words = f"then it ends by itself (default: {variable}, else never)"
     made.add_argument("--seconds", type=float, default=default, help=words)
     made.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
+    kinds = ", ".join(SUFFIXES)
+    made.add_argument("--record", type=film_file, metavar="FILE", help=f"a film: {kinds} (strip)")
     for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
         made.add_argument(
             f"--{name}",
@@ -105,6 +110,42 @@ def commands(
         Command("delassus_node", module("delassus_ros.node.main", *file, *set_to(node))),
         Command("controller", module(controller, "--ros-args", *set_to(own))),
     ]
+
+
+def run_example(
+    name: str,
+    folder: Path,
+    options: argparse.Namespace,
+    make: Callable[[], Watcher],
+    robot: str,
+    plant: Sequence[str] = (),
+    own: Sequence[str] = (),
+) -> int:
+    """Run the example in a folder as the command line says; draw its film; return the status.
+
+    Parameters
+    ----------
+    name : of the module of its node.
+    folder, own : see :func:`commands`.
+    options : of :func:`parser`.
+    make : makes the watcher.
+    robot : of the plant.
+    plant : its parameters, before those of the command line.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        recording = Path(place) / "postures.npy"
+        set_to = [f"robot:={robot}", *plant]
+        set_to += ["view:=true"] if options.view else []
+        set_to += [f"record:={recording}"] if options.record else []
+        programs = commands(folder, name, [*set_to, *options.plant], options.node, own)
+        status = run(programs, make, options.seconds)
+        if (
+            options.record
+            and recording.exists()
+            and of_recording(robot, recording, RECORDED, options.record)
+        ):
+            print(f"{options.record} shows it", flush=True)
+    return status
 
 
 def run(programs: Sequence[Command], make: Callable[[], Watcher], seconds: float) -> int:

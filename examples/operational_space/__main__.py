@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from control.node import NEWEST
-from control.run import Watcher, commands, parser, run
+from control.run import Watcher, parser, run_example
 from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 
@@ -70,13 +70,11 @@ def main() -> int:
     robot = "arm" if options.surface == "flat" else "arm_on_cylinder"
     # Drives hold the arm where it is while nothing is commanded, as brakes do.
     drives = ["armature:=0.05", "on_silence:=hold", "holding:=3000.0", "braking:=60.0"]
-    view = ["view:=true"] if options.view else []
-    plant = [f"robot:={robot}", "friction:=0.2", *drives, *view, *options.plant]
-    programs = commands(
-        Path(__file__).resolve().parent, "operational_space.node", plant, options.node,
-        [f"surface:={options.surface}"],
-    )  # fmt: skip
-    return run(programs, ArmWatcher, options.seconds)
+    folder, plant = Path(__file__).resolve().parent, ["friction:=0.2", *drives]
+    surface = [f"surface:={options.surface}"]
+    return run_example(
+        "operational_space.node", folder, options, ArmWatcher, robot, plant, surface
+    )
 
 
 if __name__ == "__main__":

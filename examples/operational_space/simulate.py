@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from control.film import Film
+from control.film import SUFFIXES, Film, film_file
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.arm import TOOL, arm_urdf
@@ -215,11 +215,12 @@ def main() -> int:
     parser.add_argument("--surface", choices=SURFACES, default="flat")
     parser.add_argument("--damping", type=float, default=DAMPING)
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    parser.add_argument("--film", type=Path, metavar="FILE.png", help="pictures, two a second")
+    kinds = ", ".join(SUFFIXES)
+    parser.add_argument("--film", type=film_file, metavar="FILE", help=f"{kinds} (a strip)")
     parser.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
     options = parser.parse_args()
     law: Law = Program(options.program) if options.program else in_python
-    film = Film(0.5) if options.film else None
+    film = Film() if options.film else None
     record = run(SURFACES[options.surface], damping=options.damping, law=law, film=film)
     for line in report(record):
         print(line)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from control.floating import StandingWatcher
-from control.run import commands, parser, run
+from control.run import parser, run_example
 
 _LOWEST, _UPRIGHT = 0.15, 0.7
 
@@ -18,13 +18,12 @@ def main() -> int:
     """Read the arguments and run."""
     description = "A simulated quadruped walks on the matrices of delassus_node."
     options = parser("walk", description, "WALK_SECONDS").parse_args()
-    plant = [*(["view:=true"] if options.view else []), *options.plant]
-    programs = commands(
-        Path(__file__).resolve().parent, "whole_body_control.node", plant, options.node
-    )
-    return run(
-        programs, lambda: StandingWatcher("walk_watcher", _LOWEST, _UPRIGHT), options.seconds
-    )
+
+    def make() -> StandingWatcher:
+        return StandingWatcher("walk_watcher", _LOWEST, _UPRIGHT)
+
+    folder = Path(__file__).resolve().parent
+    return run_example("whole_body_control.node", folder, options, make, "quadruped")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def draw(record: Record, file: Path) -> None:
     time = np.array(record.time)[every]
     # No ids by chance, no date, and text as text.
     with mpl.rc_context({"svg.hashsalt": "walk", "svg.fonttype": "none", "font.size": 8}):
-        figure = Figure(figsize=(9, 8), layout="constrained")
-        height, feet, force, torque = figure.subplots(4, 1, sharex=True)
+        figure = Figure(figsize=(9, 9.5), layout="constrained")
+        height, feet, force, torque, took = figure.subplots(5, 1, sharex=True)
         height.plot(time, np.array(record.wanted)[every, 2], color="0.7", lw=3.0, label="wanted")
         height.plot(time, np.array(record.height)[every], color="tab:blue", lw=0.8, label="is")
         height.set_ylabel("height of the trunk [m]")
@@ -36,7 +36,7 @@ def draw(record: Record, file: Path) -> None:
         feet.set_ylabel("feet on the floor")
         acts, top = np.array(record.act)[every], height.get_ylim()[1]
         for k in np.flatnonzero(acts[1:] != acts[:-1]).tolist():
-            for axes in (height, feet, force, torque):
+            for axes in (height, feet, force, torque, took):
                 axes.axvline(time[k + 1], color="0.8", lw=0.6)
             height.text(time[k + 1], top, acts[k + 1], rotation=30, va="bottom", fontsize=6)
         simulated = np.array(record.simulated)[every, _FOOT, 2]
@@ -47,5 +47,6 @@ def draw(record: Record, file: Path) -> None:
         force.legend(loc="upper left", fontsize=7)
         torque.plot(time, np.array(record.torques)[every, :3], lw=0.6)
         torque.set_ylabel(f"torques, {LEGS[_FOOT]} [N m]")
-        torque.set_xlabel("time [s]")
+        took.plot(time, 1e6 * np.array(record.took)[every], ".", ms=1.5)
+        took.set(ylabel="time of the\ncontroller [us]", xlabel="time [s]", ylim=(0.0, 800.0))
         figure.savefig(file, format="svg", metadata={"Date": None})

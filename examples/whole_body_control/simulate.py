@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from control.film import Film
+from control.film import SUFFIXES, Film, film_file
 from control.kinematics import State
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
 
 from .controller import Command, Controller, Rows
@@ -51,7 +53,9 @@ class Record:
     position, wanted : of the base (3,) and where it was to be.
     forces, simulated : of the feet as the program wants them and as the floor gives them (4, 3).
     stands, touches : which feet were to stand, and which feel the floor (4,).
+    slips : which feet slide over it (4,).
     torques : (n,).
+    took : time of the controller [s].
     act : name of the act.
     """
 
@@ -64,6 +68,8 @@ class Record:
     simulated: list[Array] = field(default_factory=list)
     stands: list[list[bool]] = field(default_factory=list)
     touches: list[list[bool]] = field(default_factory=list)
+    slips: list[list[bool]] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
     torques: list[Array] = field(default_factory=list)
     act: list[str] = field(default_factory=list)
 
@@ -77,7 +83,7 @@ def run(
     seconds: float,
     acts: Sequence[Act] = TIMETABLE,
     settings: PlantSettings | None = None,
-    events: Callable[[Plant, float], object] = lambda plant, time: None,
+    events: Callable[[Plant, float], object] = lambda plant, now: None,
     solver: str = "daqp",
     algorithm: str = "pv_osimr",
 ) -> Record:
@@ -108,7 +114,9 @@ def run(
         bound.inputs["rates"] = np.concatenate([sensed.twist, sensed.velocity])
         solution = bound.solve(np.ascontiguousarray(sensed.q))
         rows = Rows(solution.matrix, solution.output("a0"), solution.output("MinvJT"))
+        began = time.perf_counter()
         command = controller.command(state, rows, EVERY * PERIOD)
+        record.took.append(time.perf_counter() - began)
         if lost is not True:
             plant.command(command.torques)
         for _ in range(EVERY):
@@ -130,6 +138,7 @@ def _note(
     record.simulated.append(plant.contact_forces())
     record.stands.append(list(command.plan.stands))
     record.touches.append(touches)
+    record.slips.append([state is TouchState.SLIPPING for state in plant.contact_states])
     record.torques.append(command.torques)
     record.act.append(command.plan.act)
 
@@ -149,6 +158,9 @@ def report(record: Record) -> Iterator[str]:
     yield f"trunk off by {1e3 * np.sqrt((away**2).sum(axis=1).mean()):.0f} mm rms"
     rms = np.sqrt(np.nanmean((error**2).sum(axis=1)))
     yield f"contact forces in stance off by {100 * rms / size:.1f} % rms of {size:.1f} N"
+    slipping = np.array(record.slips)[both].mean()
+    yield f"feet in stance slide in {100 * slipping:.1f} % of the ticks"
+    yield f"controller {1e6 * np.median(record.took):.0f} us at the median"
     yield f"largest torque {np.abs(record.torques).max():.1f} Nm"
 
 
@@ -158,13 +170,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    parser.add_argument("--film", type=Path, metavar="FILE.png", help="pictures, two a second")
+    kinds = ", ".join(SUFFIXES)
+    parser.add_argument("--film", type=film_file, metavar="FILE", help=f"{kinds} (a strip)")
     options = parser.parse_args()
-    film = Film(0.5) if options.film else None
+    film = Film() if options.film else None
 
-    def look(plant: Plant, time: float) -> None:
+    def look(plant: Plant, now: float) -> None:
         if film is not None:
-            film.look(plant, time)
+            film.look(plant, now)
 
     record = run(options.seconds, settings=PlantSettings(seed=options.seed), events=look)
     for line in report(record):

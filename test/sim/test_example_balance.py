@@ -95,8 +95,9 @@ class Peer:
         inside[:, forces] = cone
         # Scaled, as the solver's tolerance is on gradients, and what forces cost is small.
         found = qpsolvers.solve_qp(
-            1e5 * P, 1e5 * p, inside, bound, equal, right, solver="proxqp", eps_abs=1e-9, max_iter=10000
-        )
+            1e5 * P, 1e5 * p, inside, bound, equal, right,
+            solver="proxqp", eps_abs=1e-9, max_iter=10000,
+        )  # fmt: skip
         assert found is not None
         return found[-n:]
 
