@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from .poses import FEET
 from .simulate import Record
 
+_LEG = tuple(f"{x}_joint" for x in ("hip_yaw", "hip_roll", "thigh", "shank", "ankle", "foot"))
 _EVERY = 10  # of the ticks are drawn
 _COLOURS = ("tab:blue", "tab:orange")
 
@@ -36,8 +37,9 @@ def draw(record: Record, file: Path) -> None:
             force.plot(time, simulated[:, k, 2], color="0.7", lw=2.0)
             force.plot(time, wrenches[:, k, 2], color=colour, lw=0.7, label=foot)
         force.set_ylabel("normal force [N], of the\nprogram; grey: simulated")
-        torque.plot(time, np.array(record.torques)[every, :12], lw=0.6)
-        torque.set_ylabel("torques of the legs [N m]")
+        legs = [k for k, name in enumerate(record.joints) if name.removeprefix("left_") in _LEG]
+        torque.plot(time, np.array(record.torques)[every][:, legs], lw=0.6)
+        torque.set_ylabel("torques of the left leg [N m]")
         took.plot(time, 1e6 * np.array(record.took)[every], ".", ms=1.5)
         took.set(ylabel="time of the\ncontroller [us]", xlabel="time [s]", ylim=(0.0, 800.0))
         poses, top = np.array(record.pose)[every], height.get_ylim()[1]

@@ -18,8 +18,8 @@ from control.film import SUFFIXES, Film, film_file
 from control.kinematics import State
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.sim.gait import TouchState
+from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
 
 from .controller import Command, Controller
@@ -58,6 +58,7 @@ class Record:
     torques : (n,).
     took : time of the controller [s].
     pose : name of the pose.
+    joints : names, in the order of the torques.
     unsolved : ticks without a solution.
     """
 
@@ -75,6 +76,7 @@ class Record:
     soles: list[Array] = field(default_factory=list)
     torques: list[Array] = field(default_factory=list)
     pose: list[str] = field(default_factory=list)
+    joints: tuple[str, ...] = ()
     unsolved: int = 0
 
     @property
@@ -105,7 +107,7 @@ def run(
     bound.inputs["gravity"] = [0.0, 0.0, -9.81]
     joints = plant.joint_names
     controller = Controller(urdf, [*FEET.values()], joints, plant.limits, poses)
-    record = Record()
+    record = Record(joints=joints)
     for _ in range(round(seconds / (EVERY * PERIOD))):
         lost = events(plant, plant.time)
         sensed = plant.sense()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
 qpsolvers = pytest.importorskip("qpsolvers", reason="the extra 'examples' is not installed")
+Image = pytest.importorskip("PIL.Image", reason="the extra 'examples' is not installed")
 pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
@@ -19,12 +21,15 @@ from balance import simulate  # noqa: E402
 from balance.controller import Controller  # noqa: E402
 from balance.poses import TIMETABLE, Pose, Poser  # noqa: E402
 from balance.qp import BASE, Matrices, Wanted, Weights, torques  # noqa: E402
+from control import film  # noqa: E402
 from control.kinematics import State  # noqa: E402
 from control.program import UnsolvedError  # noqa: E402
 
 from delassus_ros import DelassusSolver  # noqa: E402
+from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf  # noqa: E402
 from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
+from delassus_ros.sim.plants import make_plant  # noqa: E402
 
 ROUGH = PlantSettings(
     friction=0.7, armature=0.01, joint_friction=0.3, joint_damping=0.05, torque_noise=0.5,
@@ -270,3 +275,27 @@ def test_a_sole_has_force_and_moment_about_its_frame() -> None:
     assert (np.abs(wrenches[:, 4]) < 0.11 * wrenches[:, 2]).all()
     assert (np.abs(wrenches[:, 3]) < 0.05 * wrenches[:, 2]).all()
     assert all(state.touches for state in plant.contact_states) and plant.root == "pelvis"
+
+
+@pytest.mark.parametrize("kind", film.SUFFIXES)
+def test_a_film_of_where_the_robot_was(kind: str, tmp_path: Path) -> None:
+    plant = make_plant("humanoid")
+    try:
+        plant.picture()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    taken = film.Film(0.04)
+    for k in range(20):
+        taken.look(plant, 0.02 * k)
+        plant.place(plant.posture + np.r_[0.0, 0.0, 0.02, np.zeros(34)])
+    taken.save(tmp_path / f"a{kind}")
+    with Image.open(tmp_path / f"a{kind}") as found:
+        frames, size = getattr(found, "n_frames", 1), found.size
+    assert (frames, size) == ((1, (1280, 720)) if kind == ".png" else (10, (320, 240)))
+
+
+def test_other_films_and_robots_are_refused() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"a.mp4 is none of .gif, .webp, .png"):
+        film.film_file("a.mp4")
+    with pytest.raises(InputError, match="humanoid, arm"):
+        make_plant("snake")

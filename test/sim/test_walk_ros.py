@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
@@ -34,6 +35,7 @@ from std_msgs.msg import String  # noqa: E402
 from delassus_ros.processes import Programs  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 from delassus_ros.sim.demo import demo_environment  # noqa: E402
+from delassus_ros.sim.plant_node import RECORDED  # noqa: E402
 
 LIMIT = 120.0  # s
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -188,8 +190,9 @@ def test_the_arm_presses_through_the_node(arm: Scene) -> None:
     assert max(m.wrench.force.z for m in arm.forces) < 40.0
 
 
-def test_the_humanoid_stands_on_one_foot_through_the_node() -> None:
-    drives = ["joint_friction:=0.3", "velocity_noise:=0.01"]
+def test_the_humanoid_stands_on_one_foot_through_the_node(tmp_path: Path) -> None:
+    recording = tmp_path / "postures.npy"
+    drives = ["joint_friction:=0.3", "velocity_noise:=0.01", f"record:={recording}"]
     with Scene("balance", ["robot:=humanoid", *drives], []) as scene:
         scene.until(lambda: scene.said("shift left"), "shift")
         change = scene.node.create_client(SetParameters, "delassus_node/set_parameters")
@@ -205,3 +208,6 @@ def test_the_humanoid_stands_on_one_foot_through_the_node() -> None:
         heights = [m.pose.pose.position.z for m in scene.odometry]
         assert min(heights[50:]) > 0.68
         assert {m.child_frame_id for m in scene.odometry[:5]} == {"pelvis"}
+    postures = np.load(recording)
+    assert postures.shape[1] == 37 and len(postures) > 5.0 / RECORDED
+    assert (np.diff(postures[:, :2], axis=0) != 0.0).any()
