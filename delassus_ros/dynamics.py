@@ -1,34 +1,35 @@
-"""Inverse and forward dynamics of a robot with its gears, belts and loops, compiled; its rates."""
+"""Inverse, forward and hybrid dynamics of a robot with gears and loops, compiled; its rates."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import instance
+from delassus_ros.arguments import instance, names
 from delassus_ros.compiler.function import CompiledFunction
-from delassus_ros.errors import NumericalError, RobotError
+from delassus_ros.errors import InputError, NumericalError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
 from delassus_ros.rbda.constraints import loop_jacobian
-from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea
+from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea, hybrid
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.ports import Inputs, Status
 
+_NONE: frozenset[int] = frozenset()
 GRAVITY = (0.0, 0.0, -9.81)
 """[m/s²]"""
-_FUNCTIONS = {"inverse": (c_rnea, "accelerations"), "forward": (c_aba, "torques")}
-"""Function over scalars, and what it takes besides positions, rates and gravity."""
+_PORTS = {"inverse": "accelerations", "forward": "torques", "hybrid": "known"}
+"""What each takes besides positions, rates, gravity and wrenches."""
 
 
 class Dynamics:
-    """C-RNEA and C-ABA of a robot; each is compiled when it is first called. For any thread.
+    """C-RNEA, C-ABA and their hybrid; each is compiled when it is first called. For any thread.
 
     Copied or pickled it becomes another one of the same robot.
 
@@ -40,49 +41,73 @@ class Dynamics:
     ----------
     robot : any robot without floating joints inside the tree.
     cache : read and write the disk cache of compiled code; off, it is compiled once per object.
+    wrenches : names of frames that external wrenches act on.
 
     Attributes
     ----------
     joints : names of the joints with independent rates, in their order.
     size : number of independent rates.
+    wrenches : as given.
 
     Raises
     ------
     RobotError
         If a joint inside the tree is floating; names it. If `robot` is no Robot.
+    ProblemError
+        If a frame of `wrenches` is unknown, named twice or fixed to the world; names it.
     """
 
-    def __init__(self, robot: Robot, cache: bool = True) -> None:
+    def __init__(self, robot: Robot, cache: bool = True, wrenches: Iterable[str] = ()) -> None:
         instance("robot", robot, Robot, FROM_URDF, RobotError)
-        self._motion = ClusterMotion(robot)
+        self.wrenches = names("wrenches", wrenches, ProblemError)
+        self._motion = ClusterMotion(robot, self.wrenches)
         self.joints, self.size = self._motion.joints, self._motion.size
         self._robot, self._cache = robot, cache
-        self._compiled: dict[str, CompiledFunction] = {}
+        self._compiled: dict[tuple[str, frozenset[int]], CompiledFunction] = {}
         self._lock = threading.Lock()
 
-    def _function(self, name: str) -> CompiledFunction:
-        """Return C-RNEA or C-ABA, compiled; another thread that needs it waits for it."""
+    def _function(self, name: str, accelerated: frozenset[int] = _NONE) -> CompiledFunction:
+        """Return one of the functions, compiled; another thread that needs it waits for it."""
         with self._lock:
-            if name not in self._compiled:
-                function, port = _FUNCTIONS[name]
+            if (name, accelerated) not in self._compiled:
+                function: Callable[[Inputs], Vector] = {
+                    "inverse": partial(c_rnea, self._motion),
+                    "forward": partial(c_aba, self._motion),
+                    "hybrid": partial(hybrid, self._motion, accelerated),
+                }[name]
                 shape = (self.size,)
-                ports = (
+                ports = [
                     Port("q", (self._robot.nq,)),
                     Port("rates", shape),
-                    Port(port, shape),
+                    Port(_PORTS[name], shape),
                     Port("gravity", (3,)),
-                )
-                self._compiled[name] = CompiledFunction(
-                    partial(function, self._motion), ports, self._key(name)
-                )
-            return self._compiled[name]
+                ]
+                if self.wrenches:
+                    ports.append(Port("wrenches", (len(self.wrenches), 6)))
+                key = self._key(name, *map(str, sorted(accelerated)))
+                self._compiled[name, accelerated] = CompiledFunction(function, ports, key)
+            return self._compiled[name, accelerated]
 
-    def _key(self, name: str) -> bytes | None:
-        """Return what C-RNEA or C-ABA depends on, or None without the disk cache."""
+    def _key(self, *what: str) -> bytes | None:
+        """Return what a function depends on, or None without the disk cache."""
         if not self._cache:
             return None
         # Which joints are independent also follows from limits, which the robot's bytes lack.
-        return "\0".join([name, *self.joints, ""]).encode() + self._robot.to_bytes()
+        parts = [*what, "", *self.joints, "", *self.wrenches, ""]
+        return "\0".join(parts).encode() + self._robot.to_bytes()
+
+    def _call(
+        self, function: CompiledFunction, *given: ArrayLike, wrenches: ArrayLike | None
+    ) -> Array:
+        if self.wrenches:
+            forces = np.zeros((len(self.wrenches), 6)) if wrenches is None else wrenches
+            return _checked(*function(*given, forces))
+        if wrenches is not None:
+            raise InputError(
+                "wrenches are given, but this Dynamics has no frames for them: make it with "
+                "wrenches=[...]"
+            )
+        return _checked(*function(*given))
 
     def inverse(
         self,
@@ -90,6 +115,7 @@ class Dynamics:
         rates: ArrayLike,
         accelerations: ArrayLike,
         gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
     ) -> Array:
         """Return the torques (size,) that a motion needs [N·m, N].
 
@@ -98,6 +124,8 @@ class Dynamics:
         q : (nq,) of the spanning tree; its loops must be closed.
         rates, accelerations : (size,).
         gravity : (3,) in the world's axes, of a floating base in the root link's.
+        wrenches : on the frames of :attr:`wrenches` (w, 6), in their axes, linear first [N, N·m];
+            by default there are none.
 
         Raises
         ------
@@ -106,11 +134,16 @@ class Dynamics:
         NumericalError
             If a loop is singular there, or an input is not finite.
         """
-        torques, status = self._function("inverse")(q, rates, accelerations, gravity)
-        return _checked(torques, status)
+        function = self._function("inverse")
+        return self._call(function, q, rates, accelerations, gravity, wrenches=wrenches)
 
     def forward(
-        self, q: ArrayLike, rates: ArrayLike, torques: ArrayLike, gravity: ArrayLike = GRAVITY
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        torques: ArrayLike,
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
     ) -> Array:
         """Return the accelerations (size,) that torques cause; as for :meth:`inverse`.
 
@@ -122,12 +155,62 @@ class Dynamics:
             If the mass matrix is not positive definite there, a loop is singular, or an input
             is not finite.
         """
-        accelerations, status = self._function("forward")(q, rates, torques, gravity)
-        return _checked(accelerations, status)
+        function = self._function("forward")
+        return self._call(function, q, rates, torques, gravity, wrenches=wrenches)
+
+    def hybrid(
+        self,
+        q: ArrayLike,
+        rates: ArrayLike,
+        known: ArrayLike,
+        accelerated: Iterable[str],
+        gravity: ArrayLike = GRAVITY,
+        wrenches: ArrayLike | None = None,
+    ) -> Array:
+        """Return what is not known (size,): torques of some joints, accelerations of the others.
+
+        Compiled for each set of joints when it is first asked for.
+
+        Parameters
+        ----------
+        q, rates, gravity, wrenches : as for :meth:`inverse`.
+        known : (size,) accelerations of the joints in `accelerated`, torques of the others.
+        accelerated : names of joints, of :attr:`joints`; of those that share a loop or coupling
+            all or none.
+
+        Raises
+        ------
+        InputError
+            If an array is no numbers or has another shape, there is no such joint, or only some
+            of those that share a loop are accelerated; names them.
+        NumericalError
+            As for :meth:`forward`.
+        """
+        function = self._function("hybrid", self._indices(accelerated))
+        return self._call(function, q, rates, known, gravity, wrenches=wrenches)
+
+    def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
+        """Return the indices of the rates of joints whose accelerations are known."""
+        columns = self._motion.columns_by_joint()
+        found: set[int] = set()
+        for name in names("accelerated", accelerated, InputError):
+            if name not in columns:
+                raise InputError(f"accelerated: {unknown('joint', name, columns)}")
+            found.update(columns[name])
+        by_column = {k: name for name, own in columns.items() for k in own}
+        for shared in self._motion.columns.values():
+            known = found.intersection(shared)
+            if known and len(known) < len(shared):
+                together = [by_column[k] for k in shared]
+                raise InputError(
+                    f"accelerated: joints {together} share a loop or coupling; expected all of "
+                    f"them or none, not {[by_column[k] for k in shared if k in known]} alone"
+                )
+        return frozenset(found)
 
     def __reduce__(self) -> tuple[type[Dynamics], tuple[object, ...]]:
         """Pickle by the arguments of the constructor: machine code stays in its process."""
-        return type(self), (self._robot, self._cache)
+        return type(self), (self._robot, self._cache, self.wrenches)
 
 
 class LoopRates:

@@ -37,20 +37,14 @@ def c_rnea(motion: ClusterMotion, x: Inputs) -> Vector:
     motion : of the robot.
     x : ``q`` (nq,) of the spanning tree, closed; ``rates`` ẏ and ``accelerations`` ÿ (ny,), of
         a floating base the spatial acceleration; ``gravity`` (3,) [m/s²] in the world's axes, of
-        a floating base in those of its root link.
+        a floating base in those of its root link; ``wrenches`` (w, 6) on frames, if there are
+        any, in their axes, linear first.
     """
     links, moving = motion.tree.links, motion.at(x)
     a: list[Vector] = []
     forces: list[Vector] = []
     for i, link in enumerate(links):
-        if link.motion == "free":
-            a.append(motion_of_link(link, base_of(x["accelerations"])))
-        else:
-            a.append(list(moving.c[i]))
-            if link.parent != WORLD:
-                a[i] = _plus(moving.transforms[i].motion_to_child(a[link.parent]), a[i])
-            rate = moving.of_joint(i, x["accelerations"])
-            a[i][link.freedom] = a[i][link.freedom] + rate
+        a.append(_carried(link, moving, i, a, x["accelerations"]))
         inertia = SpatialInertia.of(link)
         forces.append(_plus(inertia.times(a[i]), moving.bias(i, inertia)))
     torques: Vector = [0.0] * motion.size
@@ -67,13 +61,33 @@ def c_rnea(motion: ClusterMotion, x: Inputs) -> Vector:
     return torques
 
 
-def c_aba(motion: ClusterMotion, x: Inputs) -> Vector:
+def hybrid(motion: ClusterMotion, accelerated: frozenset[int], x: Inputs) -> Vector:
+    """Return torques where accelerations are known, and accelerations where torques are (ny,).
+
+    R. Featherstone, Rigid Body Dynamics Algorithms, 2008, section 9.2: the articulated-body
+    algorithm in which joints of known acceleration carry all of what is beyond them.
+
+    Parameters
+    ----------
+    motion : of the robot.
+    accelerated : indices of independent rates whose accelerations are known; all of a cluster's
+        or none, all of a floating base's or none.
+    x : as for :func:`c_rnea`, with ``known`` (ny,) in place of ``accelerations``: accelerations
+        of those, torques of the others.
+    """
+    ydd = c_aba(motion, {**x, "torques": x["known"]}, accelerated)
+    torques = c_rnea(motion, {**x, "accelerations": ydd})
+    return [torques[k] if k in accelerated else ydd[k] for k in range(motion.size)]
+
+
+def c_aba(motion: ClusterMotion, x: Inputs, accelerated: frozenset[int] = frozenset()) -> Vector:
     """Return the independent accelerations ÿ (ny,) that torques cause.
 
     Parameters
     ----------
     motion : of the robot.
     x : as for :func:`c_rnea`, with ``torques`` (ny,) in place of ``accelerations``.
+    accelerated : as for :func:`hybrid`; their accelerations stand in the place of their torques.
 
     Raises
     ------
@@ -84,9 +98,23 @@ def c_aba(motion: ClusterMotion, x: Inputs) -> Vector:
     H = [SpatialInertia.of(link) for link in tree.links]
     p = [moving.bias(i, inertia) for i, inertia in enumerate(H)]
     # Per joint, what its own torques and loads are to its acceleration: D⁻¹ u in a first form.
-    passed: list[tuple[Propagator | ClusterPropagator | FreeBody, Vector]] = []
+    passed: list[tuple[Propagator | ClusterPropagator | FreeBody | Carried, Vector]] = []
     for joint in reversed(tree.joints):
         i, link = joint.i, tree.links[joint.i]
+        columns = motion.columns_of(i)
+        if columns and accelerated.issuperset(columns):
+            passed.append((Carried(joint.links), []))
+            for k in reversed(joint.links):
+                parent = tree.links[k].parent
+                if link.motion == "free" or parent == WORLD:
+                    continue
+                rate = moving.of_joint(k, x["torques"])
+                held = list(moving.c[k])
+                held[tree.links[k].freedom] = held[tree.links[k].freedom] + rate
+                f = _plus(p[k], H[k].times(held))
+                H[parent] = H[parent] + moving.transforms[k].inertia_to_parent(H[k])
+                p[parent] = _plus(p[parent], moving.transforms[k].force_to_parent(f))
+            continue
         if link.motion == "free":
             passed.append((FreeBody(i, link, H[i]), []))
             continue
@@ -103,7 +131,6 @@ def c_aba(motion: ClusterMotion, x: Inputs) -> Vector:
                 load = moving.transforms[i].force_to_parent(through)
         else:
             f, own = _held(motion, moving, passing, own_inertias, p)
-            columns = motion.columns[i]
             u_y = [x["torques"][k] - value for k, value in zip(columns, own, strict=True)]
             load, z = passing.loads_to_parent(f, u_y)
             passed.append((passing, z))
@@ -148,7 +175,7 @@ def _held(
 def _accelerations(
     motion: ClusterMotion,
     moving: Moving,
-    passed: list[tuple[Propagator | ClusterPropagator | FreeBody, Vector]],
+    passed: list[tuple[Propagator | ClusterPropagator | FreeBody | Carried, Vector]],
     p: list[Vector],
     x: Inputs,
 ) -> Vector:
@@ -158,6 +185,12 @@ def _accelerations(
     a: list[Vector] = [[] for _ in links]
     for joint, z in reversed(passed):
         i, link = joint.i, links[joint.i]
+        if isinstance(joint, Carried):
+            for column in motion.columns_of(i):
+                found[column] = x["torques"][column]
+            for k in joint.links:
+                a[k] = _carried(links[k], moving, k, a, x["torques"])
+            continue
         if isinstance(joint, FreeBody):
             wrench = force_of_link(link, base_of(x["torques"]))
             a[i] = joint.solve([w - f for w, f in zip(wrench, p[i], strict=True)])
@@ -183,6 +216,47 @@ def _accelerations(
     return found
 
 
+@dataclass(frozen=True)
+class Carried:
+    """A joint of known acceleration, which carries what is beyond it as a rigid one does.
+
+    Attributes
+    ----------
+    links : what it moves, parents first.
+    """
+
+    links: tuple[int, ...]
+
+    @property
+    def i(self) -> int:
+        """The first of its links."""
+        return self.links[0]
+
+
+def _carried(
+    link: Link, moving: Moving, i: int, a: Sequence[Vector], accelerations: Sequence[Scalar]
+) -> Vector:
+    """Return the acceleration of link i by those of its parent and its joint."""
+    if link.motion == "free":
+        return motion_of_link(link, base_of(accelerations))
+    own = list(moving.c[i])
+    if link.parent != WORLD:
+        own = _plus(moving.transforms[i].motion_to_child(a[link.parent]), own)
+    own[link.freedom] = own[link.freedom] + moving.of_joint(i, accelerations)
+    return own
+
+
+def external_forces(tree: Tree, x: Inputs) -> dict[int, Vector]:
+    """Return the external forces on links, by link: those of the input ``wrenches``."""
+    found: dict[int, Vector] = {}
+    for i, link in enumerate(tree.links):
+        for index, K in link.wrenches:
+            given = list(x["wrenches"][6 * index : 6 * index + 6])
+            force = [dot(column, given) for column in transpose(K)]
+            found[i] = _plus(found[i], force) if i in found else force
+    return found
+
+
 def _plus(u: Vector, v: Vector) -> Vector:
     return [a + b for a, b in zip(u, v, strict=True)]
 
@@ -200,6 +274,7 @@ class Moving:
     v : velocities.
     c : accelerations that joints give the links while ÿ = 0 and the parents are at rest.
     g : acceleration of gravity.
+    external : forces on links, of those that have some.
     """
 
     transforms: list[JointTransform]
@@ -208,16 +283,20 @@ class Moving:
     v: list[Vector]
     c: list[Vector]
     g: list[Vector]
+    external: dict[int, Vector]
 
     def bias(self, i: int, inertia: SpatialInertia) -> Vector:
-        """Return v ×* H v − H g, the force on link i without acceleration."""
+        """Return v ×* H v − H g − f, the force on link i without acceleration."""
         v, momentum = self.v[i], inertia.times(self.v[i])
         turning = _crossed(v[:3], momentum[:3])
         moving = _crossed(v[3:], momentum[3:])
         moment = [a + b for a, b in zip(turning, moving, strict=True)]
         weight = inertia.times(self.g[i])
         bias = moment + _crossed(v[:3], momentum[3:])
-        return [b - w for b, w in zip(bias, weight, strict=True)]
+        found = [b - w for b, w in zip(bias, weight, strict=True)]
+        if i not in self.external:
+            return found
+        return [b - f for b, f in zip(found, self.external[i], strict=True)]
 
     def of_joint(self, i: int, independent: Sequence[Scalar]) -> Scalar:
         """Return what link i's joint has of independent rates or accelerations."""
@@ -235,6 +314,7 @@ class ClusterMotion:
     Parameters
     ----------
     robot : any robot without floating joints inside the tree.
+    wrenches : names of frames that external wrenches act on.
 
     Attributes
     ----------
@@ -249,9 +329,11 @@ class ClusterMotion:
     ------
     RobotError
         If a joint inside the tree is floating; names it. If no frame is on a body that moves.
+    ProblemError
+        If there is no such frame, it is named twice, or it does not move.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, wrenches: Sequence[str] = ()) -> None:
         for joint in robot.joints:
             if joint.kind is JointKind.FLOATING:
                 raise RobotError(
@@ -267,7 +349,8 @@ class ClusterMotion:
                 else f"robot {robot.name!r} has no body that moves"
             )
         # A problem has a contact; which one makes no difference.
-        tree, placed = built(Problem(spanning(robot).robot, [Contact("any", moved.name, "point")]))
+        any_contact = [Contact("any", moved.name, "point")]
+        tree, placed = built(Problem(spanning(robot).robot, any_contact, wrenches=wrenches))
         first = velocity_offsets(robot)
         self._robot = robot
         self.size = sum(robot.joints[i].kind.nv for i in first)
@@ -305,6 +388,21 @@ class ClusterMotion:
         none = zeros(len(indices), len(indices))
         return LinkCluster(indices, parent, len(cluster.independent), jacobian, none)
 
+    def columns_of(self, i: int) -> list[int]:
+        """Return the indices of the independent rates of the joint whose first link is i."""
+        if self.tree.links[i].motion == "free":
+            return list(range(6))
+        return self.columns[i] if i in self.columns else list(self._rows[i])
+
+    def columns_by_joint(self) -> dict[str, list[int]]:
+        """Return the indices of the independent rates of each joint of :attr:`joints`."""
+        first = velocity_offsets(self._robot)
+        joints = {i: self._robot.joints[i] for i in first}
+        return {
+            joint.name: list(range(first[i], first[i] + joint.kind.nv))
+            for i, joint in joints.items()
+        }
+
     def at(self, x: Inputs) -> Moving:
         """Return the links at ``q``, ``rates`` and ``gravity``; see :mod:`cluster_dynamics`."""
         links = self.tree.links
@@ -315,6 +413,7 @@ class ClusterMotion:
             [[0.0] * 6 for _ in links],
             [[0.0] * 6 for _ in links],
             [[0.0] * 6 for _ in links],
+            external_forces(self.tree, x),
         )
         still = [0.0, 0.0, 0.0]
         for cluster, closed in self._closed:

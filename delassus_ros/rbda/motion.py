@@ -19,7 +19,7 @@ from functools import cached_property
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
-from delassus_ros.rbda.dynamics import force_of_link, motion_of_link
+from delassus_ros.rbda.dynamics import external_forces, force_of_link, motion_of_link
 from delassus_ros.rbda.joint_space import mass_matrix
 from delassus_ros.rbda.outputs import (
     Velocities,
@@ -51,7 +51,7 @@ def bias_forces(motion: Motion) -> Vector:
         _inertia_force(link, v, a, g)
         for link, v, a, g in zip(tree.links, motion.v, motion.bias, motion.gravity, strict=True)
     ]
-    for i, force in _external(tree, x).items():
+    for i, force in external_forces(tree, x).items():
         forces[i] = [f - e for f, e in zip(forces[i], force, strict=True)]
     h: Vector = [0.0] * len(problem.velocities)
     for i in reversed(range(len(tree.links))):
@@ -101,7 +101,7 @@ def _free(motion: Motion) -> tuple[list[Vector], Vector]:
     for i, link in enumerate(tree.links):
         if link.parent != WORLD and link.motion != "free":
             p[link.parent] = _plus(p[link.parent], motion.spin(i, 0.0))
-    for i, force in _external(tree, x).items():
+    for i, force in external_forces(tree, x).items():
         p[i] = [f - e for f, e in zip(p[i], force, strict=True)]
     torques = list(x["torques"])
     for cluster in tree.clusters:
@@ -301,17 +301,6 @@ def _gravity(motion: Motion) -> list[Vector]:
             found.append([dot(column, ground) for column in transpose(rotations[i])])
         else:
             found.append(motion_of_link(link, ground + [0.0] * 3)[3:])
-    return found
-
-
-def _external(tree: Tree, x: Inputs) -> dict[int, Vector]:
-    """Return the external forces on links, by link."""
-    found: dict[int, Vector] = {}
-    for i, link in enumerate(tree.links):
-        for index, K in link.wrenches:
-            given = list(x["wrenches"][6 * index : 6 * index + 6])
-            force = [dot(column, given) for column in transpose(K)]
-            found[i] = _plus(found[i], force) if i in found else force
     return found
 
 
