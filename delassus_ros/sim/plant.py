@@ -387,6 +387,8 @@ class Plant:
             If there is nothing to draw with: MUJOCO_GL=egl or osmesa choose without a display.
         """
         if self._renderer is None:
+            if os.environ.get("MUJOCO_GL") not in ("egl", "osmesa"):
+                _need_display()
             try:
                 self._renderer = mujoco.Renderer(self._model, height, width)
             except Exception as error:
@@ -407,10 +409,7 @@ class Plant:
         RuntimeError
             If there is no display.
         """
-        displays = ("DISPLAY", "WAYLAND_DISPLAY")
-        if sys.platform == "linux" and not any(os.environ.get(name) for name in displays):
-            # GLFW would end the process.
-            raise RuntimeError(f"there is no display: none of {', '.join(displays)} is set")
+        _need_display()
         # Here, as it looks for a display.
         import mujoco.viewer
 
@@ -450,3 +449,13 @@ class Plant:
                 wx, wy, _, vx, vy, _ = velocity.tolist()
                 speed = math.hypot(vx - depth * wy, vy + depth * wx)
             touch.update(float(force[2]), speed)
+
+
+def _need_display() -> None:
+    """Raise a RuntimeError where GLFW, which looks for a display, would end the process."""
+    displays = ("DISPLAY", "WAYLAND_DISPLAY")
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in displays):
+        raise RuntimeError(
+            f"there is no display: none of {', '.join(displays)} is set; pictures alone can do "
+            "with MUJOCO_GL=egl or osmesa"
+        )
