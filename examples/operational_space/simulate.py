@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from control.film import SUFFIXES, Film, film_file
+from control.film import Film
+from control.offline import parser, show
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.arm import TOOL, arm_urdf
@@ -211,26 +210,23 @@ def report(record: Record, pressure: float = 20.0) -> Iterator[str]:
 
 def main() -> int:
     """Run on one of the surfaces and print the figures."""
-    parser = argparse.ArgumentParser(description="The wiping example in one process.")
-    parser.add_argument("--surface", choices=SURFACES, default="flat")
-    parser.add_argument("--damping", type=float, default=DAMPING)
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    kinds = ", ".join(SUFFIXES)
-    parser.add_argument("--film", type=film_file, metavar="FILE", help=f"{kinds} (a strip)")
-    parser.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
-    options = parser.parse_args()
-    law: Law = Program(options.program) if options.program else in_python
-    film = Film() if options.film else None
-    record = run(SURFACES[options.surface], damping=options.damping, law=law, film=film)
-    for line in report(record):
-        print(line)
-    if film is not None:
-        film.save(options.film)
-    if options.plot:
-        # Here, as it draws what this module has recorded.
-        from .plot import draw
+    # Here, as it draws what this module has recorded.
+    from .plot import draw
 
-        draw(record, options.plot)
+    made = parser("The wiping example in one process.")
+    made.add_argument("--surface", choices=SURFACES, default="flat")
+    made.add_argument("--damping", type=float, default=DAMPING)
+    made.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
+    options = made.parse_args()
+    law: Law = Program(options.program) if options.program else in_python
+    record = Record()
+
+    def simulate(film: Film | None) -> Iterator[str]:
+        nonlocal record
+        record = run(SURFACES[options.surface], damping=options.damping, law=law, film=film)
+        return report(record)
+
+    show(options, simulate, lambda file: draw(record, file))
     return int(record.phase[-1] != "done")
 
 

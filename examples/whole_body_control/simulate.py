@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from control.film import SUFFIXES, Film, film_file
+from control.film import Film
 from control.kinematics import State
+from control.offline import parser, show
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
@@ -166,29 +165,20 @@ def report(record: Record) -> Iterator[str]:
 
 def main() -> int:
     """Run and print the figures; return 1 after a fall."""
-    parser = argparse.ArgumentParser(description="The walking example in one process.")
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    kinds = ", ".join(SUFFIXES)
-    parser.add_argument("--film", type=film_file, metavar="FILE", help=f"{kinds} (a strip)")
-    options = parser.parse_args()
-    film = Film() if options.film else None
+    # Here, as it draws what this module has recorded.
+    from .plot import draw
 
-    def look(plant: Plant, now: float) -> None:
-        if film is not None:
-            film.look(plant, now)
+    options = parser("The walking example in one process.", 20.0).parse_args()
+    record = Record()
 
-    record = run(options.seconds, settings=PlantSettings(seed=options.seed), events=look)
-    for line in report(record):
-        print(line)
-    if film is not None:
-        film.save(options.film)
-    if options.plot:
-        # Here, as it draws what this module has recorded.
-        from .plot import draw
+    def simulate(film: Film | None) -> Iterator[str]:
+        nonlocal record
+        settings = PlantSettings(seed=options.seed)
+        look = film.look if film else lambda plant, now: None
+        record = run(options.seconds, settings=settings, events=look)
+        return report(record)
 
-        draw(record, options.plot)
+    show(options, simulate, lambda file: draw(record, file))
     return int(record.fell)
 
 
