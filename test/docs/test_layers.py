@@ -17,7 +17,7 @@ LAYERS = (
     "version", "errors", "stopping", "arguments", "needs", "processes", "ros_program",
     "model", "contacts", "problem", "samples",
     "scalars", "rbda", "pinocchio_model", "algorithms",
-    "compiler", "solver", "closure", "dynamics", "conditioning", "rotor_report",
+    "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",
     "testing",
     "node", "monitor", "sim", "soak",
     "cli", "programs",

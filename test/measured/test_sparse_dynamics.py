@@ -1,0 +1,272 @@
+"""Dynamics from what is measured: beside Pinocchio, least squares, and what is not enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import robots
+from cluster_robots import random_problem
+
+from delassus_ros import Robot
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import InputError, ProblemError
+from delassus_ros.measured import (
+    Accelerometer,
+    Estimate,
+    ExternalWrench,
+    JointAcceleration,
+    JointTorque,
+    Measurement,
+    Resting,
+    SparseDynamics,
+    UnobservableError,
+)
+from delassus_ros.measured.quantities import Quantity
+from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
+from delassus_ros.testing import random_problem as random_open_problem
+
+GRAVITY = np.array([1.0, -2.0, -9.0])
+SOLES = [*FEET.values()]
+
+
+def state(dynamics: Dynamics, robot: Robot, seed: int) -> tuple[np.ndarray, ...]:
+    rng, n = np.random.default_rng(seed), dynamics.size
+    return rng.uniform(-1, 1, robot.nq), rng.normal(size=n), rng.normal(size=n)
+
+
+def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):
+    """Return quantities of all joints with their values."""
+    columns = dynamics._motion.columns_by_joint()
+    return {kind(joint): values[own] for joint, own in columns.items()}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", ["geared", "open"])
+def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: int) -> None:
+    robot = (random_problem if kind == "geared" else random_open_problem)(seed).robot
+    dynamics = Dynamics(robot, cache=False)
+    q, rates, ydd = state(dynamics, robot, seed)
+    torques = dynamics.inverse(q, rates, ydd, GRAVITY)
+    accelerations = by_joint(dynamics, robot, JointAcceleration, ydd)
+    efforts = by_joint(dynamics, robot, JointTorque, torques)
+    rng = np.random.default_rng(seed)
+    clustered = {k for own in dynamics._motion.columns.values() for k in own}
+    columns = dynamics._motion.columns_by_joint()
+    mixed = {
+        joint: bool(clustered.intersection(own)) or rng.uniform() < 0.5
+        for joint, own in columns.items()
+    }
+    for choose in (lambda _: True, lambda _: False, mixed.__getitem__):
+        known: dict[Quantity, np.ndarray] = {}
+        wanted: dict[Quantity, np.ndarray] = {}
+        for (a, ya), (t, yt) in zip(accelerations.items(), efforts.items(), strict=True):
+            given, asked = ((a, ya), (t, yt)) if choose(a.joint) else ((t, yt), (a, ya))
+            known[given[0]], wanted[asked[0]] = given[1], asked[1]
+        base = JointTorque(dynamics.joints[0])
+        measured = [Measurement(quantity) for quantity in known]
+        system = SparseDynamics(robot, measured, [*wanted])
+        floating = robot.base == "floating"
+        # Where the wrench on the base is asked about, it is not supposed to be zero.
+        assert system.kind == "square" or (floating and base in known)
+        found = system.solve(q, rates, known, GRAVITY)
+        for quantity, expected in wanted.items():
+            scale = np.linalg.norm(torques) + np.linalg.norm(ydd)
+            assert np.linalg.norm(found.values[quantity] - expected) < 1e-9 * scale, quantity
+            assert not found.covariances[quantity].any()
+
+
+@pytest.mark.parametrize("name", ["humanoid", "talos", "atlas_v5"])
+def test_wrenches_agree_with_pinocchio(name: str) -> None:
+    """From accelerations and one unknown wrench: with the base free, the wrench is told."""
+    pin = pytest.importorskip("pinocchio")
+    from delassus_ros.pinocchio_model import PinocchioModel
+
+    if name == "humanoid":
+        robot = Robot.from_urdf(humanoid_urdf().encode())
+    else:
+        robot = Robot.from_urdf(robots.talos() if name == "talos" else robots.shared(name))
+    frame = sorted(robot.frames)[-1]
+    dynamics = Dynamics(robot, cache=False)
+    q, rates, ydd = state(dynamics, robot, 0)
+    built = PinocchioModel(robot)
+    model, data = built.model, built.model.createData()
+    model.gravity.linear = GRAVITY
+    model.armature = np.zeros(model.nv)
+    known = by_joint(dynamics, robot, JointAcceleration, ydd)
+    wrench = ExternalWrench(frame)
+    joints = [JointTorque(joint) for joint in dynamics.joints[1:]]
+    found = SparseDynamics(robot, [*map(Measurement, known)], [wrench, *joints]).solve(
+        q, rates, known, GRAVITY
+    )
+    place = robot.frames[frame]
+    pose = built.body_frame[place.body] @ place.placement
+    external = pin.StdVec_Force([pin.Force.Zero() for _ in range(model.njoints)])
+    moved = pin.SE3(np.array(pose.rotation), np.array(pose.translation))
+    external[built.joint_of[place.body]] = moved.act(pin.Force(found.values[wrench]))
+    torques = pin.rnea(model, data, built.configuration({"q": q}), rates, ydd, external)
+    torques += np.array([j.armature for j in robot.joints for _ in range(j.kind.nv)]) * ydd
+    scale = np.linalg.norm(torques)
+    # Nothing is left at the base.
+    assert np.linalg.norm(torques[:6]) < 1e-9 * scale
+    mine = np.concatenate([found.values[joint] for joint in joints])
+    assert np.linalg.norm(mine - torques[6:]) < 1e-9 * scale
+
+
+def test_an_accelerometer_measures_what_pinocchio_says() -> None:
+    pin = pytest.importorskip("pinocchio")
+    robot = Robot.from_urdf(humanoid_urdf().encode())
+    dynamics = Dynamics(robot, cache=False)
+    q, rates, ydd = state(dynamics, robot, 3)
+    model = pin.buildModelFromXML(humanoid_urdf(), pin.JointModelFreeFlyer())
+    model.gravity.linear = GRAVITY
+    data = model.createData()
+    at = [model.joints[model.getJointId(name)].idx_q for name in dynamics.joints[1:]]
+    places = [model.joints[model.getJointId(name)].idx_v for name in dynamics.joints[1:]]
+    full, v, a = pin.neutral(model), np.zeros(36), np.zeros(36)
+    full[at], v[:6], v[places], a[:6], a[places] = q, rates[:6], rates[6:], ydd[:6], ydd[6:]
+    pin.forwardKinematics(model, data, full, v, a)
+    pin.updateFramePlacements(model, data)
+    number = model.getFrameId("left_palm")
+    R = data.oMf[number].rotation
+    linear = pin.getFrameClassicalAcceleration(model, data, number, pin.LOCAL).linear
+    expected = linear - R.T @ GRAVITY
+    known = by_joint(dynamics, robot, JointAcceleration, ydd)
+    sensor, base = Accelerometer("left_palm"), JointTorque(dynamics.joints[0])
+    system = SparseDynamics(robot, [*map(Measurement, known)], [sensor, base])
+    found = system.solve(q, rates, known, GRAVITY)
+    np.testing.assert_allclose(found.values[sensor], expected, rtol=0, atol=1e-9)
+
+
+def standing(seed: int = 0) -> tuple[Robot, Dynamics, np.ndarray]:
+    robot = Robot.from_urdf(humanoid_urdf().encode())
+    dynamics = Dynamics(robot, cache=False)
+    q = np.array([POSTURE.get(name, 0.0) for name in robot.joint_names])
+    return robot, dynamics, q + 0.05 * np.random.default_rng(seed).normal(size=len(q))
+
+
+def sensors(dynamics: Dynamics, cells: tuple[int, ...], sigma: float) -> list[Measurement]:
+    """Return accelerations of all, and load cells in both soles."""
+    found = [Measurement(JointAcceleration(joint)) for joint in dict.fromkeys(dynamics.joints)]
+    return [*found, *(Measurement(ExternalWrench(sole, cells), sigma) for sole in SOLES)]
+
+
+def test_load_cells_leave_the_horizontal_forces_of_two_feet_open() -> None:
+    """Forces along the normal and moments about the other two, as in Nori's (19), are too few."""
+    robot, dynamics, _ = standing()
+    wanted = [JointTorque("left_thigh_joint")]
+    with pytest.raises(UnobservableError, match="not enough: it does not tell") as refused:
+        SparseDynamics(robot, sensors(dynamics, (2, 3, 4), 1.0), wanted)
+    words = str(refused.value)
+    assert "left_sole" in words and "right_sole" in words
+    assert "what would: torque of" in words and "left_foot_joint" in words
+
+
+def test_yaw_moments_of_parallel_soles_are_not_told_apart() -> None:
+    """With all but the moments about the normal measured it does, but for parallel soles."""
+    robot, dynamics, _ = standing()
+    cells, wanted = (0, 1, 2, 3, 4), [JointTorque("left_thigh_joint")]
+    system = SparseDynamics(robot, sensors(dynamics, cells, 1.0), wanted)
+    assert system.kind == "overdetermined"
+    flat = np.array([[POSTURE.get(name, 0.0) for name in robot.joint_names]])
+    with pytest.raises(UnobservableError) as refused:
+        SparseDynamics(robot, sensors(dynamics, cells, 1.0), wanted, postures=flat)
+    words = str(refused.value)
+    assert "at a posture that was named: it does not tell moment z on" in words
+    assert "moment z on left_sole" in words and "moment z on right_sole" in words
+
+
+def noisy(
+    dynamics: Dynamics, system: SparseDynamics, q: np.ndarray, truth: dict, rng, rates: np.ndarray
+) -> Estimate:
+    values = {
+        m.quantity: truth[m.quantity] + m.sigma * rng.normal(size=np.shape(truth[m.quantity]))
+        for m in system.known
+    }
+    return system.solve(q, rates, values)
+
+
+def test_covariance_is_that_of_a_thousand_noisy_runs() -> None:
+    robot, dynamics, q = standing(1)
+    rng, n = np.random.default_rng(0), dynamics.size
+    rates, wrenches = 0.3 * rng.normal(size=n), 50.0 * rng.normal(size=(2, 6))
+    pushed = Dynamics(robot, cache=False, wrenches=SOLES)
+    torques = np.r_[np.zeros(6), 10.0 * rng.normal(size=n - 6)]
+    ydd = pushed.forward(q, rates, torques, wrenches=wrenches)
+    truth = {
+        **by_joint(dynamics, robot, JointAcceleration, ydd),
+        **by_joint(dynamics, robot, JointTorque, torques),
+        **{ExternalWrench(s): w for s, w in zip(SOLES, wrenches, strict=True)},
+    }
+    known = [
+        *(Measurement(JointAcceleration(joint), 0.5) for joint in dict.fromkeys(dynamics.joints)),
+        *(Measurement(JointTorque(joint), 2.0) for joint in dynamics.joints[1:]),
+        *(Measurement(ExternalWrench(sole), 3.0) for sole in SOLES),
+    ]
+    asked = [ExternalWrench(SOLES[0]), JointTorque("left_shank_joint")]
+    system = SparseDynamics(robot, known, asked)
+    runs, squares, sums = 200, {quantity: 0.0 for quantity in asked}, 0.0
+    for _ in range(runs):
+        found = noisy(dynamics, system, q, truth, rng, rates)
+        for quantity in asked:
+            off = found.values[quantity] - truth[quantity]
+            squares[quantity] += off @ np.linalg.solve(found.covariances[quantity], off)
+        sums += found.squared
+    for quantity in asked:
+        size = len(np.atleast_1d(truth[quantity])) * runs
+        # Chi squared, within five deviations of its mean.
+        assert abs(squares[quantity] - size) < 5.0 * np.sqrt(2.0 * size), quantity
+    total = found.redundant * runs
+    assert abs(sums - total) < 5.0 * np.sqrt(2.0 * total)
+    # Six rows less are told than sensors: those of the base.
+    assert found.redundant == 36
+    assert np.sqrt(found.covariances[asked[0]][2, 2]) < 3.0
+
+
+def test_feet_at_rest_and_torques_tell_the_wrenches_on_them() -> None:
+    """Both soles rest: as many rows as unknown wrenches; beside the library's forces."""
+    robot, dynamics, q = standing(2)
+    rng, n = np.random.default_rng(4), dynamics.size
+    rates, torques = np.zeros(n), np.r_[np.zeros(6), 10.0 * rng.normal(size=n - 6)]
+    known = {
+        **by_joint(dynamics, robot, JointTorque, torques),
+        **{Resting(sole): np.zeros(6) for sole in SOLES},
+    }
+    del known[JointTorque(dynamics.joints[0])]
+    wanted = [ExternalWrench(sole) for sole in SOLES]
+    found = SparseDynamics(robot, [*map(Measurement, known)], wanted).solve(q, rates, known)
+    from delassus_ros import Contact, DelassusSolver, Problem
+
+    contacts = [Contact(sole, sole, "surface") for sole in SOLES]
+    s = DelassusSolver(Problem(robot, contacts, outputs=("G", "a0"))).solve(
+        q, rates=rates, torques=torques, gravity=[0.0, 0.0, -9.81]
+    )
+    expected = -np.linalg.solve(s.matrix, s.output("a0")).reshape(2, 6)
+    for quantity, wrench in zip(wanted, expected, strict=True):
+        off = np.linalg.norm(found.values[quantity] - wrench)
+        assert off < 1e-8 * np.linalg.norm(expected)
+
+
+def test_what_cannot_be_posed_is_said() -> None:
+    robot, dynamics, q = standing()
+    torque = JointTorque("left_shank_joint")
+    with pytest.raises(ProblemError, match="unknown joint 'knee'"):
+        SparseDynamics(robot, [Measurement(JointTorque("knee"))], [torque])
+    with pytest.raises(ProblemError, match="is known twice"):
+        SparseDynamics(robot, [Measurement(torque), Measurement(torque)], [torque])
+    with pytest.raises(ProblemError, match="unknown frame 'sole'"):
+        SparseDynamics(robot, [Measurement(Resting("sole"))], [torque])
+    with pytest.raises(InputError, match="sigma of .* is -1.0"):
+        Measurement(torque, -1.0)
+    with pytest.raises(InputError, match=r"rows of the wrench on 'left_sole' are \[0, 7\]"):
+        ExternalWrench("left_sole", (0, 7))
+    known = by_joint(dynamics, robot, JointAcceleration, np.zeros(36))
+    wrench = JointTorque(dynamics.joints[0])
+    system = SparseDynamics(robot, [*map(Measurement, known)], [torque, wrench])
+    some = dict(known)
+    del some[JointAcceleration("head_joint")]
+    with pytest.raises(InputError, match=r"value of .*head_joint.* is missing"):
+        system.solve(q, np.zeros(36), some)
+    with pytest.raises(InputError, match="expected 1 finite numbers"):
+        system.solve(q, np.zeros(36), {**known, JointAcceleration("head_joint"): [1.0, 2.0]})
+    with pytest.raises(InputError, match="not among what is known"):
+        system.solve(q, np.zeros(36), {**known, torque: 1.0})
