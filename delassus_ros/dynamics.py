@@ -191,7 +191,7 @@ class Dynamics:
 
     def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
         """Return the indices of the rates of joints whose accelerations are known."""
-        columns = self._motion.columns_by_joint()
+        columns = self._motion.columns_by_joint
         found: set[int] = set()
         for name in names("accelerated", accelerated, InputError):
             if name not in columns:

@@ -33,6 +33,8 @@ from delassus_ros.model.spatial import Array
 
 _TOLERANCE = 1e-9
 """Of singular values, over the largest: less counts as zero."""
+_CONTRADICTION = 1e-6
+"""Of exact values, over the largest: more is no rounding."""
 _TOLD = 0.3
 """Share of the largest part of an unobservable direction that is worth a word."""
 _POSTURES = 3
@@ -105,7 +107,7 @@ class SparseDynamics:
         )
         self._system = System(robot, [*frames], [*watched])
         self._robot = robot
-        self._joints = self._system.motion.columns_by_joint()
+        self._joints = self._system.motion.columns_by_joint
         for quantity in quantities:
             if isinstance(quantity, JointTorque | JointAcceleration):
                 if quantity.joint not in self._joints:
@@ -149,7 +151,8 @@ class SparseDynamics:
         Raises
         ------
         InputError
-            If a value is missing, has another size or is not finite.
+            If a value is missing, has another size or is not finite, or exact ones contradict
+            each other.
         NumericalError
             If what is known is not enough there.
         """
@@ -166,6 +169,12 @@ class SparseDynamics:
         U, s, Vt = np.linalg.svd(E, full_matrices=True)
         rank = int((s > _TOLERANCE * max(float(s.max(initial=0.0)), 1.0)).sum())
         u = Vt[:rank].T @ ((U[:, :rank].T @ e) / s[:rank])
+        if np.abs(E @ u - e).max(initial=0.0) > _CONTRADICTION * (
+            1.0 + np.abs(e).max(initial=0.0)
+        ):
+            raise InputError(
+                "what is known exactly contradicts itself: give a sigma to what is measured"
+            )
         Z = Vt[rank:].T
         weight = 1.0 / self._sigma[~exact]
         B = weight[:, np.newaxis] * (A[~exact] @ Z)
@@ -254,24 +263,19 @@ class SparseDynamics:
     def _check(self, postures: Array) -> None:
         """Refuse what is not enough, at random postures or at those that are named."""
         random = np.random.default_rng(0)
-        n = self._system.motion.size
         some = [random.uniform(-1.0, 1.0, self._robot.nq) for _ in range(_POSTURES)]
-        # What is not enough anywhere is worth another word than what is not enough somewhere.
-        for where, group in (("", some), (" at a posture that was named", [*postures])):
-            open_ = [self._open(q, np.zeros(n)) for q in group]
-            if not open_:
-                continue
-            directions, reached = (
-                min(open_, key=lambda each: len(each[0]))
-                if not where
-                else max(open_, key=lambda each: len(each[0]))
-            )
+        # One of them may happen to be singular.
+        directions, N = min(map(self._open, some), key=lambda each: len(each[0]))
+        if len(directions):
+            raise UnobservableError(self._words(directions, N, ""))
+        for q in postures:
+            directions, N = self._open(q)
             if len(directions):
-                raise UnobservableError(self._words(directions, reached, where))
+                raise UnobservableError(self._words(directions, N, " at a posture that was named"))
 
-    def _open(self, q: Array, rates: Array) -> tuple[Array, Array]:
+    def _open(self, q: Array) -> tuple[Array, Array]:
         """Return directions (k, free) of ÿ and wrenches that nothing known sees, and N."""
-        instant = self._system.at(q, rates, np.array(GRAVITY))
+        instant = self._system.at(q, np.zeros(self._system.motion.size), np.array(GRAVITY))
         N, _ = self._followers(instant)
         Y, _ = self._rows([m.quantity for m in self.known], instant)
         seen = np.vstack([N[self._loose], Y @ N])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import RobotError
@@ -394,8 +395,9 @@ class ClusterMotion:
             return list(range(6))
         return self.columns[i] if i in self.columns else list(self._rows[i])
 
+    @cached_property
     def columns_by_joint(self) -> dict[str, list[int]]:
-        """Return the indices of the independent rates of each joint of :attr:`joints`."""
+        """Indices of the independent rates of each joint of :attr:`joints`."""
         first = velocity_offsets(self._robot)
         joints = {i: self._robot.joints[i] for i in first}
         return {

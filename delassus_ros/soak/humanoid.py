@@ -1,4 +1,4 @@
-"""The load of the soak run: a humanoid of 30 joints that swings them; its matrices, once more."""
+"""The load of the soak run: a humanoid whose 30 joints swing; its matrices, once more."""
 
 from __future__ import annotations
 

@@ -45,12 +45,14 @@ class Command:
     solved : what the program says; None where it had no solution.
     plan : what was wanted.
     centre : of mass, where it is (3,) [m].
+    soles : where they are (2, 3) [m].
     """
 
     torques: Array
     solved: Solved | None
     plan: Plan
     centre: Array
+    soles: Array
 
 
 class Controller:
@@ -86,11 +88,11 @@ class Controller:
         self._poser: Poser | None = None
         self._posture = np.empty(0)
 
-    def wanted(self, state: State, dt: float) -> tuple[Wanted, Plan, Array]:
-        """Return the tasks of an instant, the plan behind them and where the centre of mass is."""
+    def wanted(self, state: State, dt: float) -> tuple[Wanted, Plan, Array, Array]:
+        """Return the tasks of an instant, their plan, and where centre of mass and soles are."""
         gains, log = self.gains, pin.log3
         places, axes, twists = self.kinematics.soles(state)
-        centre, velocity = self.kinematics.centre_of_mass(state)
+        centre, velocity = self.kinematics.centre_of_mass()
         R = pin.Quaternion(state.orientation).toRotationMatrix()
         if self._poser is None:
             heading = float(np.arctan2(R[1, 0], R[0, 0]))
@@ -116,14 +118,14 @@ class Controller:
         posture = stiff * (self._posture - state.q) - damp * state.velocity
         mass = self.kinematics.mass
         wanted = Wanted(acceleration, turning, feet, posture, plan.bears, axes, mass, self._limits)
-        return wanted, plan, centre
+        return wanted, plan, centre, places
 
     def command(self, state: State, given: Matrices, dt: float) -> Command:
         """Return the torques for an instant, `dt` after the one before [s]."""
-        wanted, plan, centre = self.wanted(state, dt)
+        wanted, plan, *places = self.wanted(state, dt)
         try:
             solved = torques(given, wanted, self.weights, self._solver)
         except UnsolvedError:
             self.unsolved += 1
-            return Command(-self.gains.fallback * state.velocity, None, plan, centre)
-        return Command(np.clip(solved.torques, -self._limits, self._limits), solved, plan, centre)
+            return Command(-self.gains.fallback * state.velocity, None, plan, *places)
+        return Command(np.clip(solved.torques, -self._limits, self._limits), solved, plan, *places)

@@ -18,8 +18,9 @@ from control.offline import parser, show
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim.gait import TouchState
-from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
+from delassus_ros.sim.humanoid import FEET
 from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
+from delassus_ros.sim.plants import make_plant
 
 from .controller import Command, Controller
 from .poses import TIMETABLE, Pose
@@ -100,12 +101,11 @@ def run(
         command of that tick is lost.
     """
     settings = PlantSettings() if settings is None else settings
-    urdf = humanoid_urdf()
-    plant = Plant(urdf, FEET, POSTURE, settings)
-    bound = DelassusSolver(problem(urdf, settings.armature), algorithm).bind()
+    plant = make_plant("humanoid", settings)
+    bound = DelassusSolver(problem(plant.urdf, settings.armature), algorithm).bind()
     bound.inputs["gravity"] = [0.0, 0.0, -9.81]
     joints = plant.joint_names
-    controller = Controller(urdf, [*FEET.values()], joints, plant.limits, poses)
+    controller = Controller(plant.urdf, [*FEET.values()], joints, plant.limits, poses)
     record = Record(joints=joints)
     for _ in range(round(seconds / (EVERY * PERIOD))):
         lost = events(plant, plant.time)
@@ -127,7 +127,6 @@ def run(
         for _ in range(EVERY):
             plant.step()
         _note(record, plant, command, touches)
-        record.soles.append(controller.kinematics.soles(state)[0])
     record.unsolved = controller.unsolved
     return record
 
@@ -138,6 +137,7 @@ def _note(record: Record, plant: Plant, command: Command, touches: list[bool]) -
     record.upright.append(plant.upright)
     record.centre.append(command.centre)
     record.wanted.append(command.plan.centre[0])
+    record.soles.append(command.soles)
     solved = command.solved
     record.wrenches.append(np.full((2, 6), np.nan) if solved is None else solved.wrenches)
     record.simulated.append(plant.contact_wrenches())
@@ -180,16 +180,11 @@ def main() -> int:
     from .plot import draw
 
     options = parser("The balancing example in one process.", 22.0).parse_args()
-    record = Record()
-
-    def simulate(film: Film | None) -> Iterator[str]:
-        nonlocal record
-        settings = PlantSettings(seed=options.seed)
-        look = film.look if film else lambda plant, now: None
-        record = run(options.seconds, settings=settings, events=look)
-        return report(record)
-
-    show(options, simulate, lambda file: draw(record, file))
+    film = Film() if options.film else None
+    settings = PlantSettings(seed=options.seed)
+    look = film.look if film else lambda plant, now: None
+    record = run(options.seconds, settings=settings, events=look)
+    show(options, report(record), film, lambda file: draw(record, file))
     return int(record.fell)
 
 

@@ -94,8 +94,7 @@ class Kinematics:
             np.array(twists),
         )
 
-    def centre_of_mass(self, state: State) -> tuple[Array, Array]:
-        """Return position and velocity of the centre of mass (3,) in the world."""
-        q, v = self.configuration(state)
-        place = pin.centerOfMass(self.model, self.data, q, v)
+    def centre_of_mass(self) -> tuple[Array, Array]:
+        """Return position and velocity of the centre of mass (3,) in the world, after update."""
+        place = pin.centerOfMass(self.model, self.data, pin.VELOCITY)
         return place.copy(), self.data.vcom[0].copy()

@@ -24,19 +24,12 @@ def parser(description: str, seconds: float | None = None) -> argparse.ArgumentP
 
 def show(
     options: argparse.Namespace,
-    run: Callable[[Film | None], Iterable[str]],
+    figures: Iterable[str],
+    film: Film | None,
     draw: Callable[[Path], None],
 ) -> None:
-    """Run, print the figures, and write the plot and the film that are wanted.
-
-    Parameters
-    ----------
-    options : of :func:`parser`.
-    run : lets a film look at the robot in each tick; returns figures, a line each.
-    draw : writes the plot.
-    """
-    film = Film() if options.film else None
-    for line in run(film):
+    """Print the figures of a run, a line each, and write the film and the plot that are wanted."""
+    for line in figures:
         print(line)
     if film is not None:
         film.save(options.film)

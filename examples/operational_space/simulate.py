@@ -219,14 +219,9 @@ def main() -> int:
     made.add_argument("--program", help="the law as a program, of examples/cpp/arm.cpp")
     options = made.parse_args()
     law: Law = Program(options.program) if options.program else in_python
-    record = Record()
-
-    def simulate(film: Film | None) -> Iterator[str]:
-        nonlocal record
-        record = run(SURFACES[options.surface], damping=options.damping, law=law, film=film)
-        return report(record)
-
-    show(options, simulate, lambda file: draw(record, file))
+    film = Film() if options.film else None
+    record = run(SURFACES[options.surface], damping=options.damping, law=law, film=film)
+    show(options, report(record), film, lambda file: draw(record, file))
     return int(record.phase[-1] != "done")
 
 

@@ -17,9 +17,9 @@ from control.kinematics import State
 from control.offline import parser, show
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
-from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.gait import TouchState
 from delassus_ros.sim.plant import PERIOD, Plant, PlantSettings
+from delassus_ros.sim.plants import make_plant
 
 from .controller import Command, Controller, Rows
 from .gait import LEGS, TIMETABLE, Act
@@ -95,12 +95,11 @@ def run(
         command of that tick is lost.
     """
     settings = PlantSettings() if settings is None else settings
-    urdf = demo_urdf()
-    plant = Plant(urdf, {leg: f"{leg}_FOOT" for leg in LEGS}, POSTURE, settings)
-    bound = DelassusSolver(problem(urdf, settings.armature), algorithm).bind()
+    plant = make_plant("quadruped", settings)
+    bound = DelassusSolver(problem(plant.urdf, settings.armature), algorithm).bind()
     bound.inputs["gravity"] = [0.0, 0.0, -9.81]
     bound.inputs["torques"] = np.zeros(len(plant.joint_names) + 6)
-    controller = Controller(urdf, plant.joint_names, plant.limits, acts, solver=solver)
+    controller = Controller(plant.urdf, plant.joint_names, plant.limits, acts, solver=solver)
     record = Record()
     for _ in range(round(seconds / (EVERY * PERIOD))):
         lost = events(plant, plant.time)
@@ -169,16 +168,11 @@ def main() -> int:
     from .plot import draw
 
     options = parser("The walking example in one process.", 20.0).parse_args()
-    record = Record()
-
-    def simulate(film: Film | None) -> Iterator[str]:
-        nonlocal record
-        settings = PlantSettings(seed=options.seed)
-        look = film.look if film else lambda plant, now: None
-        record = run(options.seconds, settings=settings, events=look)
-        return report(record)
-
-    show(options, simulate, lambda file: draw(record, file))
+    film = Film() if options.film else None
+    settings = PlantSettings(seed=options.seed)
+    look = film.look if film else lambda plant, now: None
+    record = run(options.seconds, settings=settings, events=look)
+    show(options, report(record), film, lambda file: draw(record, file))
     return int(record.fell)
 
 

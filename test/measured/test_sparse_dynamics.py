@@ -22,6 +22,7 @@ from delassus_ros.measured import (
     UnobservableError,
 )
 from delassus_ros.measured.quantities import Quantity
+from delassus_ros.model import WORLD
 from delassus_ros.sim.humanoid import FEET, POSTURE, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
 
@@ -36,7 +37,7 @@ def state(dynamics: Dynamics, robot: Robot, seed: int) -> tuple[np.ndarray, ...]
 
 def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):
     """Return quantities of all joints with their values."""
-    columns = dynamics._motion.columns_by_joint()
+    columns = dynamics._motion.columns_by_joint
     return {kind(joint): values[own] for joint, own in columns.items()}
 
 
@@ -51,7 +52,7 @@ def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: 
     efforts = by_joint(dynamics, robot, JointTorque, torques)
     rng = np.random.default_rng(seed)
     clustered = {k for own in dynamics._motion.columns.values() for k in own}
-    columns = dynamics._motion.columns_by_joint()
+    columns = dynamics._motion.columns_by_joint
     mixed = {
         joint: bool(clustered.intersection(own)) or rng.uniform() < 0.5
         for joint, own in columns.items()
@@ -245,6 +246,35 @@ def test_feet_at_rest_and_torques_tell_the_wrenches_on_them() -> None:
     for quantity, wrench in zip(wanted, expected, strict=True):
         off = np.linalg.norm(found.values[quantity] - wrench)
         assert off < 1e-8 * np.linalg.norm(expected)
+
+
+def test_a_four_bar_moves_as_its_dynamics_say() -> None:
+    robot = Robot.from_urdf(robots.shared("grbda_four_bar"), "fixed")
+    dynamics = Dynamics(robot, cache=False)
+    # A parallelogram: the link on the crank turns back what the crank turns.
+    q = np.array([-0.4 if joint.parent != WORLD else 0.4 for joint in robot.joints])
+    _, rates, torques = state(dynamics, robot, 1)
+    ydd = dynamics.forward(q, rates, torques, GRAVITY)
+    (joint,) = dynamics.joints
+    given, asked = JointTorque(joint), JointAcceleration(joint)
+    system = SparseDynamics(robot, [Measurement(given)], [asked])
+    found = system.solve(q, rates, {given: torques}, GRAVITY)
+    assert np.linalg.norm(found.values[asked] - ydd) < 1e-9 * np.linalg.norm(ydd)
+
+
+def test_exact_values_that_contradict_each_other_are_refused() -> None:
+    robot, dynamics, q = standing()
+    known = {
+        **by_joint(dynamics, robot, JointAcceleration, np.zeros(36)),
+        **by_joint(dynamics, robot, JointTorque, np.zeros(36)),
+    }
+    asked = [JointTorque("left_shank_joint")]
+    system = SparseDynamics(robot, [*map(Measurement, known)], asked)
+    # It would not stand in the air without torques.
+    with pytest.raises(InputError, match="contradicts itself: give a sigma"):
+        system.solve(q, np.zeros(36), known)
+    still = system.solve(q, np.zeros(36), known, gravity=np.zeros(3))
+    assert np.abs(still.values[asked[0]]).max() < 1e-9
 
 
 def test_what_cannot_be_posed_is_said() -> None:

@@ -22,7 +22,7 @@ GRAVITY = np.array([1.0, -2.0, -9.0])
 
 def split(motion: ClusterMotion, rng: np.random.Generator) -> frozenset[int]:
     """Return the indices of some joints' rates; all or none of those that share a loop."""
-    own = list(motion.columns_by_joint().values())
+    own = list(motion.columns_by_joint.values())
     together = [*motion.columns.values()]
     clustered = {k for columns in together for k in columns}
     groups = [columns for columns in own if not clustered.intersection(columns)] + together
@@ -107,7 +107,7 @@ def test_splits_and_wrenches_of_humanoids_agree_with_pinocchio(name: str) -> Non
     found = dynamics.forward(q, rates, expected, GRAVITY, wrenches)
     assert np.linalg.norm(found - free) < 1e-10 * np.linalg.norm(free)
     motion = ClusterMotion(robot)
-    columns = motion.columns_by_joint()
+    columns = motion.columns_by_joint
     for _ in range(2):
         accelerated = [joint for joint in dynamics.joints if rng.uniform() < 0.5]
         mask = np.zeros(n, dtype=bool)
