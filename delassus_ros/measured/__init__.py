@@ -1,19 +1,22 @@
 """Dynamics from whatever is measured: quantities, the system that ties them, and its solution."""
 
+from delassus_ros.measured.observability import UnobservableError
 from delassus_ros.measured.quantities import (
     Accelerometer,
     ExternalWrench,
+    ForceTorqueSensor,
     JointAcceleration,
     JointTorque,
     Measurement,
     Resting,
 )
-from delassus_ros.measured.sparse_dynamics import Estimate, SparseDynamics, UnobservableError
+from delassus_ros.measured.sparse_dynamics import Estimate, SparseDynamics
 
 __all__ = [
     "Accelerometer",
     "Estimate",
     "ExternalWrench",
+    "ForceTorqueSensor",
     "JointAcceleration",
     "JointTorque",
     "Measurement",

@@ -48,12 +48,8 @@ class ExternalWrench:
         InputError
             If there are none, or one is unknown or named twice.
         """
-        object.__setattr__(self, "rows", tuple(self.rows))
-        if not self.rows or len(set(self.rows)) < len(self.rows) or set(self.rows) - set(ALL):
-            raise InputError(
-                f"rows of the wrench on {self.frame!r} are {list(self.rows)}; expected different "
-                f"numbers of 0 to 5: {', '.join(WRENCH_ROWS)}"
-            )
+        rows = _checked_rows(self.rows, f"the wrench on {self.frame!r}")
+        object.__setattr__(self, "rows", rows)
 
 
 @dataclass(frozen=True)
@@ -64,13 +60,43 @@ class Accelerometer:
 
 
 @dataclass(frozen=True)
-class Resting:
-    """Spatial acceleration of a frame (6,), zero where it rests on what does not move."""
+class ForceTorqueSensor:
+    """Wrench that a joint transmits to the link it moves (6,), linear first [N, N m].
+
+    That of a sensor between the joint and the link, at the origin and along the axes of a frame
+    that is fixed to this link.
+
+    Attributes
+    ----------
+    frame : name of the frame; its body's joint is the one that is meant.
+    """
 
     frame: str
 
 
-Quantity = JointTorque | JointAcceleration | ExternalWrench | Accelerometer | Resting
+@dataclass(frozen=True)
+class Resting:
+    """Spatial acceleration of a frame, zero where it rests on what does not move.
+
+    The wrench that holds it is unknown, but for components that are measured beside it.
+
+    Attributes
+    ----------
+    frame : name of the frame.
+    rows : components that rest, linear first: three of a point that is held.
+    """
+
+    frame: str
+    rows: Sequence[int] = ALL
+
+    def __post_init__(self) -> None:
+        """Check the rows, as those of a wrench."""
+        object.__setattr__(self, "rows", _checked_rows(self.rows, f"{self.frame!r} at rest"))
+
+
+Quantity = (
+    JointTorque | JointAcceleration | ExternalWrench | ForceTorqueSensor | Accelerometer | Resting
+)
 """Any of them."""
 
 
@@ -82,20 +108,35 @@ class Measurement:
     ----------
     quantity : what it is of.
     sigma : standard deviation of each of its numbers, in their units; 0 is exact.
+    value : of all of its numbers where it is always the same, as zero of what rests; it is then
+        not given again when it is solved.
     """
 
     quantity: Quantity
     sigma: float = 0.0
+    value: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the deviation.
+        """Check the numbers.
 
         Raises
         ------
         InputError
-            If it is negative or not finite.
+            If it is negative or not finite, or the value is not finite.
         """
         if not 0.0 <= self.sigma < math.inf:
             raise InputError(
                 f"sigma of {self.quantity} is {self.sigma}; expected a finite number, 0 or more"
             )
+        if self.value is not None and not math.isfinite(self.value):
+            raise InputError(f"value of {self.quantity} is {self.value}; expected a finite number")
+
+
+def _checked_rows(rows: Sequence[int], what: str) -> tuple[int, ...]:
+    found = tuple(rows)
+    if not found or len(set(found)) < len(found) or set(found) - set(ALL):
+        raise InputError(
+            f"rows of {what} are {list(found)}; expected different numbers of 0 to 5: "
+            f"{', '.join(WRENCH_ROWS)}"
+        )
+    return found

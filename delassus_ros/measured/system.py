@@ -16,18 +16,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from delassus_ros.errors import ProblemError
+from delassus_ros.measured.quantities import (
+    Accelerometer,
+    ExternalWrench,
+    ForceTorqueSensor,
+    JointAcceleration,
+    JointTorque,
+    Quantity,
+    Resting,
+)
 from delassus_ros.model.robot import WORLD, Robot
-from delassus_ros.model.spatial import Array
 from delassus_ros.rbda.dynamics import ClusterMotion, Moving, motion_of_link
 from delassus_ros.rbda.outputs import force_on_body
-from delassus_ros.rbda.spatial import SpatialInertia
+from delassus_ros.rbda.spatial import JointTransform, SpatialInertia, cross_matrix
 from delassus_ros.rbda.tree import Link
-from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.functions import (
+    Matrix,
+    Scalar,
+    Vector,
+    dot,
+    identity,
+    is_zero,
+    transpose,
+)
+from delassus_ros.scalars.ports import Inputs
 
-_UNIT = np.eye(6)
+Rows: TypeAlias = "list[dict[int, Scalar]]"
 
 
 @dataclass(frozen=True)
@@ -59,19 +78,40 @@ class Columns:
         return [*self.accelerations, *(k + row for k in self.wrenches for row in range(6))]
 
 
-@dataclass(frozen=True)
-class Instant:
-    """The system at a configuration.
+class Equation(NamedTuple):
+    """Σ row_k d_k + constant: of D d + b a row, which is zero; of Y d + y₀ what a sensor reads."""
+
+    row: dict[int, Scalar]
+    constant: Scalar
+
+
+class Between(NamedTuple):
+    """A component of motion or force after one of the turns or shifts between two links.
 
     Attributes
     ----------
-    D, b : (rows, size), (rows,): D d + b = 0.
-    moving : links at these positions and rates.
+    node : number of this place on the way from the link to its parent.
+    equation : what it is of those before it; the unknown itself with factor −1.
     """
 
-    D: Array
-    b: Array
-    moving: Moving
+    node: int
+    unknown: int
+    equation: Equation
+
+
+class Factored(NamedTuple):
+    """The system with unknowns between links.
+
+    Attributes
+    ----------
+    equations : of D d + b = 0.
+    between : further ones.
+    parents : per place, first the links, then those between them, the next one towards the root.
+    """
+
+    equations: list[Equation]
+    between: list[Between]
+    parents: list[int]
 
 
 class System:
@@ -80,19 +120,25 @@ class System:
     Parameters
     ----------
     robot : any robot without floating joints inside the tree.
-    frames : with unknown wrenches.
-    watched : frames whose accelerations are asked about.
+    quantities : that are known or wanted; wrenches act on the frames of those of the
+        surroundings, and of what rests.
 
     Attributes
     ----------
-    motion : tree and independent rates.
+    motion : tree and independent rates; inertia that a joint does not feel is counted with the
+        parent, unless a sensor inside the tree does feel it.
     columns : of d.
+    frames : with unknown wrenches.
+    owners : per unknown of d, the link that it belongs to: of τ and ÿ the first of their joint's.
     """
 
-    def __init__(self, robot: Robot, frames: Sequence[str], watched: Sequence[str]) -> None:
-        self.frames = tuple(frames)
-        every = tuple(dict.fromkeys([*frames, *watched]))
-        self.motion = ClusterMotion(robot, every)
+    def __init__(self, robot: Robot, quantities: Sequence[Quantity]) -> None:
+        outside = [q.frame for q in quantities if isinstance(q, ExternalWrench | Resting)]
+        others = [q.frame for q in quantities if isinstance(q, Accelerometer | ForceTorqueSensor)]
+        inside = any(isinstance(q, ForceTorqueSensor) for q in quantities)
+        self.frames = tuple(dict.fromkeys(outside))
+        every = tuple(dict.fromkeys([*outside, *others]))
+        self.motion = ClusterMotion(robot, every, regrouped=not inside)
         links, n = self.motion.tree.links, self.motion.size
         N, F = len(links), len(self.frames)
         self.columns = Columns(
@@ -104,75 +150,238 @@ class System:
         )
         # Link and rows K of each frame.
         self._places = {
-            every[index]: (i, np.array(K, dtype=float))
-            for i, link in enumerate(links)
-            for index, K in link.wrenches
+            every[index]: (i, K) for i, link in enumerate(links) for index, K in link.wrenches
         }
         self._all = len(every)
+        self.owners = self._owners()
 
-    def at(self, q: Array, rates: Array, gravity: Array) -> Instant:
-        """Return D and b; gravity (3,) in the world's axes, of a free base in its root link's."""
-        x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": gravity.tolist()}
-        moving = self.motion.at({**x, "wrenches": [0.0] * (6 * self._all)})
-        at, links, n = self.columns, self.motion.tree.links, self.motion.size
-        rows = 12 * len(links) + n
-        D, b = np.zeros((rows, at.size)), np.zeros(rows)
-        torque_rows = range(12 * len(links), rows)
-        for i, link in enumerate(links):
-            own, force = slice(at.a[i], at.a[i] + 6), slice(at.f[i], at.f[i] + 6)
-            inertia = SpatialInertia.of(link)
-            D[own, own] = D[force, force] = _UNIT
-            D[force, own] = -np.array(inertia.matrix(), dtype=float)
-            b[force] = -np.array(moving.bias(i, inertia), dtype=float)
-            if link.motion == "free":
-                base = slice(torque_rows[0], torque_rows[0] + 6)
-                D[own, at.accelerations[0] : at.accelerations[0] + 6] = -_matrix(
-                    motion_of_link, link
-                )
-                D[base, at.torques[0] : at.torques[0] + 6] = _UNIT
-                D[base, force] = -_matrix(force_on_body, link)
-                continue
-            b[own] = -np.array(moving.c[i], dtype=float)
-            S = at.a[i] + link.freedom
-            for k, factor in moving.rows[i].items():
-                D[S, at.accelerations[k]] = -factor
-                D[torque_rows[k], at.f[i] + link.freedom] = -factor
-                for j, other in moving.rows[i].items():
-                    D[torque_rows[k], at.accelerations[j]] -= factor * link.armature * other
-                b[torque_rows[k]] -= factor * link.armature * moving.gamma[i]
-            for k in moving.rows[i]:
-                D[torque_rows[k], at.torques[k]] = 1.0
-            if link.parent != WORLD:
-                X = np.array(
-                    [moving.transforms[i].motion_to_child(unit) for unit in _UNIT.tolist()],
-                    dtype=float,
-                ).T
-                above = slice(at.a[link.parent], at.a[link.parent] + 6)
-                D[own, above] = -X
-                D[slice(at.f[link.parent], at.f[link.parent] + 6), force] = -X.T
+    @property
+    def rows(self) -> int:
+        """Number of equations D d + b = 0."""
+        return 12 * len(self.columns.a) + self.motion.size
+
+    @property
+    def owners_of_rows(self) -> list[int]:
+        """Per equation the link that it belongs to: that of what it says."""
+        return self.owners[: self.rows]
+
+    def size_of(self, quantity: Quantity) -> int:
+        """Return the number of a quantity's numbers."""
+        if isinstance(quantity, JointTorque | JointAcceleration):
+            return len(self.motion.columns_by_joint[quantity.joint])
+        if isinstance(quantity, ExternalWrench | Resting):
+            return len(quantity.rows)
+        return 3 if isinstance(quantity, Accelerometer) else 6
+
+    def check_sensor(self, sensor: ForceTorqueSensor) -> None:
+        """Refuse a sensor where what it feels is not among the unknowns.
+
+        Raises
+        ------
+        ProblemError
+            If it is on a floating base, or on a link of a loop or coupling; names it.
+        """
+        i, _ = self._places[sensor.frame]
+        link = self.motion.tree.links[i]
+        coupled = any(i in cluster.links for cluster in self.motion.tree.clusters)
+        if coupled or link.motion == "free":
+            where = (
+                f"a link of a loop or coupling (joint {link.name!r})" if coupled else "the base"
+            )
+            raise ProblemError(
+                f"the force and torque sensor at {sensor.frame!r} is on {where}; expected a link "
+                "that a joint of its own moves"
+            )
+
+    def _owners(self) -> list[int]:
+        at, motion = self.columns, self.motion
+        owners = [k // 6 for k in range(6 * len(at.a))] * 2 + [0] * (at.size - 12 * len(at.a))
+        for joint in motion.tree.joints:
+            for k in motion.columns_of(joint.i):
+                owners[at.torques[k]] = owners[at.accelerations[k]] = joint.i
         for frame, first in zip(self.frames, at.wrenches, strict=True):
-            i, K = self._places[frame]
-            D[at.f[i] : at.f[i] + 6, first : first + 6] = K.T
-        return Instant(D, b, moving)
+            owners[first : first + 6] = [self._places[frame][0]] * 6
+        return owners
 
-    def acceleration(self, frame: str, instant: Instant) -> tuple[Array, Array]:
-        """Return rows (6, size) and (6,) of a frame's spatial acceleration, linear first."""
-        i, K = self._places[frame]
-        rows = np.zeros((6, self.columns.size))
-        rows[:, self.columns.a[i] : self.columns.a[i] + 6] = K
-        return rows, np.zeros(6)
+    def at(self, x: Inputs) -> Instant:
+        """Return the system at ``q``, ``rates`` and ``gravity``, as for forward dynamics."""
+        moving = self.motion.at({**x, "wrenches": [0.0] * (6 * self._all)})
+        return Instant(self, moving)
 
-    def specific_force(self, frame: str, instant: Instant) -> tuple[Array, Array]:
-        """Return rows (3, size) and (3,) of what an accelerometer in a frame measures."""
-        i, K = self._places[frame]
-        rows, zero = self.acceleration(frame, instant)
-        twist = K @ np.array(instant.moving.v[i], dtype=float)
-        gravity = K @ np.array(instant.moving.g[i], dtype=float)
+    def place(self, frame: str) -> tuple[int, Matrix]:
+        """Return a frame's link and (6, 6) link twist, angular first → twist, linear first."""
+        return self._places[frame]
+
+
+class Instant:
+    """The system of a robot at an instant.
+
+    Attributes
+    ----------
+    moving : links at these positions and rates.
+    """
+
+    def __init__(self, system: System, moving: Moving) -> None:
+        self._system, self.moving = system, moving
+
+    def equations(self) -> list[Equation]:
+        """Return the rows of D d + b = 0: per link a and f, then the torques'."""
+        return self._equations(_Products(self._system))
+
+    def factored(self, first: int) -> Factored:
+        """Return the same with what is between links as unknowns of their own, from `first`."""
+        stages = _Stages(self._system, first)
+        return Factored(self._equations(stages), stages.between, stages.parents)
+
+    def _equations(self, way: _Products | _Stages) -> list[Equation]:
+        at, tree = self._system.columns, self._system.motion.tree
+        moving, n = self.moving, self._system.motion.size
+        accelerations: list[list[Equation]] = []
+        forces: list[list[Equation]] = []
+        torques = [Equation({at.torques[k]: 1.0}, 0.0) for k in range(n)]
+        for i, link in enumerate(tree.links):
+            inertia = SpatialInertia.of(link)
+            own = [{at.a[i] + k: 1.0} for k in range(6)]
+            force = [{at.f[i] + k: 1.0} for k in range(6)]
+            _add(force, range(at.a[i], at.a[i] + 6), inertia.matrix(), -1.0)
+            if link.motion == "free":
+                base = range(at.accelerations[0], at.accelerations[0] + 6)
+                _add(own, base, _matrix(motion_of_link, link), -1.0)
+                rows = [torque.row for torque in torques[:6]]
+                _add(rows, range(at.f[i], at.f[i] + 6), _matrix(force_on_body, link), -1.0)
+            else:
+                self._joint(i, own, torques)
+                if link.parent != WORLD:
+                    above = [equation.row for equation in forces[link.parent]]
+                    way.connect(i, moving.transforms[i], own, above)
+            accelerations.append(
+                [Equation(*each) for each in zip(own, _minus(moving.c[i]), strict=True)]
+            )
+            bias = _minus(moving.bias(i, inertia))
+            forces.append([Equation(*each) for each in zip(force, bias, strict=True)])
+        for frame, first in zip(self._system.frames, at.wrenches, strict=True):
+            i, K = self._system.place(frame)
+            rows = [equation.row for equation in forces[i]]
+            _add(rows, range(first, first + 6), transpose(K), 1.0)
+        return [*(e for rows in (*accelerations, *forces) for e in rows), *torques]
+
+    def _joint(self, i: int, own: Rows, torques: list[Equation]) -> None:
+        """Add what link i's joint gives to its acceleration, and its force to the torques."""
+        at, moving = self._system.columns, self.moving
+        link, factors = self._system.motion.tree.links[i], self.moving.rows[i]
+        for k, factor in factors.items():
+            own[link.freedom][at.accelerations[k]] = -factor
+            row, constant = torques[k]
+            row[at.f[i] + link.freedom] = -factor
+            for j, other in factors.items():
+                reflected = factor * link.armature * other
+                row[at.accelerations[j]] = row.get(at.accelerations[j], 0.0) - reflected
+            torques[k] = Equation(row, constant - factor * link.armature * moving.gamma[i])
+
+    def reading(self, quantity: Quantity) -> list[Equation]:
+        """Return what a quantity is in terms of d."""
+        system, at = self._system, self._system.columns
+        if isinstance(quantity, Accelerometer):
+            return self._specific_force(quantity.frame)
+        if isinstance(quantity, Resting):
+            i, K = system.place(quantity.frame)
+            return [Equation(_nonzero(at.a[i], K[row]), 0.0) for row in quantity.rows]
+        if isinstance(quantity, ForceTorqueSensor):
+            i, K = system.place(quantity.frame)
+            # A wrench w on the frame is Kᵀ w on the link; K of a frame is regular and constant.
+            back = np.linalg.inv(np.array(K, dtype=float)).T
+            return [Equation(_nonzero(at.f[i], row), 0.0) for row in back.tolist()]
+        if isinstance(quantity, ExternalWrench):
+            first = at.wrenches[system.frames.index(quantity.frame)]
+            return [Equation({first + row: 1.0}, 0.0) for row in quantity.rows]
+        own = at.torques if isinstance(quantity, JointTorque) else at.accelerations
+        columns = system.motion.columns_by_joint[quantity.joint]
+        return [Equation({own[k]: 1.0}, 0.0) for k in columns]
+
+    def _specific_force(self, frame: str) -> list[Equation]:
+        i, K = self._system.place(frame)
+        twist = [dot(row, self.moving.v[i]) for row in K]
+        gravity = [dot(row, self.moving.g[i]) for row in K[:3]]
         # Of a point, not of what flows through it: ω × v more than the spatial one.
-        return rows[:3], zero[:3] + np.cross(twist[3:], twist[:3]) - gravity[:3]
+        turning = [dot(row, twist[:3]) for row in cross_matrix(twist[3:])]
+        a = self._system.columns.a[i]
+        return [Equation(_nonzero(a, K[row]), turning[row] - gravity[row]) for row in range(3)]
 
 
-def _matrix(function: Callable[[Link, Vector], Vector], link: Link) -> Array:
+class _Products:
+    """Links and their parents connected by whole transforms."""
+
+    def __init__(self, system: System) -> None:
+        self._columns = system.columns
+        self._parents = [link.parent for link in system.motion.tree.links]
+
+    def connect(self, i: int, transform: JointTransform, own: Rows, above: Rows) -> None:
+        """Add the parent's acceleration to that of link i, and i's force to its parent's."""
+        a, f = self._columns.a[self._parents[i]], self._columns.f[i]
+        units = identity(6)
+        X = transpose([transform.motion_to_child(unit) for unit in units])
+        _add(own, range(a, a + 6), X, -1.0)
+        back = transpose([transform.force_to_parent(unit) for unit in units])
+        _add(above, range(f, f + 6), back, -1.0)
+
+
+class _Stages:
+    """Links and their parents connected by turns and shifts, with unknowns between them."""
+
+    def __init__(self, system: System, first: int) -> None:
+        self._columns = system.columns
+        self._links = system.motion.tree.links
+        self._unknown = first
+        self.between: list[Between] = []
+        self.parents = [WORLD] * len(self._links)
+
+    def connect(self, i: int, transform: JointTransform, own: Rows, above: Rows) -> None:
+        """Add the parent's acceleration to that of link i, and i's force to its parent's."""
+        a, f = self._columns.a[self._links[i].parent], self._columns.f[i]
+        *first, last = transform.motion_stages()
+        nodes = list(range(len(self.parents), len(self.parents) + len(first)))
+        self.parents += [self._links[i].parent, *nodes][: len(first)]
+        self.parents[i] = nodes[-1] if nodes else self._links[i].parent
+        motion, force = list(range(a, a + 6)), list(range(f, f + 6))
+        for node, stage in zip(nodes, first, strict=True):
+            motion = self._through(node, stage, motion)
+        _add(own, motion, last, -1.0)
+        for node, stage in zip(reversed(nodes), reversed([*first, last][1:]), strict=True):
+            force = self._through(node, transpose(stage), force)
+        _add(above, force, transpose(first[0] if first else last), -1.0)
+
+    def _through(self, node: int, stage: Matrix, before: list[int]) -> list[int]:
+        """Return the unknowns after a stage; of those that it does not change, the same."""
+        after = []
+        for k, row in enumerate(stage):
+            kept = row[k]
+            if sum(map(is_zero, row)) == 5 and type(kept) is float and kept == 1.0:
+                after.append(before[k])
+                continue
+            equation = Equation({self._unknown: -1.0}, 0.0)
+            _add([equation.row], before, [row], 1.0)
+            self.between.append(Between(node, self._unknown, equation))
+            after.append(self._unknown)
+            self._unknown += 1
+        return after
+
+
+def _minus(values: Vector) -> Vector:
+    return [-value for value in values]
+
+
+def _nonzero(first: int, row: Sequence[Scalar]) -> dict[int, Scalar]:
+    return {first + k: value for k, value in enumerate(row) if not is_zero(value)}
+
+
+def _add(rows: Rows, columns: Sequence[int], block: Matrix, sign: float) -> None:
+    """Set columns of rows to a block or its opposite."""
+    for row, values in zip(rows, block, strict=True):
+        for column, value in zip(columns, values, strict=True):
+            if not is_zero(value):
+                row[column] = sign * value
+
+
+def _matrix(function: Callable[[Link, Vector], Vector], link: Link) -> Matrix:
     """Return the matrix of a linear function of six numbers of a link."""
-    columns = [function(link, unit) for unit in _UNIT.tolist()]
-    return np.asarray(np.array(columns, dtype=float).T)
+    return transpose([function(link, unit) for unit in identity(6)])

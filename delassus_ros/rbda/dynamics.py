@@ -316,6 +316,7 @@ class ClusterMotion:
     ----------
     robot : any robot without floating joints inside the tree.
     wrenches : names of frames that external wrenches act on.
+    regrouped : as for :func:`delassus_ros.rbda.frames.built`.
 
     Attributes
     ----------
@@ -334,7 +335,9 @@ class ClusterMotion:
         If there is no such frame, it is named twice, or it does not move.
     """
 
-    def __init__(self, robot: Robot, wrenches: Sequence[str] = ()) -> None:
+    def __init__(
+        self, robot: Robot, wrenches: Sequence[str] = (), regrouped: bool = True
+    ) -> None:
         for joint in robot.joints:
             if joint.kind is JointKind.FLOATING:
                 raise RobotError(
@@ -351,7 +354,8 @@ class ClusterMotion:
             )
         # A problem has a contact; which one makes no difference.
         any_contact = [Contact("any", moved.name, "point")]
-        tree, placed = built(Problem(spanning(robot).robot, any_contact, wrenches=wrenches))
+        problem = Problem(spanning(robot).robot, any_contact, wrenches=wrenches)
+        tree, placed = built(problem, regrouped)
         first = velocity_offsets(robot)
         self._robot = robot
         self.size = sum(robot.joints[i].kind.nv for i in first)

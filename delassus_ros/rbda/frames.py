@@ -37,12 +37,18 @@ Placed: TypeAlias = dict[int, tuple[int, Transform]]
 """Per body its link, and the pose of the link's frame in the body's frame."""
 
 
-def built(problem: Problem) -> tuple[Tree, Placed]:
-    """Return the spanning tree of a problem, and where its bodies are in it."""
+def built(problem: Problem, regrouped: bool = True) -> tuple[Tree, Placed]:
+    """Return the spanning tree of a problem, and where its bodies are in it.
+
+    Parameters
+    ----------
+    regrouped : count inertia that a joint cannot feel with its parent; off, forces between links
+        are those of the bodies.
+    """
     builder = _Builder(problem)
     for i in range(len(problem.robot.joints)):
         builder.add(i)
-    return builder.tree(), builder.placed
+    return builder.tree(regrouped), builder.placed
 
 
 @dataclass
@@ -124,10 +130,10 @@ class _Builder:
             parent, parent_frame, placement = len(self._drafts) - 1, frame, Transform()
         self.placed[i] = parent, parent_frame
 
-    def tree(self) -> Tree:
-        """Return the tree, inertias grouped."""
+    def tree(self, regrouped: bool) -> Tree:
+        """Return the tree, with its inertias grouped or not."""
         drafts = self._drafts
-        for draft in reversed(drafts):
+        for draft in reversed(drafts) if regrouped else ():
             if draft.motion == "free" or draft.parent == WORLD:
                 continue
             part = unfelt(draft.inertia, draft.motion, draft.axis)

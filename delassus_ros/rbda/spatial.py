@@ -18,6 +18,7 @@ from delassus_ros.scalars.functions import (
     Vector,
     dot,
     identity,
+    is_zero,
     matmul,
     sincos,
     transpose,
@@ -166,6 +167,17 @@ class JointTransform:
         linear = [_accumulate(v, row, angular) for v, row in zip(linear, p, strict=True)]
         return _turned(joint, angular) + _turned(joint, linear)
 
+    def motion_stages(self) -> list[Matrix]:
+        """Return the turns and shifts (6, 6) of :meth:`motion_to_child`, in their order."""
+        joint, *turns = (Turn(k, -s, c) for k, s, c in self._turns)
+        stages = [_turn_of_motion(turn) for turn in reversed(turns)]
+        if not all(is_zero(o) for o in self._offset):
+            shift = identity(6)
+            for row, moment in zip(shift[3:], transpose(cross_matrix(self._offset)), strict=True):
+                row[:3] = moment
+            stages.append(shift)
+        return [*stages, _turn_of_motion(joint)]
+
     def inertia_to_parent(self, h: SpatialInertia) -> SpatialInertia:
         """Return a symmetric inertia of the child in the parent's frame."""
         joint, *turns = self._turns
@@ -204,6 +216,13 @@ def _symmetric(entry: Callable[[int, int], Scalar]) -> Matrix:
         for j in range(i, 3):
             m[i][j] = m[j][i] = entry(i, j)
     return m
+
+
+def _turn_of_motion(turn: Turn) -> Matrix:
+    """Return the rotation of angular and linear part (6, 6)."""
+    rotation = transpose([_turned(turn, column) for column in identity(3)])
+    none = [0.0, 0.0, 0.0]
+    return [[*row, *none] for row in rotation] + [[*none, *row] for row in rotation]
 
 
 def _turned(turn: Turn, v: Vector) -> Vector:

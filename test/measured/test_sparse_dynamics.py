@@ -14,6 +14,7 @@ from delassus_ros.measured import (
     Accelerometer,
     Estimate,
     ExternalWrench,
+    ForceTorqueSensor,
     JointAcceleration,
     JointTorque,
     Measurement,
@@ -262,19 +263,95 @@ def test_a_four_bar_moves_as_its_dynamics_say() -> None:
     assert np.linalg.norm(found.values[asked] - ydd) < 1e-9 * np.linalg.norm(ydd)
 
 
-def test_exact_values_that_contradict_each_other_are_refused() -> None:
+def test_more_exact_values_than_can_be_are_refused() -> None:
     robot, dynamics, q = standing()
     known = {
         **by_joint(dynamics, robot, JointAcceleration, np.zeros(36)),
         **by_joint(dynamics, robot, JointTorque, np.zeros(36)),
     }
     asked = [JointTorque("left_shank_joint")]
-    system = SparseDynamics(robot, [*map(Measurement, known)], asked)
-    # It would not stand in the air without torques.
-    with pytest.raises(InputError, match="contradicts itself: give a sigma"):
-        system.solve(q, np.zeros(36), known)
-    still = system.solve(q, np.zeros(36), known, gravity=np.zeros(3))
+    with pytest.raises(ProblemError, match=r"by 36 numbers: exact values of .*JointAcc.* sigma"):
+        SparseDynamics(robot, [*map(Measurement, known)], asked)
+    loosely = [Measurement(quantity, 1.0) for quantity in known]
+    still = SparseDynamics(robot, loosely, asked).solve(q, np.zeros(36), known, np.zeros(3))
     assert np.abs(still.values[asked[0]]).max() < 1e-9
+
+
+def test_a_sensor_in_a_limb_feels_what_pinocchio_says() -> None:
+    pin = pytest.importorskip("pinocchio")
+    from delassus_ros.pinocchio_model import PinocchioModel
+
+    robot = Robot.from_urdf(humanoid_urdf().encode())
+    dynamics = Dynamics(robot, cache=False)
+    q, rates, ydd = state(dynamics, robot, 5)
+    built = PinocchioModel(robot)
+    model, data = built.model, built.model.createData()
+    model.gravity.linear = GRAVITY
+    pin.rnea(model, data, built.configuration({"q": q}), rates, ydd)
+    known = by_joint(dynamics, robot, JointAcceleration, ydd)
+    base = JointTorque(dynamics.joints[0])
+    sensors = [ForceTorqueSensor(name) for name in ("left_palm", "right_sole", "left_sole")]
+    system = SparseDynamics(robot, [*map(Measurement, known)], [*sensors, base])
+    found = system.solve(q, rates, known, GRAVITY)
+    for sensor in sensors:
+        place = robot.frames[sensor.frame]
+        pose = built.body_frame[place.body] @ place.placement
+        moved = pin.SE3(np.array(pose.rotation), np.array(pose.translation))
+        expected = moved.actInv(data.f[built.joint_of[place.body]]).vector
+        off = np.linalg.norm(found.values[sensor] - expected)
+        assert off < 1e-10 * np.linalg.norm(expected), sensor
+
+
+def test_a_sensor_where_its_forces_are_not_told_is_refused() -> None:
+    robot = Robot.from_urdf(robots.shared("grbda_four_bar"), "fixed")
+    frame = next(name for name, f in robot.frames.items() if f.body != WORLD)
+    with pytest.raises(ProblemError, match=f"sensor at '{frame}' is on a link of a loop"):
+        SparseDynamics(robot, [], [ForceTorqueSensor(frame)])
+    humanoid = Robot.from_urdf(humanoid_urdf().encode())
+    on_base = next(n for n, f in humanoid.frames.items() if humanoid.joints[f.body].name == "root")
+    with pytest.raises(ProblemError, match="is on the base"):
+        SparseDynamics(humanoid, [], [ForceTorqueSensor(on_base)])
+
+
+def test_a_wrist_sensor_tells_the_wrench_on_the_hand() -> None:
+    """From the motion and a sensor in the wrist the load in the hand follows, and back."""
+    robot, dynamics, q = standing(3)
+    rng, n = np.random.default_rng(1), dynamics.size
+    rates, ydd, push = 0.3 * rng.normal(size=n), rng.normal(size=n), 20.0 * rng.normal(size=6)
+    moved = by_joint(dynamics, robot, JointAcceleration, ydd)
+    exact = [*map(Measurement, moved)]
+    load, sensor = ExternalWrench("left_palm"), ForceTorqueSensor("left_palm")
+    base = JointTorque(dynamics.joints[0])
+    there = SparseDynamics(robot, [*exact, Measurement(load)], [sensor, base])
+    felt = there.solve(q, rates, {**moved, load: push}).values[sensor]
+    back = SparseDynamics(robot, [*exact, Measurement(sensor, 0.1)], [load, base])
+    found = back.solve(q, rates, {**moved, sensor: felt})
+    np.testing.assert_allclose(found.values[load], push, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.covariances[load], 0.01 * np.eye(6), rtol=0, atol=1e-12)
+
+
+def test_a_point_at_rest_without_moments_holds_as_a_point_contact_does() -> None:
+    robot, dynamics, q = standing(2)
+    rng, n = np.random.default_rng(4), dynamics.size
+    torques = np.r_[np.zeros(6), 10.0 * rng.normal(size=n - 6)]
+    efforts = by_joint(dynamics, robot, JointTorque, torques)
+    del efforts[JointTorque(dynamics.joints[0])]
+    moments = ExternalWrench("left_palm", (3, 4, 5))
+    known = [
+        *map(Measurement, efforts),
+        Measurement(Resting("left_palm", (0, 1, 2)), value=0.0),
+        Measurement(moments, value=0.0),
+    ]
+    force = ExternalWrench("left_palm", (0, 1, 2))
+    found = SparseDynamics(robot, known, [force]).solve(q, np.zeros(n), efforts)
+    from delassus_ros import Contact, DelassusSolver, Problem
+
+    problem = Problem(robot, [Contact("palm", "left_palm", "point")], outputs=("G", "a0"))
+    s = DelassusSolver(problem).solve(
+        q, rates=np.zeros(n), torques=torques, gravity=[0.0, 0.0, -9.81]
+    )
+    expected = -np.linalg.solve(s.matrix, s.output("a0"))
+    assert np.linalg.norm(found.values[force] - expected) < 1e-10 * np.linalg.norm(expected)
 
 
 def test_what_cannot_be_posed_is_said() -> None:

@@ -1,0 +1,152 @@
+"""Least squares under D d + b = 0 as one symmetric system, and its answer over any scalars.
+
+The most likely d, with its multipliers λ and μ = (Y d + y₀ − y) / σ² (G. Hachtel, "The sparse
+tableau approach to finite element assembly", 1976; Å. Björck, Numerical Methods for Least Squares
+Problems, 1996, section 2.4.3):
+
+    ⎡ 0  Dᵀ  Yᵀ ⎤ ⎡ d ⎤   ⎡ 0      ⎤
+    ⎢ D  0   0  ⎥ ⎢ λ ⎥ = ⎢ −b     ⎥
+    ⎣ Y  0  −Σ  ⎦ ⎣ μ ⎦   ⎣ y − y₀ ⎦
+
+Of the inverse, the block of d is its covariance. Where as many equations as unknowns are exact,
+nothing is left of it but D and Y, factorised once: F. Nori's sparse LU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from delassus_ros.measured.order import Order, Tree, order_of
+from delassus_ros.measured.quantities import Measurement, Quantity
+from delassus_ros.measured.system import Equation, Instant, System
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Port
+from delassus_ros.rbda.symmetric_system import Guard, SymmetricSystem, sum_of, unguarded
+from delassus_ros.scalars.functions import Scalar, Vector
+from delassus_ros.scalars.graph import Graph
+from delassus_ros.scalars.ports import Inputs
+
+
+class LeastSquares:
+    """What is known and wanted of a system.
+
+    Parameters
+    ----------
+    system : of the robot.
+    known, wanted : as for :class:`~delassus_ros.measured.SparseDynamics`.
+    zero : unknowns of d that are zero.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        known: Sequence[Measurement],
+        wanted: Sequence[Quantity],
+        zero: Iterable[int],
+    ) -> None:
+        self._system, self._known, self._wanted = system, known, wanted
+        self._zero = frozenset(zero)
+
+    def assembled(self, instant: Instant, y: Sequence[Scalar], into: SymmetricSystem) -> Tree:
+        """Add Z and r to a system; y of those measurements that have no constant value.
+
+        Returns where the unknowns of Z belong.
+        """
+        given = iter(y)
+        system = self._system
+        # Unknowns of d, multipliers of measurements, unknowns between links, other multipliers.
+        owners, k = list(system.owners), system.columns.size
+        for known in self._known:
+            for row, constant in instant.reading(known.quantity):
+                value = next(given) if known.value is None else known.value
+                self._add(into, k, row, value - constant)
+                if known.sigma:
+                    into.add(k, k, -known.sigma * known.sigma)
+                owners.append(min(owners[column] for column in row))
+                k += 1
+        factored = instant.factored(k)
+        places = [each.node for each in factored.between]
+        owners += [*places, *system.owners_of_rows, *places]
+        equations = [*factored.equations, *(each.equation for each in factored.between)]
+        for multiplier, (row, constant) in enumerate(equations, start=k + len(places)):
+            self._add(into, multiplier, row, -constant)
+        unknowns: list[list[int]] = [[] for _ in factored.parents]
+        for k in into.rows:
+            unknowns[owners[k]].append(k)
+        return Tree(unknowns, factored.parents)
+
+    def _add(self, into: SymmetricSystem, k: int, row: dict[int, Scalar], right: Scalar) -> None:
+        for column, value in row.items():
+            if column not in self._zero:
+                into.add(column, k, value)
+        into.add_right(k, right)
+
+    def at(self, x: Inputs, guard: Guard = unguarded) -> tuple[Instant, SymmetricSystem, Tree]:
+        """Return the instant, Z x = r and where its unknowns belong.
+
+        Parameters
+        ----------
+        x : ``q``, ``rates``, ``gravity`` and, unless all values are constant, ``y``.
+        guard : as for :class:`~delassus_ros.rbda.symmetric_system.SymmetricSystem`.
+        """
+        instant, system = self._system.at(x), SymmetricSystem(guard)
+        tree = self.assembled(instant, x["y"] if "y" in x else (), system)
+        return instant, system, tree
+
+    def order(self, ports: Sequence[Port], postures: Sequence[Array]) -> Order:
+        """Return an order of elimination that is accurate at postures; see :func:`order_of`."""
+        random, samples = np.random.default_rng(0), []
+        for q in postures:
+            x = {port.name: random.normal(size=port.size).tolist() for port in ports}
+            samples.append(self.at({**x, "q": q.tolist()})[1])
+        _, pattern, tree = self.at(Graph().input_block(ports))
+        return order_of(samples, pattern, tree)
+
+    def answer(self, order: Order, covariances: bool, x: Inputs) -> Vector:
+        """Return all values that are wanted, then their covariances, then the squared residuals.
+
+        Parameters
+        ----------
+        order : of elimination.
+        covariances : the lower triangle of each quantity's is returned.
+        x : as for :meth:`at`.
+        """
+        instant, solved, _ = self.at(x, order.guard)
+        for pivot in order.pivots:
+            solved.eliminate(pivot)
+        found: Vector = []
+        readings = [instant.reading(quantity) for quantity in self._wanted]
+        for rows in readings:
+            for row, constant in rows:
+                terms = (value * solved.solution(k) for k, value in self._left(row))
+                found.append(constant + sum_of(terms))
+        if covariances:
+            for rows in readings:
+                for r, left in enumerate(rows):
+                    for right in rows[: r + 1]:
+                        found.append(self._covariance(solved, left, right))
+        found.append(self._squared(solved))
+        return found
+
+    def _left(self, row: dict[int, Scalar]) -> list[tuple[int, Scalar]]:
+        return [(k, value) for k, value in row.items() if k not in self._zero]
+
+    def _covariance(self, solved: SymmetricSystem, left: Equation, right: Equation) -> Scalar:
+        return sum_of(
+            a * b * solved.inverse(i, j)
+            for i, a in self._left(left.row)
+            for j, b in self._left(right.row)
+        )
+
+    def _squared(self, solved: SymmetricSystem) -> Scalar:
+        k = self._system.columns.size
+        terms = []
+        for known in self._known:
+            for _ in range(self._system.size_of(known.quantity)):
+                if known.sigma:
+                    residual = known.sigma * solved.solution(k)
+                    terms.append(residual * residual)
+                k += 1
+        return sum_of(terms)

@@ -1,0 +1,222 @@
+"""The order in which the unknowns of a robot's dynamics are eliminated: chosen once, off-line.
+
+From the leaves of the tree to its root, link by link, as a multifrontal solver goes by its
+elimination tree (I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
+symmetric linear equations", 1983): of a link's unknowns the cheapest pivot first (H. M. Markowitz,
+1957), among those that are large enough at all sample postures; what has none waits for the
+parent. Pivots of ±1, which need no division, are always large enough. Of several ways to deal the
+unknowns out to links, the one with fewest operations is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from delassus_ros.errors import NumericalError
+from delassus_ros.model.robot import WORLD
+from delassus_ros.model.spatial import Array
+from delassus_ros.rbda.symmetric_system import Guard, Pivot, Row, SymmetricSystem, unguarded
+from delassus_ros.scalars.functions import Scalar, regular
+
+Number: TypeAlias = "float | Array"
+"""A constant, or what varies over the sample postures."""
+
+LARGE = (1e-6, 1e-4, 1e-2)
+"""Of a pivot, over the entries that it is divided into; more where less is not exact enough."""
+_NOISE = 1e-9
+"""The same of the variance of a measurement: it is what it is, and makes no rounding errors."""
+_SMALL = 1e-9
+"""Of a divisor at run time, over the least one at the sample postures: less is a singularity."""
+_EXACT = 1e-9
+"""Relative residual of the solution at sample postures that is good enough."""
+
+
+class Tree(NamedTuple):
+    """Where unknowns belong: per place these, and the next place towards the root, or WORLD."""
+
+    unknowns: list[list[int]]
+    parents: list[int]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Pivots in their order, and how large what is divided by was at the sample postures.
+
+    Attributes
+    ----------
+    pivots : each one unknown, or two that are eliminated together.
+    divisors : by number of the pivot, the least size.
+    """
+
+    pivots: tuple[Pivot, ...]
+    divisors: tuple[tuple[int, float], ...]
+
+    def guard(self, divisor: Scalar, number: int) -> Scalar:
+        """Return a divisor, with a check that it is not far smaller than at any sample posture."""
+        return regular(divisor, _SMALL * dict(self.divisors)[number], "what is known")
+
+
+def order_of(samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, tree: Tree) -> Order:
+    """Return the order in which a system's unknowns are eliminated.
+
+    Parameters
+    ----------
+    samples : the system at some postures, as floats.
+    pattern : over symbols: an entry that is a float there is constant.
+    tree : where the unknowns belong.
+
+    Raises
+    ------
+    NumericalError
+        If no order gives the solution at all of the postures to nine digits.
+    """
+    for large in LARGE:
+        pivots = _pivots_of(_stacked(samples, pattern), tree, large)
+        sizes: dict[int, float] = {}
+
+        def noted(divisor: Number, number: int, sizes: dict[int, float] = sizes) -> Number:
+            sizes[number] = float(np.abs(divisor).min())
+            return divisor
+
+        tried = _stacked(samples, pattern, noted)
+        for pivot in pivots:
+            tried.eliminate(pivot)
+        if not tried.rows and _residual(tried, _stacked(samples, pattern)) < _EXACT:
+            return Order(pivots, tuple(sizes.items()))
+    raise NumericalError(
+        "no order of elimination is accurate at the sample postures: some of what is known is "
+        "too much more precise than the rest, or hardly tells anything"
+    )
+
+
+def _stacked(
+    samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, guard: Guard = unguarded
+) -> SymmetricSystem:
+    """Return one system with the numbers of all postures."""
+    found = SymmetricSystem(guard)
+    for i, row in pattern.rows.items():
+        for j, value in row.items():
+            if i <= j:
+                constant = type(value) is float
+                each = [sample.rows[i].get(j, 0.0) for sample in samples]
+                found.add(i, j, value if constant else np.array(each))
+        found.add_right(i, np.array([sample.right.get(i, 0.0) for sample in samples]))
+    return found
+
+
+def _residual(solved: SymmetricSystem, given: SymmetricSystem) -> float:
+    """Return the largest of Z x − r, over the sizes of the terms that it is made of."""
+    worst = 0.0
+    for i, row in given.rows.items():
+        terms = [value * solved.solution(j) for j, value in row.items()]
+        size = np.abs(given.right[i]) + sum(np.abs(term) for term in terms)
+        off = np.abs(sum(terms) - given.right[i])
+        worst = max(worst, float(np.max(off / np.where(size > 0.0, size, 1.0))))
+    return worst
+
+
+def _pivots_of(system: SymmetricSystem, tree: Tree, large: float) -> tuple[Pivot, ...]:
+    """Eliminate all that there are pivots for; return these."""
+    _substitute(system, large)
+    waiting = [list(unknowns) for unknowns in tree.unknowns]
+    left: list[int] = []
+    for place in _leaves_first(tree.parents):
+        own = [k for k in waiting[place] if k in system.rows]
+        rest = _eliminated(system, own, large)
+        (left if tree.parents[place] == WORLD else waiting[tree.parents[place]]).extend(rest)
+    _eliminated(system, left, large)
+    return tuple(system.eliminated)
+
+
+def _leaves_first(parents: Sequence[int]) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for place, parent in enumerate(parents):
+        children.setdefault(parent, []).append(place)
+    order: list[int] = []
+    waiting = list(children[WORLD])
+    while waiting:
+        order.append(waiting.pop())
+        waiting += children.get(order[-1], [])
+    return order[::-1]
+
+
+def _substitute(system: SymmetricSystem, large: float) -> None:
+    """Eliminate what follows from one equation alone, or is in one alone, and so on."""
+    waiting = list(system.rows)
+    while waiting:
+        i = waiting.pop()
+        row = system.rows.get(i, {})
+        if len(row) != 1 or i in row:
+            continue
+        (j,) = row
+        if _two(system.rows, i, j, large):
+            waiting += [k for k in system.rows[j] if k not in (i, j)]
+            system.eliminate((i, j))
+
+
+def _eliminated(system: SymmetricSystem, unknowns: list[int], large: float) -> list[int]:
+    """Eliminate unknowns, the cheapest first, as long as there are pivots; return the others."""
+    left = dict.fromkeys(unknowns)
+    while left:
+        found = next(_pivots(system, left, large), None)
+        if found is None:
+            break
+        system.eliminate(found)
+        for k in found:
+            del left[k]
+    return list(left)
+
+
+def _pivots(system: SymmetricSystem, left: Mapping[int, None], large: float) -> Iterator[Pivot]:
+    """Yield pivots that are large enough, the cheapest first."""
+    rows = system.rows
+    candidates: list[tuple[float, Pivot]] = []
+    for i in left:
+        row = rows[i]
+        n = len(row) - (i in row)
+        if i in row:
+            candidates.append((0.5 * n * (n + 1) + n, (i,)))
+        for j in row:
+            if j > i and j in left and not (i in row and j in rows[j]):
+                candidates.append((_cost_of_two(rows, i, j), (i, j)))
+    for _, pivot in sorted(candidates):
+        i, j = pivot[0], pivot[-1]
+        if _one(rows, i, large) if i == j else _two(rows, i, j, large):
+            yield pivot
+
+
+def _cost_of_two(rows: Mapping[int, Row], i: int, j: int) -> float:
+    """Return the number of products v wᵀ, with what v takes."""
+    first, second = (i, j) if j not in rows[j] else (j, i)
+    own = len(rows[first]) - 1 - (first in rows[first])
+    other = len(rows[second]) - 1
+    unit = type(rows[i][j]) is float and abs(rows[i][j]) == 1.0
+    return own * other + (own if first in rows[first] else 0) + (0 if unit else min(own, other))
+
+
+def _one(rows: Mapping[int, Row], i: int, large: float) -> bool:
+    diagonal = rows[i][i]
+    others = [value for j, value in rows[i].items() if j != i]
+    # Negative constants are variances.
+    noise = type(diagonal) is float and diagonal < 0.0
+    return _is_large(diagonal, others, _NOISE if noise else large)
+
+
+def _two(rows: Mapping[int, Row], i: int, j: int, large: float) -> bool:
+    """Return whether the coupling of two is large beside the row without diagonal entry."""
+    first = j if j not in rows[j] else i
+    second = i if first == j else j
+    others = [value for k, value in rows[first].items() if k != second]
+    return _is_large(rows[i][j], others, large)
+
+
+def _is_large(pivot: Number, others: Sequence[Number], large: float) -> bool:
+    size = np.abs(pivot)
+    most: Number = 0.0
+    for value in others:
+        most = np.maximum(most, np.abs(value))
+    return bool(np.all(size > large * most) and np.all(size > 0.0))
