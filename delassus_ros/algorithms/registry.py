@@ -23,7 +23,8 @@ from delassus_ros.scalars.ports import Arrays, Inputs, Outputs, Status
 
 ENTRY_POINT_GROUP = "delassus_ros.algorithms"
 _BUILT_IN = (
-    "auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr", "reflected_inertia",
+    "auto", "dense", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr",
+    "reflected_inertia",
 )  # fmt: skip
 _BACK_ENDS = {
     # On PyPI Pinocchio is called pin; what is called pinocchio there is another package.
@@ -120,16 +121,7 @@ class TreeAlgorithm(TracedAlgorithm):
         A robot whose loops are gears with round rotors has an ordinary tree: exactly, once the
         rotors' inertia is redistributed (:mod:`delassus_ros.rbda.rotors`).
         """
-        if self.clusters or not problem.robot.is_closed:
-            return None
-        tree = tree_of(problem)
-        if tree.is_ordinary:
-            return None
-        names = ", ".join(repr(tree.links[i].name) for i in tree.clusters[0].links)
-        return (
-            f"it is for open chains, and joints {names} of {problem.robot.name!r} are coupled; "
-            f"use {_with_clusters()}, or, as an approximation, reflected_inertia"
-        )
+        return None if self.clusters else without_clusters(problem)
 
     def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
         """Compute G; see the base class."""
@@ -143,6 +135,20 @@ class TreeAlgorithm(TracedAlgorithm):
     def definition(self) -> Any:
         """The function."""
         return self.function
+
+
+def without_clusters(problem: Problem) -> str | None:
+    """Return None if a problem's tree has no clusters, else that, as the reason for refusal."""
+    if not problem.robot.is_closed:
+        return None
+    tree = tree_of(problem)
+    if tree.is_ordinary:
+        return None
+    names = ", ".join(repr(tree.links[i].name) for i in tree.clusters[0].links)
+    return (
+        f"it is for open chains, and joints {names} of {problem.robot.name!r} are coupled; "
+        f"use {_with_clusters()}, or, as an approximation, reflected_inertia"
+    )
 
 
 def evaluate(

@@ -61,7 +61,7 @@ class Accelerometer:
 
 @dataclass(frozen=True)
 class ForceTorqueSensor:
-    """Wrench that a joint transmits to the link it moves (6,), linear first [N, N m].
+    """Wrench that a joint transmits to the link it moves, linear first [N, N m].
 
     That of a sensor between the joint and the link, at the origin and along the axes of a frame
     that is fixed to this link.
@@ -69,9 +69,15 @@ class ForceTorqueSensor:
     Attributes
     ----------
     frame : name of the frame; its body's joint is the one that is meant.
+    rows : which of :data:`WRENCH_ROWS`.
     """
 
     frame: str
+    rows: Sequence[int] = ALL
+
+    def __post_init__(self) -> None:
+        """Check the rows, as those of a wrench."""
+        object.__setattr__(self, "rows", _checked_rows(self.rows, f"the sensor {self.frame!r}"))
 
 
 @dataclass(frozen=True)

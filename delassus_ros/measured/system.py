@@ -169,9 +169,7 @@ class System:
         """Return the number of a quantity's numbers."""
         if isinstance(quantity, JointTorque | JointAcceleration):
             return len(self.motion.columns_by_joint[quantity.joint])
-        if isinstance(quantity, ExternalWrench | Resting):
-            return len(quantity.rows)
-        return 3 if isinstance(quantity, Accelerometer) else 6
+        return 3 if isinstance(quantity, Accelerometer) else len(quantity.rows)
 
     def check_sensor(self, sensor: ForceTorqueSensor) -> None:
         """Refuse a sensor where what it feels is not among the unknowns.
@@ -290,7 +288,7 @@ class Instant:
             i, K = system.place(quantity.frame)
             # A wrench w on the frame is Kᵀ w on the link; K of a frame is regular and constant.
             back = np.linalg.inv(np.array(K, dtype=float)).T
-            return [Equation(_nonzero(at.f[i], row), 0.0) for row in back.tolist()]
+            return [Equation(_nonzero(at.f[i], back[row].tolist()), 0.0) for row in quantity.rows]
         if isinstance(quantity, ExternalWrench):
             first = at.wrenches[system.frames.index(quantity.frame)]
             return [Equation({first + row: 1.0}, 0.0) for row in quantity.rows]

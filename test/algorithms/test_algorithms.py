@@ -7,7 +7,8 @@ import pytest
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import auto
-from delassus_ros.algorithms.auto import OperationCounter, Route, decide, estimates, places
+from delassus_ros.algorithms.auto import Route, decide, estimates, places
+from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus_ros.algorithms.pv_osimr import Nodes, wide_nodes
 from delassus_ros.compiler.trace import trace
@@ -19,7 +20,7 @@ from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 from delassus_ros.testing.random_trees import random_inertia
 
-NAMES = ("auto", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr")
+NAMES = ("auto", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr")
 TOLERANCE = 1e-10
 COMPILED = ((3, SIMPLE, "contact"), (11, ALL, "world"))
 

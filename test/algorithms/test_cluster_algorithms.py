@@ -26,7 +26,7 @@ from delassus_ros.testing import mpmath_numbers as reference
 from delassus_ros.testing import random_problem as random_open_problem
 
 EXACT = ("auto", "efpa", "pv_osimr", "ltl")
-OPEN_CHAIN = ("dense", "kjr", "pv_osim")
+OPEN_CHAIN = ("dense", "elimination", "kjr", "pv_osim")
 SEEDS = range(100)
 
 

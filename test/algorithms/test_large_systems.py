@@ -111,7 +111,9 @@ def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["auto", "dense", "efpa", "kjr", "ltl", "pv_osim", "pv_osimr"])
+@pytest.mark.parametrize("name", [
+    "auto", "dense", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr",
+])
 def test_every_algorithm_takes_large_systems(name: str, seed: int, everything_large: None) -> None:
     """What has no steps is straight-line code between the calls."""
     problem = random_problem(seed, ALL)

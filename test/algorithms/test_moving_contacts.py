@@ -196,7 +196,7 @@ def test_error_against_50_digits_is_rounding(axes: str) -> None:
     assert error < TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["ltl", "kjr", "efpa", "pv_osim", "pv_osimr"])
+@pytest.mark.parametrize("name", ["ltl", "kjr", "efpa", "elimination", "pv_osim", "pv_osimr"])
 @pytest.mark.parametrize("generic", [False, True], ids=["specialised", "generic"])
 def test_a_moving_contact_costs_its_own_rows_only(name: str, generic: bool) -> None:
     """Beside a contact that is fixed at no special place: the change of frame and a product."""

@@ -11,7 +11,7 @@ import robots
 from benchmarks import mechanisms, operation_counts
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import auto
-from delassus_ros.algorithms.auto import OperationCounter
+from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.compiler.trace import Trace, trace
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 from delassus_ros.problem import Axes

@@ -1,0 +1,284 @@
+"""Elimination: the Delassus matrix by the cheapest order found of one elimination.
+
+By Gauss's principle accelerations are where ½ Σ aᵀ H a + ½ q̈ᵀ A q̈ − λᵀ K a is stationary, with
+a_i = X_i a_p(i) + S_i q̈_i. Of the symmetric system of its conditions (docs/elimination.md), λ
+alone is left when all else is eliminated, with −G. Links go from the leaves to the roots, each
+with its acceleration and force, which takes no division. When the joints go is open: each at its
+own link, which makes articulated inertias and is PV-OSIM; all at the root, which keeps inertias
+rigid and leaves the mass matrix, is LTL; and each may go at a link of its own choice between the
+two. F. Nori, "Sparse factorization for robot dynamics", looks for such orders among scalars; here
+the blocks are kept, which are symmetric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from delassus_ros.algorithms.counting import OperationCounter
+from delassus_ros.algorithms.registry import TracedAlgorithm, register, without_clusters
+from delassus_ros.model.robot import WORLD
+from delassus_ros.problem import Problem
+from delassus_ros.rbda.propagation import FreeBody, Propagator, add_products
+from delassus_ros.rbda.spatial import JointTransform, RigidInertia, SpatialInertia, contact_rows
+from delassus_ros.rbda.tree import Tree, rows_of
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.scalars.functions import Matrix, Scalar, Vector, is_zero, positive, zeros
+from delassus_ros.scalars.ports import Inputs, Outputs
+from delassus_ros.scalars.routines import is_large
+
+_BUDGET = 1_000_000
+"""Operations traced in search of an order, roughly."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """When joints are eliminated.
+
+    Attributes
+    ----------
+    places : per link the link at which its joint is eliminated, itself or one towards the root;
+        WORLD: after all links.
+    """
+
+    places: tuple[int, ...]
+
+    @classmethod
+    def pv_osim(cls, tree: Tree) -> Order:
+        """Return the order in which every joint goes at its own link."""
+        return cls(tuple(range(len(tree.links))))
+
+    @classmethod
+    def ltl(cls, tree: Tree) -> Order:
+        """Return the order in which joints go at the root."""
+        return cls(tuple(_way(tree, i)[-1] for i in range(len(tree.links))))
+
+    def neighbours(self, tree: Tree) -> Iterator[Order]:
+        """Yield orders that differ in one joint, or alike in all joints beyond a link."""
+        for i in sorted(tree.supporting):
+            if tree.links[i].motion == "free":
+                continue
+            way = _way(tree, i)
+            at = way.index(self.places[i])
+            for place in sorted({i, way[-1], *way[1:2], *way[at + 1 : at + 2]} - {way[at]}):
+                yield self._with({i}, place)
+        for place in range(len(tree.links)):
+            beyond = {i for i in range(len(tree.links)) if place in tree.path(i)[1:]}
+            if beyond:
+                yield self._with(beyond, place)
+                yield self._with(beyond, None)
+
+    def _with(self, joints: set[int], place: int | None) -> Order:
+        """Return the order with joints at another place, None for each its own."""
+        return Order(
+            tuple(
+                (i if place is None else place) if i in joints else old
+                for i, old in enumerate(self.places)
+            )
+        )
+
+
+def _way(tree: Tree, i: int) -> list[int]:
+    """Return where the joint of link i may go: links up to a free body, or else after all."""
+    way = tree.path(i)
+    return way if tree.links[way[-1]].motion == "free" else [*way, WORLD]
+
+
+@register("elimination")
+class Elimination(TracedAlgorithm):
+    """The cheapest order found in which accelerations, forces and joints are eliminated."""
+
+    def supports(self, problem: Problem) -> str | None:
+        """Refuse clusters; see the base class."""
+        return without_clusters(problem)
+
+    def evaluate(self, problem: Problem, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        return self.evaluate_on(problem, tree_of(problem), x)
+
+    def evaluate_on(self, problem: Problem, tree: Tree, x: Inputs) -> Outputs:
+        """Compute G; see the base class."""
+        order = decide(problem, tree.numbers is not None)
+        return {"G": delassus(tree, contact_rows(problem, tree, x), x, order)}
+
+
+@lru_cache(maxsize=16)
+def decide(problem: Problem, generic: bool) -> Order:
+    """Return the order with fewest operations that was found, by exact count.
+
+    Parameters
+    ----------
+    generic : count with the robot's constants unknown.
+    """
+    tree = tree_of(problem)
+    counter = OperationCounter(problem, tree, generic)
+    counts: dict[Order, int] = {}
+
+    def count(order: Order) -> int:
+        if order not in counts:
+            counts[order] = counter(partial(delassus, order=order))
+        return counts[order]
+
+    best = min(Order.pv_osim(tree), Order.ltl(tree), key=count)
+    improved = not is_large(problem)  # its neighbours are too many
+    while improved:
+        improved = False
+        for order in best.neighbours(tree):
+            if sum(counts.values()) > _BUDGET:
+                return best
+            if count(order) < count(best):
+                best, improved = order, True
+    return best
+
+
+def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, order: Order) -> Matrix:
+    """Return G by elimination in an order."""
+    left = _Left(tree, K, x)
+    for i in reversed(range(len(tree.links))):
+        for k in reversed(range(i + 1, len(tree.links))):
+            if order.places[k] == i:
+                left.eliminate(k, i)
+        left.link(i, order.places[i] != i)
+    for k in reversed(range(len(tree.links))):
+        if order.places[k] == WORLD:
+            left.eliminate(k, WORLD)
+    return left.G
+
+
+class _Left:
+    """What is left: rows of contacts and of joints that wait, and inertias of links.
+
+    Parameters
+    ----------
+    tree, K, x : as for every algorithm.
+
+    Attributes
+    ----------
+    G : (m, m) of what was eliminated.
+    """
+
+    def __init__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> None:
+        self.G = zeros(tree.rows, tree.rows)
+        self._tree, self._x = tree, x
+        self._inertia: list[RigidInertia | SpatialInertia] = [
+            RigidInertia.of(link) for link in tree.links
+        ]
+        # Per link, the rows that act on its acceleration: of contacts K_j, by their number, and of
+        # the joints that wait SᵀH, by −1 − link.
+        self._rows: list[dict[int, Vector]] = [{} for _ in tree.links]
+        for i, link in enumerate(tree.links):
+            for contact in link.contacts:
+                self._rows[i].update(zip(rows_of(contact), K[contact.index], strict=True))
+        # Between joints that wait, and between these and contacts.
+        self._between: dict[int, dict[int, Scalar]] = {}
+
+    def eliminate(self, k: int, i: int) -> None:
+        """Eliminate the joint of link k, which waited, at link i or after all links."""
+        joint = -1 - k
+        own = self._between.pop(joint, {})
+        pivot = own.pop(joint, None)
+        if pivot is None:
+            return
+        name = self._tree.links[k].name
+        d = 1.0 / positive(pivot, f"the inertia seen by joint {name!r}")
+        F = self._rows[i].pop(joint) if i != WORLD else []
+        present = {j: value for j, value in own.items() if not is_zero(value)}
+        scaled = {j: value * d for j, value in present.items()}
+        for j, factor in scaled.items():
+            if j < 0:
+                self._between[j].pop(joint)
+            if F:
+                row = self._rows[i][j]
+                self._rows[i][j] = [r - factor * f for r, f in zip(row, F, strict=True)]
+            for h, value in present.items():
+                if h <= j:
+                    # Scaled is what is farther from the root, as for the rows: about an axis that
+                    # parent and child share, their products are then the same.
+                    far, near = (scaled[h], present[j]) if j < 0 else (factor, value)
+                    self._add(j, h, far * near)
+        for j in own.keys() - present.keys():
+            if j < 0:
+                self._between[j].pop(joint)
+        if F:
+            H = self._inertia[i]
+            whole = H.spatial() if isinstance(H, RigidInertia) else H
+            self._inertia[i] = whole.minus_product([f * d for f in F], F)
+
+    def _add(self, j: int, h: int, product: Scalar) -> None:
+        """Count what two rows have by way of something that was eliminated, h ≤ j."""
+        if h >= 0:
+            self.G[j][h] = self.G[h][j] = self.G[j][h] + product
+            return
+        value = self._between[h].get(j, 0.0) - product
+        self._between[h][j] = value
+        if j < 0:
+            self._between[j][h] = value
+
+    def link(self, i: int, waits: bool) -> None:
+        """Eliminate a link's acceleration and force, and its joint with it unless that waits."""
+        link, H, rows = self._tree.links[i], self._inertia[i], self._rows[i]
+        if not rows and not waits:
+            self._without_rows(i)
+            return
+        whole = H.spatial() if isinstance(H, RigidInertia) else H
+        if link.motion == "free":
+            Z, Y = FreeBody(i, link, whole).halves(list(rows.values()))
+            self._products([*rows], Z, Y)
+            return
+        if not waits:
+            self._at_once(i, whole)
+            return
+        joint, S = -1 - i, link.freedom
+        F = whole.column(S)
+        between = {j: row[S] for j, row in rows.items()}
+        for j, value in between.items():
+            if j < 0:
+                self._between[j][joint] = value
+        self._between[joint] = {**between, joint: F[S] + link.armature}
+        rows[joint] = F
+        if link.parent == WORLD:
+            return
+        transform = JointTransform(link, self._x)
+        for j, row in rows.items():
+            self._rows[link.parent][j] = transform.force_to_parent(row)
+        if isinstance(H, RigidInertia):
+            self._carry(link.parent, transform.rigid_inertia_to_parent(H))
+        else:
+            self._carry(link.parent, transform.inertia_to_parent(H))
+
+    def _without_rows(self, i: int) -> None:
+        link, H = self._tree.links[i], self._inertia[i]
+        if link.motion != "free" and link.parent != WORLD:
+            whole = H.spatial() if isinstance(H, RigidInertia) else H
+            moved = Propagator(i, link, whole, self._x).inertia_to_parent()
+            self._carry(link.parent, moved)
+
+    def _at_once(self, i: int, H: SpatialInertia) -> None:
+        """Eliminate link i with its joint: PV-OSIM's step."""
+        link, rows = self._tree.links[i], self._rows[i]
+        passing = Propagator(i, link, H, self._x)
+        moved, KS, KSD = passing.to_parent(list(rows.values()), i)
+        self._products([*rows], KSD, KS)
+        if link.parent == WORLD:
+            return
+        self._rows[link.parent].update(zip(rows, moved, strict=True))
+        self._carry(link.parent, passing.inertia_to_parent())
+
+    def _products(self, rows: list[int], Z: Matrix, Y: Matrix) -> None:
+        """Count Z Yᵀ, which is symmetric, between rows."""
+        products = zeros(len(rows), len(rows))
+        add_products(products, Z, Y)
+        for r, j in enumerate(rows):
+            for c, h in enumerate(rows):
+                if h <= j:
+                    self._add(j, h, products[r][c])
+
+    def _carry(self, parent: int, moved: RigidInertia | SpatialInertia) -> None:
+        """Add the inertia of what hangs on a link to its own."""
+        H = self._inertia[parent]
+        if isinstance(H, RigidInertia) and isinstance(moved, RigidInertia):
+            self._inertia[parent] = H + moved
+            return
+        whole, other = (h.spatial() if isinstance(h, RigidInertia) else h for h in (H, moved))
+        self._inertia[parent] = whole + other

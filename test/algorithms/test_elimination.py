@@ -1,0 +1,87 @@
+"""Elimination in any order: the same matrix; PV-OSIM's and LTL's orders cost what they cost."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from benchmarks import cases
+from delassus_ros import Problem, algorithms
+from delassus_ros.algorithms.counting import OperationCounter
+from delassus_ros.algorithms.elimination import Order, decide, delassus
+from delassus_ros.algorithms.ltl import ltl
+from delassus_ros.algorithms.pv_osim import pv_osim
+from delassus_ros.compiler.trace import trace
+from delassus_ros.model import WORLD
+from delassus_ros.rbda.spatial import contact_rows
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.samples import random_inputs
+from delassus_ros.testing import ALL, SIMPLE, random_problem
+from delassus_ros.testing.conformance import relative_error, textbook
+
+
+def anywhere(tree, rng: np.random.Generator) -> Order:
+    """Return an order in which each joint goes anywhere on its way to the root."""
+    places = []
+    for i, link in enumerate(tree.links):
+        way = tree.path(i)
+        free = tree.links[way[-1]].motion == "free"
+        choices = [i] if link.motion == "free" else way if free else [*way, WORLD]
+        places.append(int(rng.choice(choices)))
+    return Order(tuple(places))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_order_gives_the_same_matrix(seed: int) -> None:
+    problem = random_problem(seed, ALL if seed % 2 else SIMPLE, "world" if seed % 3 else "contact")
+    inputs = random_inputs(problem, seed)
+    x = {name: values.tolist() for name, values in inputs.items()}
+    tree, expected = tree_of(problem), textbook(problem, inputs)
+    K = contact_rows(problem, tree, x)
+    rng = np.random.default_rng(seed)
+    for order in (Order.pv_osim(tree), Order.ltl(tree), *(anywhere(tree, rng) for _ in range(5))):
+        G = np.array(delassus(tree, K, x, order), dtype=float)
+        assert relative_error(problem, G, expected) < 1e-10, order
+        assert np.array_equal(G, G.T)
+
+
+def loaded(name: str) -> Problem:
+    case = next(case for case in cases.CASES if case.name == name)
+    try:
+        return case.load()
+    except cases.AbsentError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("generic", [False, True])
+@pytest.mark.parametrize("name", ["panda", "ur5", "quadruped", "talos", "atlas", "g1"])
+def test_an_order_costs_what_the_algorithm_costs_that_has_it(name: str, generic: bool) -> None:
+    problem = loaded(name)
+    tree = tree_of(problem)
+    count = OperationCounter(problem, tree, generic)
+    twins = {pv_osim: Order.pv_osim(tree), ltl: Order.ltl(tree)}
+    for twin, order in twins.items():
+        own = count(partial(delassus, order=order))
+        assert own == pytest.approx(count(twin), rel=0.005), twin.__name__
+    found = count(partial(delassus, order=decide(problem, generic)))
+    assert found <= min(count(partial(delassus, order=order)) for order in twins.values())
+
+
+@pytest.mark.parametrize(("name", "share"), [("panda", 0.95), ("ur5", 0.9)])
+def test_an_arm_takes_fewer_operations_than_any_published_algorithm(
+    name: str, share: float
+) -> None:
+    problem = loaded(name)
+    own, auto = (
+        trace(problem, algorithms.get(each)).operations.total for each in ("elimination", "auto")
+    )
+    assert own < share * auto
+
+
+def test_an_arm_keeps_its_last_joints_for_later_ones_and_is_no_twin() -> None:
+    problem = loaded("panda")
+    tree, order = tree_of(problem), decide(problem, False)
+    assert order not in (Order.pv_osim(tree), Order.ltl(tree))
+    assert all(p == i or p == WORLD or p in tree.path(i) for i, p in enumerate(order.places))

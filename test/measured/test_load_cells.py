@@ -1,0 +1,75 @@
+"""Nori's last problem, torques from load cells at both ends of a chain; and its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("scipy")
+
+from benchmarks import nori
+from delassus_ros.dynamics import Dynamics
+from delassus_ros.errors import ProblemError
+from delassus_ros.measured import (
+    ExternalWrench,
+    ForceTorqueSensor,
+    JointAcceleration,
+    JointTorque,
+    Measurement,
+    SparseDynamics,
+)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers" / "nori.md"
+CELLS = nori.CASES[2]
+
+
+@pytest.mark.parametrize("links", [8, 16, 30])
+def test_torques_follow_from_load_cells_with_four_accelerations_unknown(links: int) -> None:
+    robot = nori.chain(links, 1.0)
+    rng = np.random.default_rng(links)
+    q, rates, ydd, wrench = (rng.uniform(-1, 1, size) for size in (links, links, links, 6))
+    torques = Dynamics(robot, cache=False, wrenches=["tip"]).inverse(
+        q, rates, ydd, wrenches=wrench
+    )
+    first, tip = ForceTorqueSensor("first"), ExternalWrench("tip")
+    moved = {JointAcceleration(f"joint{k}"): ydd[k] for k in range(links)}
+    felt = SparseDynamics(robot, [*map(Measurement, moved), Measurement(tip)], [first])
+    foot = felt.solve(q, rates, {**moved, tip: wrench}).values[first]
+    values = {**moved, ForceTorqueSensor("first", (0, 1, 2, 3, 4)): foot[:5]}
+    values[ExternalWrench("tip", (0, 1, 2, 3, 4))] = wrench[:5]
+    known = CELLS.known(links)
+    system = SparseDynamics(
+        robot, [Measurement(each) for each in known], [*CELLS.wanted(links), tip]
+    )
+    assert system.kind == "square"
+    found = system.solve(q, rates, {each: values[each] for each in known})
+    mine = np.array([found.values[JointTorque(f"joint{k}")][0] for k in range(links)])
+    assert np.linalg.norm(mine - torques) < 1e-8 * np.linalg.norm(torques)
+    assert found.values[tip][5] == pytest.approx(wrench[5], abs=1e-7 * np.linalg.norm(torques))
+
+
+def test_the_problem_as_it_is_written_has_four_equations_too_many() -> None:
+    robot = nori.chain(8, 1.0)
+    exact = [Measurement(each) for each in (*nori._accelerations(range(8)), *CELLS.known(8)[-2:])]
+    with pytest.raises(ProblemError, match="more is known exactly than can be, by 4 numbers"):
+        SparseDynamics(robot, exact, CELLS.wanted(8))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_the_page_has_what_is_counted(number: int) -> None:
+    case = nori.CASES[number]
+    section = PAGE.read_text("utf-8").split("\n## ")[1 + number]
+    names = re.findall(r"^\| N \| (.*) \|$", section, re.MULTILINE)[0].split(" | ")
+    for links in case.sizes[2:4]:
+        row = re.findall(rf"^\| {links} \| (.*) \|$", section, re.MULTILINE)[0].split(" | ")
+        shown = dict(zip(names, map(int, row), strict=True))
+        counted = nori.operations(case, links)
+        assert counted.keys() <= shown.keys()
+        for name, count in counted.items():
+            # What other libraries choose may change with their versions.
+            tolerance = 0.0 if not name.startswith("LU") else 0.2
+            assert count == pytest.approx(shown[name], rel=tolerance, abs=0), name
