@@ -38,6 +38,8 @@ help:
 	@echo 'make balance    simulated humanoid that stands, squats and steps; BALANCE_SECONDS=10 likewise'
 	@echo 'make arm        simulated arm, node and operational-space controller: it wipes a table;'
 	@echo '                ARM_SECONDS=14 ends by itself, ARGS="--surface curved" takes a cylinder'
+	@echo 'make estimate   the quadruped walks, and the forces at its feet are told without sensors;'
+	@echo '                ESTIMATE_SECONDS=10 ends by itself with a verdict'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
 	@echo 'make test-all   the long ones as well'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
@@ -65,6 +67,10 @@ balance: setup
 .PHONY: arm
 arm: setup
 	@cd examples && ../$(BIN)/python -m operational_space $(EXAMPLE) $(ARGS)
+
+.PHONY: estimate
+estimate: setup
+	@cd examples && ../$(BIN)/python -m estimation $(EXAMPLE) $(ARGS)
 
 .PHONY: test
 test: setup

@@ -16,6 +16,7 @@ COMMANDS = {
     "delassus": "delassus_ros.programs:delassus",
     "delassus_compare": "delassus_ros.programs:compare",
     "delassus_demo": "delassus_ros.sim.demo:main",
+    "delassus_estimator": "delassus_ros.programs:estimator",
     "delassus_monitor": "delassus_ros.programs:monitor",
     "delassus_node": "delassus_ros.programs:node",
     "delassus_plant": "delassus_ros.programs:plant",

@@ -27,6 +27,11 @@ def compare() -> int:
     return _node("delassus_compare", "delassus_ros.monitor.compare_node")
 
 
+def estimator() -> int:
+    """Run ``delassus_estimator``."""
+    return _node("delassus_estimator", "delassus_ros.estimator.node")
+
+
 def monitor() -> int:
     """Run ``delassus_monitor``."""
     return _node("delassus_monitor", "delassus_ros.monitor.monitor_node")

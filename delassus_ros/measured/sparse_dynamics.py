@@ -81,6 +81,7 @@ class SparseDynamics:
     kind : ``square`` or ``overdetermined``.
     unknowns, equations : size of d, and of D d + b = 0 with the measurements.
     order : of elimination.
+    given : quantities with values of each instant, in the order of y, and how many numbers each.
 
     Raises
     ------
@@ -126,7 +127,7 @@ class SparseDynamics:
         self.kind = "square" if self.equations == self.unknowns else "overdetermined"
         self._redundant = self.equations - self.unknowns
         self._sizes = {quantity: system.size_of(quantity) for quantity in self.wanted}
-        self._given = {
+        self.given: Mapping[Quantity, int] = {
             m.quantity: system.size_of(m.quantity) for m in self.known if m.value is None
         }
         random = np.random.default_rng(0)
@@ -160,22 +161,41 @@ class SparseDynamics:
         NumericalError
             If what is known is not enough there, or a loop is singular.
         """
-        y = self._values(values)
-        given = [q, rates, gravity, y] if len(y) else [q, rates, gravity]
+        return self.named(self.solve_flat(q, rates, self._values(values), gravity))
+
+    def solve_flat(
+        self, q: ArrayLike, rates: ArrayLike, y: ArrayLike, gravity: ArrayLike = GRAVITY
+    ) -> Array:
+        """Return the same as plain numbers: values, covariances' lower triangles by row, squared.
+
+        Parameters
+        ----------
+        q, rates, gravity : as for :meth:`solve`.
+        y : values, one after the other as :attr:`given` says.
+
+        Raises
+        ------
+        InputError
+            If an array has another size.
+        NumericalError
+            As for :meth:`solve`.
+        """
+        given = (q, rates, gravity, y) if self.given else (q, rates, gravity)
         numbers, status = self._compiled()(*given)
         if status is not Status.OK:
             raise NumericalError(
                 "what is known is not enough at this configuration, or a loop is singular: "
                 + status.name.lower().replace("_", " ")
             )
-        return self._estimate(numbers)
+        return numbers
 
     @property
     def operations(self) -> OperationCount:
         """Operations of a solution."""
         return self._compiled().operations
 
-    def _estimate(self, numbers: Array) -> Estimate:
+    def named(self, numbers: Array) -> Estimate:
+        """Return what :meth:`solve_flat` gives by name."""
         values, covariances, k = {}, {}, 0
         for quantity, size in self._sizes.items():
             values[quantity] = numbers[k : k + size]
@@ -189,7 +209,7 @@ class SparseDynamics:
         return Estimate(values, covariances, float(numbers[k]), self._redundant)
 
     def _ports(self) -> list[Port]:
-        n, given = self._system.motion.size, sum(self._given.values())
+        n, given = self._system.motion.size, sum(self.given.values())
         ports = [Port("q", (self._robot.nq,)), Port("rates", (n,)), Port("gravity", (3,))]
         return [*ports, Port("y", (given,))] if given else ports
 
@@ -220,7 +240,7 @@ class SparseDynamics:
 
     def _values(self, values: Mapping[Quantity, ArrayLike]) -> Array:
         found = []
-        for quantity, size in self._given.items():
+        for quantity, size in self.given.items():
             if quantity not in values:
                 raise InputError(f"the value of {quantity} is missing")
             given = np.asarray(values[quantity], dtype=np.float64).ravel()
@@ -228,11 +248,11 @@ class SparseDynamics:
                 raise InputError(_not(quantity, given, size))
             found.append(given)
         if len(values) > len(found):
-            extra = next(quantity for quantity in values if quantity not in self._given)
+            extra = next(quantity for quantity in values if quantity not in self.given)
             raise InputError(f"{extra} is given, but not among what is known")
         y = np.concatenate(found) if found else np.empty(0)
         if not np.isfinite(y).all():
-            for (quantity, size), given in zip(self._given.items(), found, strict=True):
+            for (quantity, size), given in zip(self.given.items(), found, strict=True):
                 if not np.isfinite(given).all():
                     raise InputError(_not(quantity, given, size))
         return y

@@ -40,7 +40,7 @@ _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
 _DESCRIPTION, _ALGORITHM = "robot_description", "algorithm"
 _WORLD_FRAME = "orientation.world_frame"
 
-_Transition = Callable[["DelassusNode", LifecycleState], TransitionCallbackReturn]
+_Transition = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
 
 class EventlessNode(LifecycleNode):
@@ -50,7 +50,17 @@ class EventlessNode(LifecycleNode):
     its queue: where a transition destroys it meanwhile, the process ends by a signal. To take
     the event of a deadline can block for ever, as Fast DDS locks in another order where it
     notes that one was missed.
+
+    Attributes
+    ----------
+    stopping : returns whether the process is to end; may be set by who runs it.
     """
+
+    stopping: Callable[[], bool]
+
+    def start(self) -> None:
+        """With autostart, configure and activate."""
+        raise NotImplementedError
 
     def create_publisher(self, *arguments: Any, **options: Any) -> Publisher:
         """Return a new publisher, as :meth:`rclpy.node.Node.create_publisher` does."""
@@ -73,18 +83,18 @@ def _publisher() -> dict[str, Any]:
     return {"event_callbacks": PublisherEventCallbacks(use_default_callbacks=False)}
 
 
-def _logged(transition: _Transition) -> _Transition:
+def logged(transition: _Transition) -> _Transition:
     """Log what a transition raises; rclpy goes to on_error without a word."""
 
     @functools.wraps(transition)
-    def logged(node: DelassusNode, state: LifecycleState) -> TransitionCallbackReturn:
+    def said(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
             return transition(node, state)
         except Exception:
             node.get_logger().error(f"{transition.__name__} failed:\n{traceback.format_exc()}")
             raise
 
-    return logged
+    return said
 
 
 class DelassusNode(EventlessNode):
@@ -96,10 +106,6 @@ class DelassusNode(EventlessNode):
     Parameters
     ----------
     **options : further arguments of :class:`rclpy.node.Node`.
-
-    Attributes
-    ----------
-    stopping : returns whether the process is to end; may be set by who runs it.
 
     Raises
     ------
@@ -113,7 +119,7 @@ class DelassusNode(EventlessNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("delassus_node", **options)
         refuse_impossible_changes(self)
-        self.stopping: Callable[[], bool] = lambda: not self.context.ok()
+        self.stopping = lambda: not self.context.ok()
         self._configuration: Configuration | None = None
         self._accepted: dict[str, str] = {}  # parameters by which it is computed
         self._starter: Any = None
@@ -168,7 +174,7 @@ class DelassusNode(EventlessNode):
 
     # Transitions.
 
-    @_logged
+    @logged
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Read the parameters and the robot, and compile the kernel."""
         try:
@@ -184,7 +190,7 @@ class DelassusNode(EventlessNode):
         self._autostart = False
         return super().on_configure(state)
 
-    @_logged
+    @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Subscribe, and publish from now on."""
         result = super().on_activate(state)
@@ -201,7 +207,7 @@ class DelassusNode(EventlessNode):
             self.get_logger().warning(f"{complaint}; it is ignored")
         return result
 
-    @_logged
+    @logged
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop publishing; the kernel stays."""
         configuration = self._configured()
@@ -213,13 +219,13 @@ class DelassusNode(EventlessNode):
         )
         return super().on_deactivate(state)
 
-    @_logged
+    @logged
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget the robot; what was set by parameter or came by topic stays."""
         self._unconfigure()
         return super().on_cleanup(state)
 
-    @_logged
+    @logged
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Give back everything; there is no way back."""
         self._unconfigure()

@@ -12,7 +12,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.delassus_node import DelassusNode, EventlessNode
 from delassus_ros.node.logs import Throttle
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest
@@ -79,7 +79,7 @@ def executing(nodes: Sequence[Node]) -> Iterator[Executor]:
 def spin(nodes: Sequence[Node], stopping: Callable[[], bool]) -> None:
     """Run nodes in the calling thread until it is time to stop; then destroy them.
 
-    Those that compute matrices start by themselves, where their parameter ``autostart`` says so.
+    Those of this package start by themselves, where their parameter ``autostart`` says so.
     A fault in a callback is logged, and ends neither the loop nor a node.
 
     Parameters
@@ -92,7 +92,7 @@ def spin(nodes: Sequence[Node], stopping: Callable[[], bool]) -> None:
     say = Throttle(lambda text: log.error(text))
     with executing(nodes) as executor:
         for node in nodes:
-            if isinstance(node, DelassusNode):
+            if isinstance(node, EventlessNode):
                 node.stopping = stopping
                 node.start()
         # Not spin(), which would not look at the request.

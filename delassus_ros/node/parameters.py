@@ -52,7 +52,7 @@ def declare(node: Node) -> dict[str, Any]:
     given = overrides_of(node)
     given.update({name: _declarable(parameter) for name, parameter in given.items()})
     for name, setting in PARAMETERS.items():
-        _declare(node, name, setting)
+        declare_one(node, name, setting)
     declare_contacts(node)
     for complaint in misspelt(given, node.get_parameter_or("contacts.names").value or ()):
         node.get_logger().warning(f"{complaint}; it is ignored")
@@ -69,7 +69,7 @@ def declare_contacts(node: Node) -> None:
         for key, setting in OF_CONTACT.items():
             name = f"contacts.{contact}.{key}"
             if not node.has_parameter(name):
-                _declare(node, name, setting)
+                declare_one(node, name, setting)
 
 
 def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> None:
@@ -239,7 +239,8 @@ def _choices(name: str, setting: Setting) -> tuple[str, ...]:
     return setting.choices
 
 
-def _declare(node: Node, name: str, setting: Setting) -> None:
+def declare_one(node: Node, name: str, setting: Setting) -> None:
+    """Declare a parameter with what there is to say of it; refuse a number that is too small."""
     descriptor = ParameterDescriptor(description=setting.description, read_only=name == AUTOSTART)
     default = setting.default
     choices = _choices(name, setting)

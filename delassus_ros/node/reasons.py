@@ -69,7 +69,7 @@ class InputHealth:
 
 
 class Reason(IntFlag):
-    """Bits of ``reasons`` in DelassusMatrix and ContactDynamics, named as there; without ROS."""
+    """Bits of ``reasons`` in DelassusMatrix, ContactDynamics, Estimate, as there; without ROS."""
 
     NONE = 0
     NO_CONTACTS_RECEIVED = 1
@@ -111,6 +111,14 @@ class Reason(IntFlag):
     TORQUE_INVALID = 1 << 35
     TORQUE_STALE = 1 << 36
     TWIST_INVALID = 1 << 37
+    # Of Estimate alone.
+    WRENCH_MISSING = 1 << 38
+    WRENCH_INVALID = 1 << 39
+    WRENCH_STALE = 1 << 40
+    IMU_MISSING = 1 << 41
+    IMU_INVALID = 1 << 42
+    IMU_STALE = 1 << 43
+    NO_ACCELERATION = 1 << 44
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class PlantSettings:
     joint_damping : viscous friction of each joint [N m s].
     torque_limit : share of the effort limits of the URDF that drives give.
     torque_noise : standard deviation of the torque of a drive [N m].
+    effort_noise : the same of what drives say of it; they say what they give, without noise.
     position_noise, velocity_noise : of the encoders [rad], [rad/s].
     base_noise : of the base's velocity [m/s], [rad/s]; of its position and orientation a tenth
         of that [m], [rad].
@@ -58,6 +59,7 @@ class PlantSettings:
     joint_damping: float = 0.0
     torque_limit: float = 1.0
     torque_noise: float = 0.0
+    effort_noise: float = 0.0
     position_noise: float = 0.0
     velocity_noise: float = 0.0
     base_noise: float = 0.0
@@ -348,6 +350,8 @@ class Plant:
         q = data.qpos[self._q] + settings.position_noise * normal(size=n)
         velocity = data.qvel[self._v] + settings.velocity_noise * normal(size=n)
         effort = data.qfrc_actuator[self._v].copy()
+        if settings.effort_noise:
+            effort += settings.effort_noise * normal(size=n)
         if not self.floating:
             rest = np.array([0.0, 0.0, 0.0, 1.0])
             return Sensed(q, velocity, effort, np.zeros(3), rest, np.zeros(6))

@@ -63,8 +63,8 @@ parameters  robot               quadruped (the default), humanoid, arm (over a t
             push_every          time between pushes of the base, 0 for none [s] (0)
             push_force          of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
-            position_noise, velocity_noise, base_noise, silence, on_silence, holding, braking,
-            seed: of drives, sensors and floor; see delassus_ros.sim.plant.PlantSettings
+            effort_noise, position_noise, velocity_noise, base_noise, silence, on_silence, holding,
+            braking, seed: of drives, sensors and floor; see delassus_ros.sim.plant.PlantSettings
 
 example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=0.03
 """

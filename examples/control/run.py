@@ -32,7 +32,12 @@ _STAMP = struct.Struct("<iI")
 
 
 class Watcher(Node):
-    """Notes how often the robot is commanded, and how late; others add how it is."""
+    """Notes how often the robot is commanded, and how late; others add how it is.
+
+    Attributes
+    ----------
+    delays : of what was sent, after the joint state that it is for [s].
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -82,6 +87,11 @@ def parser(program: str, description: str, variable: str) -> argparse.ArgumentPa
     return made
 
 
+def module(name: str, *arguments: str) -> list[str]:
+    """Return the command line that runs a module."""
+    return [sys.executable, "-m", name, *arguments]
+
+
 def commands(
     folder: Path,
     controller: str,
@@ -97,9 +107,6 @@ def commands(
     controller : module of the controller's node.
     plant, node, own : further parameters of plant, delassus_node and controller, ``name:=value``.
     """
-
-    def module(name: str, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", name, *arguments]
 
     def set_to(parameters: Sequence[str]) -> list[str]:
         return [word for each in parameters for word in ("-p", each)]
@@ -148,8 +155,19 @@ def run_example(
     return status
 
 
-def run(programs: Sequence[Command], make: Callable[[], Watcher], seconds: float) -> int:
-    """Start all, watch for so long from the first command on, and judge; return the status."""
+def run(
+    programs: Sequence[Command],
+    make: Callable[[], Watcher],
+    seconds: float,
+    what: str = "commands",
+    expected: float = RATE,
+) -> int:
+    """Start all, watch for so long from the first command on, and judge; return the status.
+
+    Parameters
+    ----------
+    what, expected : what follows joint states, and how often per second.
+    """
     environment: dict[str, str] = demo_environment(os.environ)
     examples = str(Path(__file__).resolve().parents[1])
     environment["PYTHONPATH"] = os.pathsep.join(
@@ -166,14 +184,14 @@ def run(programs: Sequence[Command], make: Callable[[], Watcher], seconds: float
         rate = len(watcher.delays) / max(watched, 1e-9)
         if watcher.delays:
             faults += watcher.faults()
-            if rate < 0.9 * RATE:
-                faults.append(f"{rate:.0f} commands per second; expected {RATE:.0f}: too busy")
+            if rate < 0.9 * expected:
+                faults.append(f"{rate:.0f} {what} per second; expected {expected:.0f}: too busy")
         if faults:
             print(children.report(), file=sys.stderr)
     if watcher.delays:
         delay = 1e3 * np.quantile(watcher.delays, [0.5, 0.99])
         print(
-            f"{rate:.0f} commands per second, {delay[0]:.2f} ms after their joint states "
+            f"{rate:.0f} {what} per second, {delay[0]:.2f} ms after their joint states "
             f"(99 %: {delay[1]:.2f})"
         )
         print("\n".join(watcher.figures()))
@@ -198,12 +216,12 @@ def _watch(
             if gone:
                 return [f"{gone[0].name} ended by itself"], now - first
             if not first and now - began > _START_LIMIT:
-                return [f"no command within {_START_LIMIT:g} s"], 0.0
+                return [f"nothing within {_START_LIMIT:g} s"], 0.0
             if first and (now - first > seconds or watcher.ended):
                 break
             if first and now - told >= 1.0:
                 told = now
                 print(f"{now - first:5.1f} s  {watcher.line()}", flush=True)
     if not watcher.delays and not stop.requested:
-        return ["no command"], 0.0
+        return ["nothing has come"], 0.0
     return [], time.monotonic() - first

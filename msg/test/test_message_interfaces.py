@@ -15,6 +15,7 @@ TYPE_HASHES = {
     "ActiveContacts": "RIHS01_56d3258f5d004020a10f11fea488dd422e1de185e990d5b5b4aa69306c5281ea",
     "ContactDynamics": "RIHS01_12ffdf51bbd8010578f1b95fdb6ce2ee06c359a393de28ebeb0775221f9d1925",
     "DelassusMatrix": "RIHS01_df65efca769fda57e833d2d7d6431cd9290f4b3c90249a763596b2b32929cfec",
+    "Estimate": "RIHS01_8a589e12eeda6a2e2546247bf7cd9a812e4eff106b29933064da78ae4fd045fa",
     "EstimatedContacts": "RIHS01_6bf5004a44072423409b1d5211d8c5a08fb0e0615725f4642bbc1c74da1d37d5",
     "Layout": "RIHS01_ebaf2203e1d0ddda9f50804a7f30d02fd953e7c73334833d9ead8aacce8d1eb5",
     "Summary": "RIHS01_a1fac52d5cd6ed462a64811fe88a124779fe5b94497a1704f8b178f0bb4e45c3",
@@ -42,10 +43,10 @@ def test_status_values_are_those_of_whole_body_state_msgs() -> None:
 
 
 def test_reasons_are_single_bits_of_their_own() -> None:
-    """Of both messages together, as ContactDynamics has those of the matrix, too."""
+    """Of all messages together, as each has those of the matrix, too."""
     values = sorted(
         getattr(kind, name)
-        for kind in (messages.DelassusMatrix, messages.ContactDynamics)
+        for kind in (messages.DelassusMatrix, messages.ContactDynamics, messages.Estimate)
         for name in dir(kind)
         if name.startswith("REASON_")
     )
@@ -54,7 +55,9 @@ def test_reasons_are_single_bits_of_their_own() -> None:
 
 def test_validity_agrees_between_the_messages() -> None:
     for name in ("VALIDITY_INVALID", "VALIDITY_DEGRADED", "VALIDITY_OK"):
-        assert getattr(messages.ContactDynamics, name) == getattr(messages.DelassusMatrix, name)
+        value = getattr(messages.DelassusMatrix, name)
+        assert getattr(messages.ContactDynamics, name) == value
+        assert getattr(messages.Estimate, name) == value
 
 
 def test_axes_agree_between_layout_and_matrix() -> None:

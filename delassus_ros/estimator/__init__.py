@@ -1,0 +1,1 @@
+"""ROS node that tells torques and wrenches, with covariance, from whatever is measured."""

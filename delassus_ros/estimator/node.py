@@ -1,0 +1,410 @@
+"""The lifecycle node ``delassus_estimator``: torques and wrenches with covariance, live."""
+
+from __future__ import annotations
+
+import sys
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from delassus_msgs.msg import Estimate
+from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Imu, JointState
+
+from delassus_ros.errors import DelassusError, InputError, RobotError, unknown
+from delassus_ros.estimator.estimation import Answer, Estimation, Sensor
+from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
+from delassus_ros.model.spatial import Array
+from delassus_ros.node.arrival import STEADY, stamp_of
+from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_impossible_changes
+from delassus_ros.node.diagnostics import Entry, Level, Report, names_of, of_input
+from delassus_ros.node.joint_state_bytes import JointStateReader
+from delassus_ros.node.logs import LoopLog, Throttle
+from delassus_ros.node.main import spin
+from delassus_ros.node.orientation_input import read_message
+from delassus_ros.node.parameters import declare_one, overrides_of
+from delassus_ros.node.qos import LATEST, OUTPUTS, Mismatches, advertise, subscribe
+from delassus_ros.node.reasons import InputHealth, Validity
+from delassus_ros.node.settings import RCLPYS
+from delassus_ros.node.swaps import DescriptionTopic
+from delassus_ros.node.timing import Histogram
+from delassus_ros.ros_program import run_program
+from delassus_ros.stopping import StopRequest
+
+_DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
+_WATCH = 0.05  # s between looks whether anything comes
+_LEVELS = {
+    Validity.OK: Level.OK, Validity.DEGRADED: Level.WARN, Validity.INVALID: Level.ERROR
+}  # fmt: skip
+
+_HELP = """\
+usage: delassus_estimator [--ros-args ...]
+
+Tells torques of the joints and wrenches of the surroundings of a robot, with covariance, from all
+that is measured, for each of its joint states.
+
+subscribes  joint_states       sensor_msgs/JointState, with velocities and, as torques, efforts
+            odometry           nav_msgs/Odometry: of a floating base
+            imu                sensor_msgs/Imu: with imu.frame
+            wrenches/<name>    geometry_msgs/WrenchStamped: with wrenches.<name>.sensor
+            robot_description  std_msgs/String (latched), unless given as a parameter
+publishes   ~/estimate         delassus_msgs/Estimate
+            /diagnostics       diagnostic_msgs/DiagnosticArray
+
+It is a lifecycle node; the parameter autostart configures and activates it by itself. What is not
+enough to tell what is wanted is refused when it is configured, in words that say what would do.
+
+example     delassus_estimator --ros-args -p autostart:=true -p 'wrenches.names:=[LF, RF]' \\
+                -p wrenches.LF.frame:=LF_FOOT -p wrenches.RF.frame:=RF_FOOT
+"""
+
+
+class EstimatorNode(EventlessNode):
+    """Publishes an estimate for each joint state while it is active.
+
+    Configuring reads parameters and robot description and compiles; activating subscribes.
+
+    Parameters
+    ----------
+    **options : further arguments of :class:`rclpy.node.Node`.
+
+    Raises
+    ------
+    rclpy.exceptions.ParameterException
+        If a parameter is given with a value of the wrong type or out of range.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("delassus_estimator", **options)
+        refuse_impossible_changes(self)
+        self.stopping = lambda: not self.context.ok()
+        log = LoopLog(self.get_logger())
+        self._warn, self._fail = Throttle(log.warning), Throttle(log.error)
+        try:
+            self._declare()
+            self._autostart: bool = self.get_parameter("autostart").value
+            self._description = DescriptionTopic(
+                self, self._on_description, lambda: self.stopping()
+            )
+            self._mismatches = Mismatches(self, self._warn)
+        except BaseException:
+            # Nobody gets a node to destroy.
+            self.destroy_node()
+            raise
+        self._estimation: Estimation | None = None
+        self._subscriptions_of: dict[str, Subscription] = {}
+        self._reader = JointStateReader()
+        self._publisher: Any = None
+        self._report: Report | None = None
+        self._watch: Any = None
+        self._sequence, self._times = 0, Histogram()
+
+    def _declare(self) -> None:
+        for name, setting in PARAMETERS.items():
+            declare_one(self, name, setting)
+        for name, setting in parameters_of(self.get_parameter("wrenches.names").value).items():
+            declare_one(self, name, setting)
+        known = self.list_parameters([], 0).names
+        for name in overrides_of(self):
+            if not self.has_parameter(name) and not name.startswith(RCLPYS):
+                self.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
+
+    def start(self) -> None:
+        """With autostart, configure and activate as soon as there is a robot description."""
+        if not self._autostart:
+            return
+        if not (self.get_parameter("robot_description").value or self._description.text):
+            topic = self._description.topic
+            self.get_logger().info(f"waiting for the robot description on {topic}")
+        elif self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+            self.trigger_activate()
+
+    def _on_description(self) -> None:
+        if self._autostart:
+            self.start()
+        elif self._estimation is not None:
+            self._warn("description", "another robot description has come: configure anew for it")
+
+    def destroy_node(self) -> None:
+        """Give back everything."""
+        self._end()
+        super().destroy_node()
+
+    # Transitions.
+
+    @logged
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Read the parameters and the robot, pose the problem and compile it."""
+        begun = time.perf_counter()
+        try:
+            values = {name: self.get_parameter(name).value for name in self._known()}
+            settings = EstimatorSettings.from_parameters(values)
+            text = values["robot_description"] or self._description.wait(_DESCRIPTION_LIMIT)
+            if not text:
+                raise RobotError(
+                    "no robot description: the parameter 'robot_description' is empty and nothing "
+                    f"came on {self._description.topic} within {_DESCRIPTION_LIMIT:g} s"
+                )
+            self._estimation = Estimation(settings.robot(text), settings)
+            operations = self._estimation.system.operations.total
+        except DelassusError as error:
+            self._fail("configure", f"cannot configure: {error}")
+            return TransitionCallbackReturn.FAILURE
+        self._autostart = False
+        system = self._estimation.system
+        self.get_logger().info(
+            f"{self._estimation.robot.name}: {system.equations} equations for {system.unknowns} "
+            f"unknowns, {operations} operations, ready in {time.perf_counter() - begun:.2f} s"
+        )
+        self._sequence, self._filled = 0, _Filling(self._estimation)
+        self._publisher = advertise(self, Estimate, "~/estimate", OUTPUTS)
+        self._report = Report(self, values["diagnostics_period"], self._entries)
+        return super().on_configure(state)
+
+    @logged
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Subscribe, and publish from now on."""
+        result = super().on_activate(state)
+        estimation = self._configured()
+        estimation.forget(self._now())
+        sources: list[tuple[str, str, type, Callable[[Any], None], bool]] = [
+            ("joint states", "joint_states", JointState, self._on_joints, True)
+        ]
+        if estimation.base is not None:
+            sources.append(("base", "odometry", Odometry, self._on_base, False))
+        if estimation.imu is not None:
+            sources.append((estimation.imu.name, "imu", Imu, self._on_imu, False))
+        for name, sensor in estimation.wrenches.items():
+            take = partial(self._on_wrench, sensor)
+            sources.append((sensor.name, f"wrenches/{name}", WrenchStamped, take, False))
+        try:
+            for what, topic, kind, heard, raw in sources:
+                self._subscriptions_of[what] = subscribe(self, kind, topic, heard, LATEST, raw)
+        except InputError as error:
+            self.get_logger().error(f"cannot activate: {error}")
+            self._unsubscribe()
+            super().on_deactivate(state)
+            return TransitionCallbackReturn.FAILURE
+        self._watch = self.create_timer(_WATCH, self._look, clock=STEADY)
+        return result
+
+    @logged
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop publishing; what is compiled stays."""
+        self._unsubscribe()
+        self.get_logger().info(f"inactive: published {self._sequence} estimates")
+        return super().on_deactivate(state)
+
+    @logged
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget the robot; what was set by parameter or came by topic stays."""
+        self._end()
+        return super().on_cleanup(state)
+
+    @logged
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Give back everything; there is no way back."""
+        self._end()
+        self._autostart = False
+        self._description.close()
+        self._mismatches.close()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Go back to unconfigured."""
+        self._end()
+        return super().on_error(state)
+
+    def _end(self) -> None:
+        self._unsubscribe()
+        self._estimation = None
+        report, self._report = self._report, None
+        if report is not None:
+            report.close()
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            self.destroy_publisher(publisher)
+
+    def _unsubscribe(self) -> None:
+        subscriptions, self._subscriptions_of = self._subscriptions_of, {}
+        for subscription in subscriptions.values():
+            self.destroy_subscription(subscription)
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            self.destroy_timer(watch)
+
+    def _known(self) -> list[str]:
+        return [*PARAMETERS, *parameters_of(self.get_parameter("wrenches.names").value)]
+
+    def _configured(self) -> Estimation:
+        if self._estimation is None:
+            raise RuntimeError("the node is not configured")
+        return self._estimation
+
+    # Inputs and outputs.
+
+    def _now(self) -> int:
+        now: int = self.get_clock().now().nanoseconds
+        return now
+
+    def _on_joints(self, data: bytes) -> None:
+        begun = time.perf_counter()
+        state = self._reader.read(data)
+        stamp = stamp_of(state.sec, state.nanosec)
+        answer = self._configured().answer(
+            state.names, stamp, state.values, state.motion, self._now()
+        )
+        if answer is not None:
+            self._publish(answer, begun)
+
+    def _on_base(self, message: Odometry) -> None:
+        base = self._configured().base
+        if base is not None:
+            complaint = read_message(base, message, self._now())
+            if complaint is not None:
+                self._warn("odometry", complaint.text)
+
+    def _on_imu(self, message: Imu) -> None:
+        imu, a = self._configured().imu, message.linear_acceleration
+        if imu is not None:
+            imu.read((a.x, a.y, a.z), self._now())
+
+    def _on_wrench(self, sensor: Sensor, message: WrenchStamped) -> None:
+        f, m = message.wrench.force, message.wrench.torque
+        sensor.read((f.x, f.y, f.z, m.x, m.y, m.z), self._now())
+
+    def _look(self) -> None:
+        if self._estimation is not None:
+            answer = self._estimation.silence(self._now())
+            if answer is not None:
+                self._publish(answer, time.perf_counter())
+
+    def _publish(self, answer: Answer, begun: float) -> None:
+        message = Estimate(
+            sequence=self._sequence,
+            validity=int(answer.validity),
+            reasons=int(answer.reasons),
+            text=answer.text,
+        )
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(answer.stamp, 10**9)
+        if answer.text:
+            self._warn(names_of(answer.reasons), answer.text)
+        if answer.numbers is not None:
+            self._filled.fill(message, answer.numbers)
+            took = time.perf_counter() - begun
+            message.compute_time = took
+            self._times.add(took)
+        self._sequence += 1
+        self._publisher.publish(message)
+
+    def _entries(self) -> tuple[list[Entry], str]:
+        estimation = self._configured()
+        now, found = self._now(), []
+        for what, health in self._healths(estimation, now):
+            subscription = self._subscriptions_of.get(what)
+            if subscription is not None:
+                topic = subscription.topic_name
+                publishers, other = self.count_publishers(topic), self._mismatches.at(topic)
+                found.append(
+                    of_input(
+                        replace(health, topic=topic, publishers=publishers, incompatible=other)
+                    )
+                )
+        last = estimation.last
+        if not self._subscriptions_of:
+            found.append(Entry("estimate", Level.OK, "the node is not active"))
+        elif last is None:
+            found.append(Entry("estimate", Level.STALE, "there is none yet"))
+        else:
+            words = last.text or "estimated"
+            values = {
+                "reasons": names_of(last.reasons),
+                "published": str(self._sequence),
+                "time p50 [ms]": f"{1e3 * self._times.quantile(0.5):.4g}",
+                "time p99 [ms]": f"{1e3 * self._times.quantile(0.99):.4g}",
+            }
+            found.append(Entry("estimate", _LEVELS[last.validity], words, values))
+        return found, estimation.robot.name
+
+    def _healths(self, estimation: Estimation, now: int) -> list[tuple[str, InputHealth]]:
+        heard, timeout = estimation.gate.heard, estimation.settings.input_timeout
+        age, received = heard.age(now), heard.since(now) is not None
+        strangers = estimation.gate.strangers
+        text = f"{strangers}, none of the robot's joints" if strangers else ""
+        joints = InputHealth("joint states", "", 0, age, age, timeout, received, text)
+        found = [("joint states", joints)]
+        base = estimation.base
+        if base is not None:
+            silence = base.silence(now)
+            received = silence == silence
+            health = InputHealth(
+                "base", "", 0, base.age(now), silence, base.timeout, received, base.text
+            )
+            found.append(("base", health))
+        sensors = [*estimation.wrenches.values(), *filter(None, [estimation.imu])]
+        return [*found, *((sensor.name, sensor.health(now)) for sensor in sensors)]
+
+
+class _Filling:
+    """Where in the numbers of an estimate everything of a message is.
+
+    Parameters
+    ----------
+    estimation : whose numbers they are.
+    """
+
+    def __init__(self, estimation: Estimation) -> None:
+        self._estimation = estimation
+        self._joints = list(estimation.joints)
+        self._frames = [each.frame for each in estimation.settings.pushed]
+        n, wrenches = len(self._joints), len(self._frames)
+        values = n + 6 * wrenches
+        self._torques, self._wrenches = slice(0, n), slice(n, values)
+        # Lower triangles by row: of one number that itself, of six full blocks.
+        self._variances = slice(values, values + n)
+        lower = np.zeros((6, 6), dtype=np.intp)
+        lower[np.tril_indices(6)] = range(21)
+        block = np.maximum(lower, lower.T).ravel()
+        self._covariances = np.concatenate(
+            [values + n + 21 * k + block for k in range(wrenches)] or [np.empty(0, np.intp)]
+        )
+        self._redundant = estimation.system.equations - estimation.system.unknowns
+
+    def fill(self, message: Estimate, numbers: Array) -> None:
+        """Write the numbers of an estimate to a message."""
+        message.joints, message.frames = self._joints, self._frames
+        message.torques = _array(numbers[self._torques])
+        message.torque_variances = _array(numbers[self._variances])
+        wrenches: list[Wrench] = []
+        for fx, fy, fz, mx, my, mz in numbers[self._wrenches].reshape(-1, 6).tolist():
+            force, torque = Vector3(x=fx, y=fy, z=fz), Vector3(x=mx, y=my, z=mz)
+            wrenches.append(Wrench(force=force, torque=torque))
+        message.wrenches = wrenches
+        message.wrench_covariances = _array(numbers[self._covariances])
+        message.squared, message.redundant = float(numbers[-1]), self._redundant
+
+
+def _array(values: Array) -> array[float]:
+    return array("d", values.tobytes())
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is told to stop; return the exit status."""
+    return run_program("delassus_estimator", EstimatorNode, _run, args, _HELP)
+
+
+def _run(node: EstimatorNode, stopping: Callable[[], bool]) -> int:
+    spin([node], stopping)
+    return 0
+
+
+if __name__ == "__main__":
+    with StopRequest(last=True):
+        sys.exit(main())

@@ -1,0 +1,245 @@
+"""What the estimator is configured to take and to tell, read from plain parameter values.
+
+Knows no ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
+from delassus_ros.measured import (
+    Accelerometer,
+    ExternalWrench,
+    JointAcceleration,
+    JointTorque,
+    Measurement,
+    SparseDynamics,
+)
+from delassus_ros.measured.quantities import Quantity
+from delassus_ros.model import Robot
+from delassus_ros.model.clusters import velocity_offsets
+from delassus_ros.model.robot import Base
+from delassus_ros.node.settings import Setting
+
+FORCE, MOMENT = (0, 1, 2), (3, 4, 5)
+_SMALLEST, _LARGEST = 1e-6, 1e9
+
+PARAMETERS: Mapping[str, Setting] = {
+    "robot_description": Setting(
+        "", "URDF of the robot (XML text). If empty, it is taken from the topic robot_description."
+    ),
+    "base": Setting(
+        "floating",
+        "How the root link is held: free in all six directions, or fixed to the world.",
+        choices=("floating", "fixed"),
+    ),
+    "autostart": Setting(False, "Configure and activate without a lifecycle manager."),
+    "effort.sigma": Setting(
+        1.0,
+        "Standard deviation of the efforts of joint states as torques of the joints [N m, N]; 0: "
+        "they are not used.",
+        0.0, _LARGEST, least=_SMALLEST,
+    ),
+    "acceleration.sigma": Setting(
+        5.0,
+        "Standard deviation of joint accelerations as differences of rates [rad/s^2, m/s^2].",
+        _SMALLEST, _LARGEST,
+    ),
+    "acceleration.base_sigma": Setting(
+        2.0,
+        "The same of the base's acceleration [m/s^2, rad/s^2].",
+        _SMALLEST, _LARGEST,
+    ),
+    "acceleration.window": Setting(
+        0.01, "Time between the rates that accelerations are differences of [s].", 0.0, 1.0
+    ),
+    "imu.frame": Setting(
+        "", "Frame of an inertial sensor on the topic imu (sensor_msgs/Imu); empty: there is none."
+    ),
+    "imu.sigma": Setting(
+        0.3, "Standard deviation of its accelerations [m/s^2].", _SMALLEST, _LARGEST
+    ),
+    "wrenches.names": Setting(
+        (), "Names of what the surroundings push at, feet and hands say.", holds="names"
+    ),
+    "armature.names": Setting(
+        (), "Joints with a rotor inertia, which the URDF does not say.", holds="names"
+    ),
+    "armature.values": Setting(
+        (), "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].", holds="numbers"
+    ),
+    "rate": Setting(
+        0.0, "Estimates per second at most; 0: one for each joint state.", 0.0, 1e4, least=0.1
+    ),
+    "input_timeout": Setting(
+        0.5, "Age above which an input is too old [s].", 1e-4, 1e6
+    ),
+    "diagnostics_period": Setting(1.0, "Between two reports on /diagnostics [s].", 0.01, 1e4),
+}  # fmt: skip
+OF_WRENCH: Mapping[str, Setting] = {
+    "frame": Setting("", "Frame that is pushed at; empty: the name itself."),
+    "kind": Setting(
+        "point",
+        "What it is pushed by: a force at the frame's origin, or any wrench.",
+        choices=("point", "surface"),
+    ),
+    "sensor": Setting(
+        False,
+        "There is a sensor: geometry_msgs/WrenchStamped on wrenches/<name>, along the axes of the "
+        "frame.",
+    ),
+    "force_sigma": Setting(
+        2.0, "Standard deviation of its forces [N].", _SMALLEST, _LARGEST
+    ),
+    "moment_sigma": Setting(
+        0.2, "Standard deviation of its moments [N m].", _SMALLEST, _LARGEST
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A frame that the surroundings push at; as :data:`OF_WRENCH`."""
+
+    name: str
+    frame: str
+    kind: str
+    sensor: bool
+    force_sigma: float
+    moment_sigma: float
+
+    @property
+    def quantities(self) -> tuple[ExternalWrench, ...]:
+        """What its sensor measures: forces, and moments unless there are none."""
+        force = ExternalWrench(self.frame, FORCE)
+        return (force, ExternalWrench(self.frame, MOMENT)) if self.kind == "surface" else (force,)
+
+    def known(self) -> list[Measurement]:
+        """Return what is known of the wrench."""
+        found = []
+        if self.sensor:
+            sigmas = self.force_sigma, self.moment_sigma
+            found += [Measurement(q, s) for q, s in zip(self.quantities, sigmas, strict=False)]
+        if self.kind == "point":
+            found.append(Measurement(ExternalWrench(self.frame, MOMENT), value=0.0))
+        return found
+
+
+@dataclass(frozen=True)
+class EstimatorSettings:
+    """What :data:`PARAMETERS` say; units as there."""
+
+    base: Base
+    effort_sigma: float
+    acceleration_sigma: float
+    base_sigma: float
+    window: float
+    imu_frame: str
+    imu_sigma: float
+    pushed: tuple[Pushed, ...]
+    armature: Mapping[str, float]
+    rate: float
+    input_timeout: float
+
+    @classmethod
+    def from_parameters(cls, given: Mapping[str, Any]) -> EstimatorSettings:
+        """Read settings from parameter values by full name; what is absent has its default.
+
+        Raises
+        ------
+        InputError
+            For a value out of range, an unknown choice, or a name that is there twice.
+        RobotError
+            If armature.names and armature.values do not belong together.
+        """
+        values = {name: given.get(name, setting.default) for name, setting in PARAMETERS.items()}
+        for name, setting in PARAMETERS.items():
+            setting.check(name, values[name])
+        names = tuple(values["wrenches.names"])
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
+        rotors, inertias = values["armature.names"], values["armature.values"]
+        if len(rotors) != len(inertias):
+            raise RobotError(
+                f"'armature.names' has {len(rotors)} joints and 'armature.values' "
+                f"{len(inertias)} numbers; expected one for each"
+            )
+        return cls(
+            base=values["base"],
+            effort_sigma=values["effort.sigma"],
+            acceleration_sigma=values["acceleration.sigma"],
+            base_sigma=values["acceleration.base_sigma"],
+            window=values["acceleration.window"],
+            imu_frame=values["imu.frame"],
+            imu_sigma=values["imu.sigma"],
+            pushed=tuple(_pushed(name, given) for name in names),
+            armature=dict(zip(rotors, map(float, inertias), strict=True)),
+            rate=values["rate"],
+            input_timeout=values["input_timeout"],
+        )
+
+    def robot(self, description: str) -> Robot:
+        """Return the robot of a description.
+
+        Raises
+        ------
+        RobotError
+            If it cannot be used, or a joint of armature.names is unknown.
+        """
+        # Bytes, as text that does not look like XML would be taken for the path of a file.
+        return Robot.from_urdf(description.encode(), self.base, armature=self.armature)
+
+    def system(self, robot: Robot) -> SparseDynamics:
+        """Return what is known and wanted of a robot, posed.
+
+        Raises
+        ------
+        UnobservableError
+            If what is known is not enough; names the direction that is left open.
+        ProblemError
+            If a frame is unknown.
+        """
+        for frame in (*(each.frame for each in self.pushed), *filter(None, [self.imu_frame])):
+            if frame not in robot.frames:
+                raise ProblemError(unknown("frame", frame, robot.frames))
+        joints = joints_of(robot)
+        # In the order of the rates: accelerations of all, then torques.
+        known: list[Measurement] = []
+        if robot.base == "floating":
+            base, *joints = joints
+            known.append(Measurement(JointAcceleration(base), self.base_sigma))
+        known += [Measurement(JointAcceleration(j), self.acceleration_sigma) for j in joints]
+        if self.effort_sigma:
+            known += [Measurement(JointTorque(joint), self.effort_sigma) for joint in joints]
+        if self.imu_frame:
+            known.append(Measurement(Accelerometer(self.imu_frame), self.imu_sigma))
+        wanted: list[Quantity] = [JointTorque(joint) for joint in joints]
+        for each in self.pushed:
+            known += each.known()
+            wanted.append(ExternalWrench(each.frame))
+        return SparseDynamics(robot, known, wanted)
+
+
+def joints_of(robot: Robot) -> list[str]:
+    """Return the joints with independent rates; a floating base comes first."""
+    return [robot.joints[i].name for i in velocity_offsets(robot)]
+
+
+def _pushed(name: str, given: Mapping[str, Any]) -> Pushed:
+    values = {}
+    for key, setting in OF_WRENCH.items():
+        full = f"wrenches.{name}.{key}"
+        values[key] = given.get(full, setting.default)
+        setting.check(full, values[key])
+    return Pushed(**{**values, "name": name, "frame": values["frame"] or name})
+
+
+def parameters_of(names: Iterable[str]) -> dict[str, Setting]:
+    """Return the parameters of wrenches with these names, by full name."""
+    return {
+        f"wrenches.{name}.{key}": setting for name in names for key, setting in OF_WRENCH.items()
+    }

@@ -1,0 +1,1 @@
+"""Contact forces of a walking quadruped, estimated by delassus_estimator beside the truth."""
