@@ -52,6 +52,7 @@ data_files = [
     (f"share/{NAME}", ["package.xml"]),
     (f"share/{NAME}/launch", files("launch/*.py")),
     (f"share/{NAME}/config", files("config/*.yaml")),
+    (f"share/{NAME}/config/estimator", files("config/estimator/*.yaml")),
     (f"share/{NAME}/config/security", files("config/security/*.xml")),
 ]
 # `ros2 run` and `ros2 launch` look for executables in lib/delassus_ros. There colcon puts

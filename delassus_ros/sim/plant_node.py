@@ -177,8 +177,9 @@ class PlantNode(Node):
     def tick(self) -> None:
         """Simulate one period and publish its end."""
         plant = self._plant
-        due = self._push_every and plant.time % self._push_every < self.period
-        if due and plant.time > self.period:
+        # In ticks: the rest of a division of times is now just below the one, now just above 0.
+        every, tick = round(self._push_every / self.period), round(plant.time / self.period)
+        if self._push_every and tick and tick % every == 0:
             angle = self._random.uniform(0.0, 2.0 * np.pi)
             force = self._push_force * plant.weight * np.array([np.cos(angle), np.sin(angle), 0])
             plant.push(force, _PUSH_TIME)

@@ -22,7 +22,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 _QUEUE = QoSProfile(depth=1000)
-_EVERY = 10
+_EVERY = 5
 """Of so many estimates one is looked at: the watcher must not slow down what it watches."""
 _KEPT = 400
 _SETTLED = 500
@@ -39,6 +39,11 @@ class EstimateWatcher(StandingWatcher):
     feet : names of contacts, and their frames, in the order of the estimator.
     lowest, upright : see :class:`control.floating.StandingWatcher`.
     save : file for what was compared, NumPy's .npz; None for none.
+
+    Attributes
+    ----------
+    compared : per estimate its stamp, by foot errors and true forces (3 each), by foot squared
+        errors in deviations, and the force on the trunk.
     """
 
     def __init__(
@@ -50,7 +55,7 @@ class EstimateWatcher(StandingWatcher):
         self._joints: OrderedDict[bytes, bytes] = OrderedDict()
         self._bases: OrderedDict[bytes, bytes] = OrderedDict()
         self._truth: list[OrderedDict[bytes, bytes]] = [OrderedDict() for _ in feet]
-        self._rows: list[Array] = []
+        self.compared: list[Array] = []
         self._invalid = self._count = 0
         self._times: list[float] = []
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -103,7 +108,9 @@ class EstimateWatcher(StandingWatcher):
             squares[k] = off[k] @ np.linalg.solve(covariances[k], off[k])
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         trunk = _vector(message.wrenches[-1].force)
-        self._rows.append(np.concatenate([[stamp], off.ravel(), forces.ravel(), squares, trunk]))
+        self.compared.append(
+            np.concatenate([[stamp], off.ravel(), forces.ravel(), squares, trunk])
+        )
 
     def _axes(self, joints: bytes, base: bytes) -> Sequence[Array]:
         """Return rotations of the feet's frames in the world."""
@@ -121,34 +128,34 @@ class EstimateWatcher(StandingWatcher):
     @property
     def _shares(self) -> tuple[float, float]:
         """Error over force, both rms, and mean squared error over its variance."""
-        rows, n = np.array(self._rows), len(self._feet)
+        rows, n = np.array(self.compared), len(self._feet)
         off, forces = rows[:, 1 : 1 + 3 * n], rows[:, 1 + 3 * n : 1 + 6 * n]
         share = np.sqrt((off**2).mean() / (forces**2).mean())
         return float(share), float(rows[:, 1 + 6 * n : 1 + 7 * n].mean() / 3.0)
 
     def line(self) -> str:
         """Return where it is, and how well forces are told."""
-        told = f", forces told to {100 * self._shares[0]:.1f} %" if self._rows else ""
+        told = f", forces told to {100 * self._shares[0]:.1f} %" if self.compared else ""
         return super().line() + told
 
     def figures(self) -> list[str]:
         """Return the figures of the whole run."""
         found = super().figures()
-        if self._rows:
+        if self.compared:
             share, squares = self._shares
             times = 1e6 * np.quantile(self._times, [0.5, 0.99])
             found.append(
                 f"forces of the feet {100 * share:.1f} % off (rms), {squares:.2f} of their "
                 f"variance; {times[0]:.0f} us each (99 %: {times[1]:.0f}); {self._invalid} INVALID"
             )
-        if self._save and self._rows:
-            np.savez(self._save, rows=np.array(self._rows), feet=list(self._feet))
+        if self._save and self.compared:
+            np.savez(self._save, rows=np.array(self.compared), feet=list(self._feet))
         return found
 
     def faults(self) -> list[str]:
         """Say so if it fell, or if forces were told badly or not at all."""
         found = super().faults()
-        if not self._rows:
+        if not self.compared:
             found.append("no estimate could be compared")
         elif self._shares[0] > _LIMIT:
             found.append(

@@ -19,7 +19,7 @@ import robots
 pytest.importorskip("launch_ros", reason="launch_ros is not installed (a ROS distribution has it)")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
-from delassus_msgs.msg import DelassusMatrix, Layout  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix, Estimate, Layout  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from launch import LaunchDescription  # noqa: E402
 from launch.actions import IncludeLaunchDescription  # noqa: E402
@@ -245,6 +245,17 @@ def test_delassus_launch_names_a_robot_file_that_cannot_be_read(tmp_path: Path) 
     xacro.write_text('<robot name="r" xmlns:xacro="http://ros.org/xacro">${1 / 0}</robot>')
     file = {"robot_description_file": str(xacro)}
     refused("delassus.launch.py", file, f"robot_description_file {xacro}: xacro cannot expand it")
+
+
+def test_estimator_launch_runs_beside_the_simulated_quadruped(capfd) -> None:
+    told: list[Estimate] = []
+    with launched(capfd, "estimator.launch.py", simulated="true") as graph:
+        topic = "/delassus_estimator/estimate"
+        graph.peer.create_subscription(Estimate, topic, told.append, 10)
+        graph.until(
+            lambda: told and told[-1].validity == Estimate.VALIDITY_OK, "valid estimate"
+        )
+    refused("estimator.launch.py", {"params_file": "/no.yaml"}, "there is no file /no.yaml")
 
 
 def test_a_refused_argument_leaves_no_simulator_behind() -> None:

@@ -1,0 +1,66 @@
+"""The estimator beside the simulator: forces of feet, while the robot is pushed, with noise."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+pytest.importorskip("pinocchio", reason="needs Pinocchio")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+import rclpy  # noqa: E402
+from estimation.__main__ import programs_of  # noqa: E402
+from estimation.watcher import EstimateWatcher  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+
+from delassus_ros.processes import Programs  # noqa: E402
+from delassus_ros.sim.demo import demo_environment  # noqa: E402
+
+LIMIT = 120.0  # s
+COMPARED = 200
+
+
+def test_forces_of_feet_are_told_beside_the_simulators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = demo_environment({**os.environ, "ROS_DOMAIN_ID": str(new_domain())})
+    root = str(EXAMPLES.parent)
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(EXAMPLES), root, environment.get("PYTHONPATH", "")]
+    )
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    saved = tmp_path / "compared.npz"
+    with Programs(programs_of(200, ["push_every:=0.5"], []), environment) as children:
+        rclpy.init(args=[])
+        watcher = EstimateWatcher(
+            {name: f"{name}_FOOT" for name in ("LF", "RF", "LH", "RH")}, 0.15, 0.7, saved
+        )
+        try:
+            deadline = time.monotonic() + LIMIT
+            while len(watcher.compared) < COMPARED:
+                if time.monotonic() > deadline or children.dead():
+                    pytest.fail(f"nothing to compare\n{children.report()}")
+                rclpy.spin_once(watcher, timeout_sec=0.1)
+            figures, faults = watcher.figures(), watcher.faults()
+        finally:
+            watcher.destroy_node()
+            rclpy.try_shutdown()
+    assert not faults
+    assert "0 INVALID" in figures[-1]
+    rows = np.load(saved)["rows"]
+    squares = rows[:, 25:29].ravel() / 3.0
+    # Chi squared of three freedoms each, in units of its mean: noise is what it is said to be.
+    assert 0.6 < squares.mean() < 1.6
+    off, forces = rows[:, 1:13], rows[:, 13:25]
+    assert np.sqrt((off**2).mean() / (forces**2).mean()) < 0.1
