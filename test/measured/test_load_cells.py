@@ -59,6 +59,32 @@ def test_the_problem_as_it_is_written_has_four_equations_too_many() -> None:
         SparseDynamics(robot, exact, CELLS.wanted(8))
 
 
+@pytest.mark.parametrize("links", [2, 5, 12, 30])
+def test_inverse_and_forward_dynamics_of_chains_agree_with_pinocchio(links: int) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from delassus_ros.pinocchio_model import PinocchioModel
+
+    robot = nori.chain(links)
+    rng = np.random.default_rng(links)
+    q, rates, ydd = rng.uniform(-3, 3, links), rng.normal(size=links), rng.normal(size=links)
+    built = PinocchioModel(robot)
+    model, data = built.model, built.model.createData()
+    torques = pin.rnea(model, data, built.configuration({"q": q}), rates, ydd)
+    accelerations = [JointAcceleration(f"joint{k}") for k in range(links)]
+    efforts = [JointTorque(f"joint{k}") for k in range(links)]
+    scale = np.linalg.norm(torques)
+    inverse = SparseDynamics(robot, map(Measurement, accelerations), efforts, cache=False)
+    found = inverse.solve(q, rates, dict(zip(accelerations, ydd, strict=True)))
+    off = [found.values[each][0] for each in efforts] - torques
+    assert np.linalg.norm(off) < 1e-10 * scale
+    forward = SparseDynamics(robot, map(Measurement, efforts), accelerations, cache=False)
+    moved = forward.solve(q, rates, dict(zip(efforts, torques, strict=True))).values
+    # M of a tapered chain is ill-conditioned: what counts is that its torques are right.
+    again = np.array([moved[each][0] for each in accelerations])
+    back = pin.rnea(model, data, built.configuration({"q": q}), rates, again)
+    assert np.linalg.norm(back - torques) < 1e-10 * scale
+
+
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_the_page_has_what_is_counted(number: int) -> None:
     case = nori.CASES[number]
