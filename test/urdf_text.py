@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 INERTIAL = (
     '<inertial><origin xyz="0.1 0.02 -0.03" rpy="0.3 -0.2 0.1"/><mass value="1.5"/>'
     '<inertia ixx="0.02" ixy="0.001" ixz="0" iyy="0.03" iyz="0.002" izz="0.04"/></inertial>'
@@ -26,3 +28,10 @@ def joint(
 def robot_xml(*parts: str) -> str:
     """Return a URDF of these parts."""
     return f'<robot name="test">{"".join(parts)}</robot>'
+
+
+def without_geometry(text: str) -> str:
+    """Return a URDF without its shapes, whose meshes may be absent."""
+    for element in ("visual", "collision"):
+        text = re.sub(rf"<{element}\b.*?</{element}>", "", text, flags=re.DOTALL)
+    return re.sub(r"<mimic[^>]*/>|<transmission\b.*?</transmission>", "", text, flags=re.DOTALL)

@@ -9,7 +9,7 @@ import numpy as np
 
 from delassus_ros.arguments import instance, number, text, whole
 from delassus_ros.errors import RobotError
-from delassus_ros.model.spatial import Array, Transform, checked
+from delassus_ros.model.spatial import Array, Transform, checked, skew
 
 WORLD = -1
 """Parent index of joints, and body index of frames, that belong to the world."""
@@ -95,3 +95,10 @@ class Joint:
             raise RobotError(
                 f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"
             )
+
+    def motion(self, value: float) -> Transform:
+        """Return where a revolute or prismatic joint puts its body, relative to its frame."""
+        if self.kind is JointKind.PRISMATIC:
+            return Transform(translation=value * self.axis)
+        w = skew(self.axis)
+        return Transform(np.eye(3) + np.sin(value) * w + (1.0 - np.cos(value)) * w @ w)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.members import Members
-from delassus_ros.model.robot import WORLD, Joint, JointKind, Robot
+from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
 
 CLOSED = 2e-5
@@ -357,7 +357,7 @@ def poses_along(robot: Robot, way: LoopBranch, q: Mapping[int, float]) -> list[T
     poses = []
     pose = Transform()
     for joint, placement in zip(way.joints, way.placements, strict=False):
-        pose = pose @ placement @ _motion(robot.joints[joint], q[joint])
+        pose = pose @ placement @ robot.joints[joint].motion(q[joint])
         poses.append(pose)
     return [*poses, pose @ way.placements[-1]]
 
@@ -393,14 +393,6 @@ def size_of(robot: Robot, loop: Loop) -> float:
     if longest <= _ARMLESS * max(constant):
         longest = max(constant)
     return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
-
-
-def _motion(joint: Joint, value: float) -> Transform:
-    """Return where a joint puts its body, relative to its frame."""
-    if joint.kind is JointKind.PRISMATIC:
-        return Transform(translation=value * joint.axis)
-    w = skew(joint.axis)
-    return Transform(np.eye(3) + np.sin(value) * w + (1.0 - np.cos(value)) * w @ w)
 
 
 def _joints(robot: Robot, body: int) -> list[int]:

@@ -32,6 +32,8 @@ _T = TypeVar("_T")
 Base = Literal["floating", "fixed"]
 FROM_URDF = "Robot.from_urdf('robot.urdf')"
 """The call that makes a robot, for messages."""
+_HELD = 1e-9
+"""A coupling whose joints are all locked holds to so much [units of its joints]."""
 _BODY = "Body('shin', inertia)"
 _FRAME = "Frame('foot', 0, Transform())"
 """Calls that make what a robot has, for messages."""
@@ -211,6 +213,34 @@ class Robot:
 
         return read_urdf(source, base, loops, armature, functions)
 
+    @classmethod
+    def from_pinocchio(cls, model: Any) -> Robot:
+        """Return the robot of a pinocchio.Model; see :mod:`delassus_ros.model.reading.pinocchio`.
+
+        Raises
+        ------
+        RobotError
+            If a joint has no counterpart; names it and its type.
+        """
+        from delassus_ros.model.reading.pinocchio import read_pinocchio
+
+        return read_pinocchio(model)
+
+    @classmethod
+    def from_mujoco(cls, source: Any) -> Robot:
+        """Return the robot of a mujoco.MjModel or of the path of a file that MuJoCo compiles.
+
+        See :mod:`delassus_ros.model.reading.mujoco`.
+
+        Raises
+        ------
+        RobotError
+            If a joint or an active equality has no counterpart; names it.
+        """
+        from delassus_ros.model.reading.mujoco import read_mujoco
+
+        return read_mujoco(source)
+
     def with_armature(self, armature: Mapping[str, float]) -> Robot:
         """Return the same robot with these joint armatures [kg·m² or kg].
 
@@ -258,6 +288,91 @@ class Robot:
             functions=(*self._functions, *functions),
             independent=self._independent if independent is None else independent,
         )
+
+    def lock(self, positions: Mapping[str, float]) -> Robot:
+        """Return the robot with some joints held where they are: bodies lumped, frames kept.
+
+        Joints that a coupling determines by those are not held by themselves: name them as well.
+
+        Parameters
+        ----------
+        positions : of revolute and prismatic joints by name [rad, m].
+
+        Raises
+        ------
+        RobotError
+            If a joint is unknown or of another kind, a position not finite, a function constrains
+            one of the joints, or a coupling is left with one joint or does not hold.
+        """
+        given = arguments.by_joint("positions to lock", positions, RobotError)
+        by_name = {joint.name: joint for joint in self._joints}
+        for name, value in given.items():
+            if name not in by_name:
+                raise RobotError(f"lock: {unknown('joint', name, self.joint_names)}")
+            if by_name[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+                raise RobotError(
+                    f"lock: joint {name!r} is {by_name[name].kind.label}; expected revolute or "
+                    "prismatic ones"
+                )
+            if not np.isfinite(value):
+                raise RobotError(f"lock: the position of joint {name!r} is {value}")
+        # Per body, the body it is part of now and where it is in that one.
+        place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
+        joints: list[Joint] = []
+        inertias: list[Inertia] = []
+        names: list[str] = []
+        for i, (joint, body) in enumerate(zip(self._joints, self._bodies, strict=True)):
+            above, pose = place[joint.parent]
+            placement = pose @ joint.placement
+            if joint.name in given:
+                held = placement @ joint.motion(given[joint.name])
+                place[i] = above, held
+                if above != WORLD:
+                    inertias[above] = inertias[above] + body.inertia.in_parent(held)
+                continue
+            place[i] = len(joints), Transform()
+            joints.append(replace(joint, parent=above, placement=placement))
+            inertias.append(body.inertia)
+            names.append(body.name)
+        frames = [
+            Frame(f.name, place[f.body][0], place[f.body][1] @ f.placement)
+            for f in self._frames.values()
+        ]
+        couplings = [_with_held(each, given) for each in self._couplings]
+        return self._replaced(
+            joints=joints,
+            bodies=[Body(*each) for each in zip(names, inertias, strict=True)],
+            frames=frames,
+            couplings=[each for each in couplings if each is not None],
+            loops=[_carried(each, place) for each in self._loops],
+            functions=[_without_held(each, given) for each in self._functions],
+            independent=[name for name in self._independent if name not in given],
+        )
+
+    def q(self, positions: Mapping[str, float], default: float = 0.0) -> Array:
+        """Return the q (nq,) with these positions of revolute and prismatic joints, by name.
+
+        Parameters
+        ----------
+        positions : [rad, m].
+        default : of the other joints of these kinds; all else is as in :meth:`neutral`.
+
+        Raises
+        ------
+        RobotError
+            If there is no such joint, or it has several positions; lists the joints in order.
+        """
+        q = self.neutral()
+        single = {}
+        for joint, offset in zip(self._joints, self._q_offsets, strict=True):
+            if joint.kind.nq == 1:
+                q[offset], single[joint.name] = default, offset
+        for name, value in arguments.by_joint("positions", positions, RobotError).items():
+            if name not in single:
+                known = ", ".join(single)
+                raise RobotError(f"{unknown('joint', name, single)}; in the order of q: {known}")
+            q[single[name]] = value
+        return q
 
     def _replaced(self, **changes: Any) -> Robot:
         return Robot(**{**self._arguments(), **changes})
@@ -391,3 +506,50 @@ class Robot:
             f"Robot({self._name!r}, base={self.base!r}, joints={len(self.joint_names)}, "
             f"frames={len(self._frames)}, hash={digest})"
         )
+
+
+def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None:
+    """Return a coupling between the joints that still move; None if it holds without any."""
+    left = tuple((name, ratio) for name, ratio in coupling.ratios if name not in held)
+    moved = coupling.offset + sum(
+        ratio * held[name] for name, ratio in coupling.ratios if name in held
+    )
+    if len(left) == len(coupling.ratios):
+        return coupling
+    if len(left) == 1:
+        ((name, ratio),) = left
+        raise RobotError(
+            f"lock: coupling {coupling.name!r} leaves joint {name!r} at {-moved / ratio:.6g}; "
+            "lock it there as well"
+        )
+    if left:
+        return Coupling(coupling.name, left, moved)
+    if abs(moved) > _HELD:
+        raise RobotError(
+            f"lock: coupling {coupling.name!r} is off by {moved:.3g} at the positions given"
+        )
+    return None
+
+
+def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop:
+    """Return a loop between the bodies that its own are part of."""
+    (first, at), (second, there) = place[loop.predecessor], place[loop.successor]
+    if first == second:
+        raise RobotError(f"lock: loop {loop.name!r} is between bodies that do not move any more")
+    return replace(
+        loop,
+        predecessor=first,
+        successor=second,
+        predecessor_placement=at @ loop.predecessor_placement,
+        successor_placement=there @ loop.successor_placement,
+    )
+
+
+def _without_held(constraint: FunctionConstraint, held: Mapping[str, float]) -> FunctionConstraint:
+    touched = [name for name in (*constraint.joints, *constraint.dependent) if name in held]
+    if touched:
+        raise RobotError(
+            f"lock: constraint {constraint.name!r} is a function of joint {touched[0]!r}, which "
+            "cannot be held apart from it"
+        )
+    return constraint

@@ -1,0 +1,212 @@
+"""A robot from a compiled MuJoCo model: its joints, bodies, sites and equalities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import Coupling, Loop, LoopKind
+from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
+from delassus_ros.model.spatial import Array, Inertia, Transform
+
+
+def read_mujoco(source: Any) -> Robot:
+    """Return the robot of a mujoco.MjModel, or of a file of MJCF or URDF that MuJoCo compiles.
+
+    A free joint of the first body is the floating base; others are floating joints inside the
+    tree. Of a body with several joints, all but the last move bodies without inertia. Frames are
+    bodies and sites. Equalities that are active become loops (connect, weld) and couplings
+    (joint, if linear).
+
+    Raises
+    ------
+    RobotError
+        If there is a ball joint, or an equality that cannot be said here; names it. If the file
+        cannot be compiled.
+    """
+    import mujoco
+
+    model = source
+    if not isinstance(source, mujoco.MjModel):
+        if not Path(source).is_file():
+            raise RobotError(f"there is no file {source}")
+        try:
+            model = mujoco.MjModel.from_xml_path(str(source))
+        except ValueError as error:
+            raise RobotError(f"MuJoCo cannot compile {source}: {error}") from error
+    return _Reading(model).robot()
+
+
+class _Reading:
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._joints: list[Joint] = []
+        self._bodies: list[Body] = []
+        # Per body of MuJoCo, the body that it is part of, and where it is in that one.
+        self._place: dict[int, tuple[int, Transform]] = {0: (WORLD, Transform())}
+        self._inertias: list[Inertia] = []
+        self._names: list[str] = []
+
+    def robot(self) -> Robot:
+        for b in range(1, self._model.nbody):
+            self._add(b)
+        bodies = [Body(*each) for each in zip(self._names, self._inertias, strict=True)]
+        name = bytes(self._model.names).split(b"\0", 1)[0].decode() or "robot"
+        couplings, loops = self._equalities()
+        return Robot(name, self._joints, bodies, self._frames(), couplings, loops)
+
+    def _add(self, b: int) -> None:
+        model = self._model
+        above, pose = self._place[model.body_parentid[b]]
+        pose = pose @ _pose(model.body_pos[b], model.body_quat[b])
+        first, count = model.body_jntadr[b], model.body_jntnum[b]
+        for j in range(first, first + count):
+            above, pose = self._add_joint(b, j, above, pose)
+        self._place[b] = above, pose
+        if above == WORLD:
+            return
+        about = np.diag(model.body_inertia[b])
+        own = _pose(model.body_ipos[b], model.body_iquat[b])
+        inertia = Inertia.from_com(float(model.body_mass[b]), np.zeros(3), about)
+        self._inertias[above] = self._inertias[above] + inertia.in_parent(pose @ own)
+
+    def _add_joint(self, b: int, j: int, above: int, pose: Transform) -> tuple[int, Transform]:
+        """Append a joint; return its body, and where the body of MuJoCo is in that one."""
+        import mujoco
+
+        model, types = self._model, mujoco.mjtJoint
+        name = model.joint(j).name or f"joint{j}"
+        kind = int(model.jnt_type[j])
+        if kind == int(types.mjJNT_BALL):
+            raise RobotError(
+                f"joint {name!r} is a ball joint, which has no counterpart here; expected hinge, "
+                "slide and free joints"
+            )
+        self._names.append(model.body(b).name or f"body{b}")
+        self._inertias.append(Inertia())
+        number = len(self._joints)
+        if kind == int(types.mjJNT_FREE):
+            root = number == 0
+            joint = JointKind.ROOT if root else JointKind.FLOATING
+            self._joints.append(Joint("root" if root else name, joint, WORLD))
+            return number, Transform()
+        axis = model.jnt_axis[j] / np.linalg.norm(model.jnt_axis[j])
+        at = Transform(translation=model.jnt_pos[j])
+        revolute = kind == int(types.mjJNT_HINGE)
+        limits = model.jnt_range[j] if model.jnt_limited[j] else (-np.inf, np.inf)
+        joint_ = Joint(
+            name,
+            JointKind.REVOLUTE if revolute else JointKind.PRISMATIC,
+            above,
+            Transform(),
+            axis,
+            float(model.dof_armature[model.jnt_dofadr[j]]),
+            float(limits[0]),
+            float(limits[1]),
+        )
+        # Where its position is qpos0 the model is as it was written.
+        back = joint_.motion(-float(model.qpos0[model.jnt_qposadr[j]]))
+        self._joints.append(
+            Joint(
+                name, joint_.kind, above, pose @ at @ back, axis, joint_.armature,
+                joint_.lower, joint_.upper,
+            )
+        )  # fmt: skip
+        return number, at.inverse()
+
+    def _frames(self) -> list[Frame]:
+        model = self._model
+        found: dict[str, Frame] = {}
+        for b in range(1, model.nbody):
+            name = model.body(b).name or f"body{b}"
+            found[name] = Frame(name, *self._place[b])
+        for s in range(model.nsite):
+            name = model.site(s).name or f"site{s}"
+            body, pose = self._place[model.site_bodyid[s]]
+            if name not in found:
+                pose = pose @ _pose(model.site_pos[s], model.site_quat[s])
+                found[name] = Frame(name, body, pose)
+        return list(found.values())
+
+    def _equalities(self) -> tuple[list[Coupling], list[Loop]]:
+        import mujoco
+
+        model = self._model
+        joint, connect, weld = (
+            int(kind)
+            for kind in (
+                mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD
+            )
+        )  # fmt: skip
+        couplings: list[Coupling] = []
+        loops: list[Loop] = []
+        for e in range(model.neq):
+            if not model.eq_active0[e]:
+                continue
+            name, kind = model.equality(e).name or f"equality{e}", int(model.eq_type[e])
+            if kind == joint:
+                couplings.append(self._coupling(e, name))
+            elif kind in (connect, weld):
+                loops.append(self._loop(e, name, weld=kind == weld))
+            else:
+                raise RobotError(
+                    f"equality {name!r} is a {mujoco.mjtEq(kind).name}, which has no counterpart here; "
+                    "expected connect, weld and joint"
+                )
+        return couplings, loops
+
+    def _coupling(self, e: int, name: str) -> Coupling:
+        model = self._model
+        first, second = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
+        offset, slope, *higher = model.eq_data[e, :5].tolist()
+        if any(higher):
+            raise RobotError(f"equality {name!r} is a polynomial; expected a linear one")
+        zero = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (first, second) if j >= 0]
+        ratios = [(model.joint(first).name, 1.0)]
+        total = -zero[0] - offset
+        if second >= 0 and slope:
+            ratios.append((model.joint(second).name, -slope))
+            total += slope * zero[1]
+        return Coupling(name, tuple(ratios), total)
+
+    def _loop(self, e: int, name: str, weld: bool) -> Loop:
+        import mujoco
+
+        model = self._model
+        data = model.eq_data[e]
+        if int(model.eq_objtype[e]) == int(mujoco.mjtObj.mjOBJ_SITE):
+            ends = []
+            for s in (model.eq_obj1id[e], model.eq_obj2id[e]):
+                body, pose = self._place[model.site_bodyid[s]]
+                ends.append((body, pose @ _pose(model.site_pos[s], model.site_quat[s])))
+            (first, at), (second, there) = ends
+        else:
+            first, at = self._place[int(model.eq_obj1id[e])]
+            second, there = self._place[int(model.eq_obj2id[e])]
+            if weld:
+                # The anchor is in the second body, the pose that of the second in the first.
+                at = at @ _pose(data[3:6], data[6:10])
+                there = there @ Transform(translation=data[:3])
+            else:
+                at, there = (
+                    pose @ Transform(translation=data[k : k + 3])
+                    for pose, k in ((at, 0), (there, 3))
+                )
+        kind = LoopKind.WELD if weld else LoopKind.POINT
+        return Loop(name, kind, first, second, at, there)
+
+
+def _pose(position: Array, quaternion: Array) -> Transform:
+    """Return a pose by MuJoCo's position and quaternion w, x, y, z."""
+    w, x, y, z = (np.asarray(quaternion) / np.linalg.norm(quaternion)).tolist()
+    rotation = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    return Transform(rotation, np.array(position))

@@ -1,0 +1,108 @@
+"""A robot from a Pinocchio model: the same joints, bodies and frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.constraints import Coupling
+from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
+from delassus_ros.model.spatial import Inertia, Transform
+
+_EXACT = 1e-12
+"""Of the parts of a joint's direction: less is none."""
+
+
+def read_pinocchio(model: Any) -> Robot:
+    """Return the robot of a pinocchio.Model.
+
+    Joints have their names, bodies are called after them; frames are those of links, sensors and
+    operation, and of joints where no other has the name. A model without armature has that of
+    its rotors times the squares of their ratios. Positions of joints without bounds are angles
+    here, where Pinocchio has cosine and sine.
+
+    Raises
+    ------
+    RobotError
+        If a joint has no counterpart: helical, spherical, universal, composite and the like; names
+        it and its type.
+    """
+    import pinocchio as pin
+
+    data = model.createData()
+    pin.forwardKinematics(model, data, pin.neutral(model))
+    joints: list[Joint] = []
+    bodies: list[Body] = []
+    couplings: list[Coupling] = []
+    body_of = {0: WORLD}
+    for j in range(1, model.njoints):
+        name, joint = model.names[j], model.joints[j]
+        parent, pose = body_of[model.parents[j]], model.jointPlacements[j]
+        placement = Transform(pose.rotation, pose.translation)
+        kind, axis = _kind(name, joint, data.joints[j], first=not joints and parent == WORLD)
+        armature, lower, upper = 0.0, -np.inf, np.inf
+        if kind in (JointKind.REVOLUTE, JointKind.PRISMATIC) and joint.nv == 1:
+            v = joint.idx_v
+            rotor = model.rotorInertia[v] * model.rotorGearRatio[v] ** 2
+            armature = float(model.armature[v] or rotor)
+            if joint.nq == 1:
+                q = joint.idx_q
+                lower, upper = model.lowerPositionLimit[q], model.upperPositionLimit[q]
+        body_of[j] = len(joints)
+        limits = (float(lower), float(upper)) if lower <= upper else (-np.inf, np.inf)
+        joints.append(Joint(name, kind, parent, placement, axis, armature, *limits))
+        inertia = model.inertias[j]
+        bodies.append(Body(name, Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)))
+        if joint.shortname() == "JointModelMimic":
+            couplings.append(_mimic(model, j, joint))
+    return Robot(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
+
+
+def _kind(name: str, joint: Any, data: Any, first: bool) -> tuple[JointKind, np.ndarray]:
+    """Return the kind of a joint and its axis."""
+    z, short = np.array([0.0, 0.0, 1.0]), joint.shortname()
+    if short == "JointModelFreeFlyer":
+        return (JointKind.ROOT if first else JointKind.FLOATING), z
+    if short == "JointModelPlanar":
+        return JointKind.PLANAR, z
+    S = np.asarray(data.S, dtype=float).reshape(6, -1)
+    if S.shape[1] == 1 and short not in ("JointModelComposite", "JointModelEllipsoid"):
+        linear, angular = S[:3, 0], S[3:, 0]
+        if np.abs(linear).max() < _EXACT:
+            return JointKind.REVOLUTE, angular / np.linalg.norm(angular)
+        if np.abs(angular).max() < _EXACT:
+            return JointKind.PRISMATIC, linear / np.linalg.norm(linear)
+    raise RobotError(
+        f"joint {name!r} is a {short}, which has no counterpart here; expected revolute, "
+        "prismatic and planar joints and free-flyers"
+    )
+
+
+def _mimic(model: Any, j: int, joint: Any) -> Coupling:
+    """Return what couples a mimicking joint to its primary."""
+    import pinocchio as pin
+
+    pairs = zip(model.mimicking_joints, model.mimicked_joints, strict=True)
+    primary = next(model.names[first] for second, first in pairs if second == j)
+    own = joint.extract() if hasattr(joint, "extract") else joint
+    if not isinstance(own, pin.JointModelMimic):
+        raise RobotError(f"joint {model.names[j]!r} mimics another by a type that is unknown")
+    ratios = ((model.names[j], 1.0), (primary, -float(own.scaling)))
+    return Coupling(f"{model.names[j]} mimics {primary}", ratios, -float(own.offset))
+
+
+def _frames(model: Any, body_of: dict[int, int]) -> list[Frame]:
+    import pinocchio as pin
+
+    kinds = pin.FrameType
+    found: dict[str, Frame] = {}
+    # Links first: joints may be called as they are.
+    for wanted in ((kinds.BODY, kinds.OP_FRAME, kinds.SENSOR), (kinds.JOINT, kinds.FIXED_JOINT)):
+        for frame in model.frames:
+            if frame.type in wanted and frame.name not in found and frame.name != "universe":
+                pose = frame.placement
+                place = Transform(pose.rotation, pose.translation)
+                found[frame.name] = Frame(frame.name, body_of[frame.parentJoint], place)
+    return list(found.values())

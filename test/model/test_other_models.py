@@ -1,0 +1,263 @@
+"""Robots from Pinocchio and MuJoCo models: the same matrix as theirs, and as that of the URDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from pinocchio_motion import relative
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.errors import RobotError
+from delassus_ros.model import JointKind
+
+
+def leaves(robot: Robot) -> list[str]:
+    """Return a frame on each body that carries no other."""
+    parents = {joint.parent for joint in robot.joints}
+    frames = {f.body: name for name, f in robot.frames.items()}
+    return [frames[i] for i in range(len(robot.joints)) if i not in parents and i in frames]
+
+
+def matrix(robot: Robot, frames: list[str], positions: dict[str, float]) -> np.ndarray:
+    problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
+    return DelassusSolver(problem, "auto", cache=False).solve(robot.q(positions)).matrix
+
+
+def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
+    import pinocchio as pin
+
+    data, q = model.createData(), pin.neutral(model)
+    for name, value in positions.items():
+        joint = model.joints[model.getJointId(name)]
+        if joint.nq == 2:
+            q[joint.idx_q : joint.idx_q + 2] = np.cos(value), np.sin(value)
+        else:
+            q[joint.idx_q] = value
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    M = pin.crba(model, data, q)
+    M = np.triu(M) + np.triu(M, 1).T
+    numbers = [model.getFrameId(name) for name in frames]
+    J = np.vstack([pin.getFrameJacobian(model, data, k, pin.LOCAL) for k in numbers])
+    return J @ np.linalg.solve(M, J.T)
+
+
+def of_mujoco(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
+    """Return G of frames with the names of bodies or sites, along their axes, loops counted."""
+    import mujoco
+
+    data = mujoco.MjData(model)
+    for name, value in positions.items():
+        data.qpos[model.joint(name).qposadr[0]] = value
+    mujoco.mj_forward(model, data)
+    inverse = np.zeros((model.nv, model.nv))
+    # As the signature of mj_fullM changed between versions.
+    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
+    J = np.zeros((6 * len(frames), model.nv))
+    for k, name in enumerate(frames):
+        linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+        if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, name) >= 0:
+            number = model.site(name).id
+            mujoco.mj_jacSite(model, data, linear, angular, number)
+            R = data.site_xmat[number].reshape(3, 3)
+        else:
+            number = model.body(name).id
+            mujoco.mj_jacBody(model, data, linear, angular, number)
+            R = data.xmat[number].reshape(3, 3)
+        J[6 * k : 6 * k + 3], J[6 * k + 3 : 6 * k + 6] = R.T @ linear, R.T @ angular
+    if data.ne:
+        C = data.efc_J.reshape(-1, model.nv)[: data.ne]
+        S = C @ inverse @ C.T
+        inverse = inverse - inverse @ C.T @ np.linalg.pinv(S, 1e-10) @ C @ inverse
+    return J @ inverse @ J.T
+
+
+ROBOTS = {
+    "talos": (robots.talos, "floating"),
+    "solo12": (robots.solo12, "floating"),
+    "anymal": (robots.anymal, "floating"),
+    "panda": (lambda: robots.panda(), "fixed"),
+    "ur5": (lambda: robots.shared("ur5"), "fixed"),
+    "atlas": (lambda: robots.shared("atlas_v5"), "floating"),
+}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_pinocchio_model_is_the_robot_of_its_urdf(name: str) -> None:
+    pin = pytest.importorskip("pinocchio")
+    load, base = ROBOTS[name]
+    source = load()
+    text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
+    root = (pin.JointModelFreeFlyer(),) if base == "floating" else ()
+    model = pin.buildModelFromXML(text, *root)
+    robot = Robot.from_pinocchio(model)
+    own = Robot.from_urdf(text.encode(), base)
+    assert robot.base == base
+    assert set(robot.joint_names) == set(own.joint_names)
+    frames = leaves(own)[:4]
+    assert set(frames) <= robot.frames.keys()
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        positions = {name: rng.uniform(-1, 1) for name in own.joint_names}
+        expected = of_pinocchio(model, frames, positions)
+        assert relative(matrix(robot, frames, positions), expected) < 1e-11
+        assert relative(matrix(own, frames, positions), expected) < 1e-10
+
+
+@pytest.mark.parametrize("make", ["buildSampleModelHumanoid", "buildSampleModelManipulator"])
+def test_pinocchios_own_samples(make: str) -> None:
+    pin = pytest.importorskip("pinocchio")
+    model = getattr(pin, make)()
+    robot = Robot.from_pinocchio(model)
+    frames = leaves(robot)[:3]
+    rng = np.random.default_rng(1)
+    positions = {name: rng.uniform(-1, 1) for name in robot.joint_names}
+    expected = of_pinocchio(model, frames, positions)
+    assert relative(matrix(robot, frames, positions), expected) < 1e-11
+
+
+def test_a_pinocchio_joint_without_counterpart_is_named() -> None:
+    pin = pytest.importorskip("pinocchio")
+    model = pin.Model()
+    j = model.addJoint(0, pin.JointModelSpherical(), pin.SE3.Identity(), "hip")
+    model.appendBodyToJoint(j, pin.Inertia.Random(), pin.SE3.Identity())
+    with pytest.raises(RobotError, match="joint 'hip' is a JointModelSpherical, which has no"):
+        Robot.from_pinocchio(model)
+
+
+@pytest.mark.parametrize("name", ["talos", "solo12", "ur5", "atlas"])
+def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_path: Path) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    from urdf_text import without_geometry
+
+    load, _ = ROBOTS[name]
+    text = without_geometry(load().read_text(encoding="utf-8"))
+    spec = mujoco.MjSpec.from_string(text)
+    spec.compiler.fusestatic, spec.compiler.discardvisual = False, False
+    spec.compiler.balanceinertia = False
+    model = spec.compile()
+    # MuJoCo welds the root link to the world.
+    own, robot = Robot.from_urdf(text.encode(), "fixed"), Robot.from_mujoco(model)
+    frames = [name for name in leaves(own) if name in robot.frames][:4]
+    assert frames
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        positions = {name: rng.uniform(-1, 1) for name in own.joint_names}
+        expected = of_mujoco(model, frames, positions)
+        assert relative(matrix(robot, frames, positions), expected) < 1e-10
+        assert relative(matrix(own, frames, positions), expected) < 1e-6
+
+
+SCENE = """
+<mujoco model="scene"><compiler angle="radian"/><worldbody>
+  <body name="base" pos="0 0 1"><freejoint name="float"/>
+    <inertial pos="0.01 0 0" mass="5" diaginertia="0.1 0.2 0.15"/>
+    <body name="thigh" pos="0.1 0 -0.1" euler="0 0.2 0.1">
+      <joint name="yaw" axis="0 0 1" pos="0.02 0 0.01" armature="0.05" ref="0.3"/>
+      <joint name="slide" type="slide" axis="1 0 1"/>
+      <joint name="pitch" axis="0 1 0" pos="0 0.03 0" range="-1 1" limited="true"/>
+      <inertial pos="0 0 -0.2" mass="2" diaginertia="0.02 0.03 0.01"/>
+      <body name="shin" pos="0 0 -0.4"><joint name="knee" axis="0 1 0"/>
+        <inertial pos="0.02 0 -0.15" mass="1" fullinertia="0.02 0.02 0.01 0.001 0 0.002"/>
+        <body name="toe" pos="0 0 -0.3">
+          <inertial pos="0 0 0" mass="0.2" diaginertia="1e-3 1e-3 1e-3"/>
+          <site name="tip" pos="0.05 0 0" euler="0.3 0 0"/></body>
+      </body></body>
+    <body name="arm" pos="-0.1 0 0"><joint name="shoulder" axis="1 0 0"/>
+      <inertial pos="0 0 -0.1" mass="1" diaginertia="0.01 0.01 0.01"/>
+      <site name="hand" pos="0 0 -0.3"/></body>
+  </body></worldbody>EQUALITIES</mujoco>
+"""
+
+
+def test_bodies_with_several_joints_references_and_free_bases() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
+    robot = Robot.from_mujoco(model)
+    assert robot.name == "scene" and robot.base == "floating"
+    assert robot.joint_names == ("yaw", "slide", "pitch", "knee", "shoulder")
+    assert [joint.kind for joint in robot.joints][2] is JointKind.PRISMATIC
+    pitch = next(joint for joint in robot.joints if joint.name == "pitch")
+    assert (pitch.lower, pitch.upper) == (-1.0, 1.0)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        positions = {name: rng.uniform(-1, 1) for name in robot.joint_names}
+        frames = ["tip", "hand", "shin"]
+        expected = of_mujoco(model, frames, positions)
+        assert relative(matrix(robot, frames, positions), expected) < 1e-10
+
+
+def test_a_joint_equality_is_a_coupling() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    equalities = (
+        '<equality><joint name="gear" joint1="knee" joint2="yaw" polycoef="0.1 -2 0 0 0"/>'
+        "</equality>"
+    )
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", equalities))
+    robot = Robot.from_mujoco(model)
+    (gear,) = robot.couplings
+    assert gear.name == "gear" and dict(gear.ratios) == {"knee": 1.0, "yaw": 2.0}
+    rng = np.random.default_rng(1)
+    positions = {name: rng.uniform(-1, 1) for name in robot.joint_names}
+    # MuJoCo: knee - 0 = 0.1 - 2 (yaw - 0.3).
+    positions["knee"] = 0.1 - 2.0 * (positions["yaw"] - 0.3)
+    off = gear.offset + sum(ratio * positions[name] for name, ratio in gear.ratios)
+    assert abs(off) < 1e-14
+    frames = ["tip", "hand"]
+    expected = of_mujoco(model, frames, positions)
+    assert relative(matrix(robot, frames, positions), expected) < 1e-9
+
+
+FOUR_BAR = """
+<mujoco model="four_bar"><worldbody>
+  <body name="crank"><joint name="a" axis="0 1 0"/>
+    <inertial pos="0.1 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>
+    <body name="coupler" pos="0.2 0 0"><joint name="b" axis="0 1 0"/>
+      <inertial pos="0.2 0 0" mass="1.5" diaginertia="0.01 0.05 0.05"/>
+      <site name="tool" pos="0.2 0 0.1"/></body></body>
+  <body name="rocker" pos="0.3 0 -0.2"><joint name="c" axis="0 1 0"/>
+    <inertial pos="0 0 0.1" mass="1" diaginertia="0.02 0.02 0.01"/></body>
+</worldbody><equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.35 0 0"/>
+</equality></mujoco>
+"""
+
+
+def test_a_connect_is_a_loop() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(FOUR_BAR)
+    robot = Robot.from_mujoco(model)
+    assert [loop.name for loop in robot.loops] == ["pin"]
+    from delassus_ros import Closure
+
+    zero = dict.fromkeys(robot.joint_names, 0.0)
+    closed = Closure(robot, reference=zero).solve({"a": 0.3})
+    assert closed.status.is_valid
+    positions = dict(zip(robot.joint_names, closed.q.tolist(), strict=True))
+    expected = of_mujoco(model, ["tool"], positions)
+    assert relative(matrix(robot, ["tool"], positions), expected) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("xml", "words"),
+    [
+        ('<body name="b"><joint name="j" type="ball"/><geom size="0.1"/></body>',
+         "joint 'j' is a ball joint"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_said_is_named(xml: str, words: str) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{xml}</worldbody></mujoco>")
+    with pytest.raises(RobotError, match=words):
+        Robot.from_mujoco(model)
+    quadratic = (
+        '<equality><joint name="cam" joint1="knee" joint2="yaw" polycoef="0 1 0.5 0 0"/>'
+        "</equality>"
+    )
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", quadratic))
+    with pytest.raises(RobotError, match="equality 'cam' is a polynomial; expected a linear one"):
+        Robot.from_mujoco(model)
+    with pytest.raises(RobotError, match="there is no file /no.xml"):
+        Robot.from_mujoco("/no.xml")
