@@ -32,8 +32,6 @@ _T = TypeVar("_T")
 Base = Literal["floating", "fixed"]
 FROM_URDF = "Robot.from_urdf('robot.urdf')"
 """The call that makes a robot, for messages."""
-_HELD = 1e-9
-"""A coupling whose joints are all locked holds to so much [units of its joints]."""
 _BODY = "Body('shin', inertia)"
 _FRAME = "Frame('foot', 0, Transform())"
 """Calls that make what a robot has, for messages."""
@@ -262,7 +260,7 @@ class Robot:
             if not (np.isfinite(value) and value >= 0):
                 raise RobotError(f"joint {name!r}: armature must be finite and >= 0, got {value}")
             joints[name] = replace(joints[name], armature=value)
-        return self._replaced(joints=tuple(joints.values()))
+        return self.replaced(joints=tuple(joints.values()))
 
     def with_constraints(
         self,
@@ -282,7 +280,7 @@ class Robot:
         RobotError
             If a name is unknown or appears twice, or a loop is on a body that does not exist.
         """
-        return self._replaced(
+        return self.replaced(
             couplings=(*self._couplings, *couplings),
             loops=(*self._loops, *loops),
             functions=(*self._functions, *functions),
@@ -304,50 +302,9 @@ class Robot:
             If a joint is unknown or of another kind, a position not finite, a function constrains
             one of the joints, or a coupling is left with one joint or does not hold.
         """
-        given = arguments.by_joint("positions to lock", positions, RobotError)
-        by_name = {joint.name: joint for joint in self._joints}
-        for name, value in given.items():
-            if name not in by_name:
-                raise RobotError(f"lock: {unknown('joint', name, self.joint_names)}")
-            if by_name[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
-                raise RobotError(
-                    f"lock: joint {name!r} is {by_name[name].kind.label}; expected revolute or "
-                    "prismatic ones"
-                )
-            if not np.isfinite(value):
-                raise RobotError(f"lock: the position of joint {name!r} is {value}")
-        # Per body, the body it is part of now and where it is in that one.
-        place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
-        joints: list[Joint] = []
-        inertias: list[Inertia] = []
-        names: list[str] = []
-        for i, (joint, body) in enumerate(zip(self._joints, self._bodies, strict=True)):
-            above, pose = place[joint.parent]
-            placement = pose @ joint.placement
-            if joint.name in given:
-                held = placement @ joint.motion(given[joint.name])
-                place[i] = above, held
-                if above != WORLD:
-                    inertias[above] = inertias[above] + body.inertia.in_parent(held)
-                continue
-            place[i] = len(joints), Transform()
-            joints.append(replace(joint, parent=above, placement=placement))
-            inertias.append(body.inertia)
-            names.append(body.name)
-        frames = [
-            Frame(f.name, place[f.body][0], place[f.body][1] @ f.placement)
-            for f in self._frames.values()
-        ]
-        couplings = [_with_held(each, given) for each in self._couplings]
-        return self._replaced(
-            joints=joints,
-            bodies=[Body(*each) for each in zip(names, inertias, strict=True)],
-            frames=frames,
-            couplings=[each for each in couplings if each is not None],
-            loops=[_carried(each, place) for each in self._loops],
-            functions=[_without_held(each, given) for each in self._functions],
-            independent=[name for name in self._independent if name not in given],
-        )
+        from delassus_ros.model.parts import locked
+
+        return locked(self, positions)
 
     def q(self, positions: Mapping[str, float], default: float = 0.0) -> Array:
         """Return the q (nq,) with these positions of revolute and prismatic joints, by name.
@@ -374,7 +331,75 @@ class Robot:
             q[single[name]] = value
         return q
 
-    def _replaced(self, **changes: Any) -> Robot:
+    def q_from_pinocchio(self, model: Any, q: Array) -> tuple[Array, Array | None]:
+        """Return q (nq,) of Pinocchio's, joints by name, and the base's pose (7,), None if fixed.
+
+        Raises
+        ------
+        RobotError
+            If q has another size, or the model lacks a joint; names it.
+        """
+        from delassus_ros.model.reading.pinocchio import positions_from
+
+        return positions_from(self, model, q)
+
+    def q_to_pinocchio(self, model: Any, q: Array, base: Array | None = None) -> Array:
+        """Return Pinocchio's q of this robot's and the pose of its base: x, y, z, x, y, z, w.
+
+        Raises
+        ------
+        RobotError
+            As for :meth:`q_from_pinocchio`.
+        """
+        from delassus_ros.model.reading.pinocchio import positions_to
+
+        return positions_to(self, model, q, base)
+
+    def q_from_mujoco(self, model: Any, qpos: Array) -> tuple[Array, Array | None]:
+        """Return q (nq,) of MuJoCo's qpos, joints by name, and the base's pose, None if fixed.
+
+        The pose (7,) has its quaternion x, y, z, w.
+
+        Raises
+        ------
+        RobotError
+            If qpos has another size, or the model lacks a joint; names it.
+        """
+        from delassus_ros.model.reading.mujoco import positions_from
+
+        return positions_from(self, model, qpos)
+
+    def q_to_mujoco(self, model: Any, q: Array, base: Array | None = None) -> Array:
+        """Return MuJoCo's qpos of this robot's q and the pose of its base: x, y, z, x, y, z, w.
+
+        Raises
+        ------
+        RobotError
+            As for :meth:`q_from_mujoco`.
+        """
+        from delassus_ros.model.reading.mujoco import positions_to
+
+        return positions_to(self, model, q, base)
+
+    def subtree(self, joint: str) -> Robot:
+        """Return what a joint carries as a robot of its own, on the world where its parent was.
+
+        Parameters
+        ----------
+        joint : name of the first joint of a limb; it is the first of the new robot as well.
+
+        Raises
+        ------
+        RobotError
+            If there is no such joint, it is a floating base, or a coupling, loop or function is
+            between the limb and the rest.
+        """
+        from delassus_ros.model.parts import subtree
+
+        return subtree(self, joint)
+
+    def replaced(self, **changes: Any) -> Robot:
+        """Return the robot with other arguments of the constructor."""
         return Robot(**{**self._arguments(), **changes})
 
     def _arguments(self) -> dict[str, Any]:
@@ -506,50 +531,3 @@ class Robot:
             f"Robot({self._name!r}, base={self.base!r}, joints={len(self.joint_names)}, "
             f"frames={len(self._frames)}, hash={digest})"
         )
-
-
-def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None:
-    """Return a coupling between the joints that still move; None if it holds without any."""
-    left = tuple((name, ratio) for name, ratio in coupling.ratios if name not in held)
-    moved = coupling.offset + sum(
-        ratio * held[name] for name, ratio in coupling.ratios if name in held
-    )
-    if len(left) == len(coupling.ratios):
-        return coupling
-    if len(left) == 1:
-        ((name, ratio),) = left
-        raise RobotError(
-            f"lock: coupling {coupling.name!r} leaves joint {name!r} at {-moved / ratio:.6g}; "
-            "lock it there as well"
-        )
-    if left:
-        return Coupling(coupling.name, left, moved)
-    if abs(moved) > _HELD:
-        raise RobotError(
-            f"lock: coupling {coupling.name!r} is off by {moved:.3g} at the positions given"
-        )
-    return None
-
-
-def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop:
-    """Return a loop between the bodies that its own are part of."""
-    (first, at), (second, there) = place[loop.predecessor], place[loop.successor]
-    if first == second:
-        raise RobotError(f"lock: loop {loop.name!r} is between bodies that do not move any more")
-    return replace(
-        loop,
-        predecessor=first,
-        successor=second,
-        predecessor_placement=at @ loop.predecessor_placement,
-        successor_placement=there @ loop.successor_placement,
-    )
-
-
-def _without_held(constraint: FunctionConstraint, held: Mapping[str, float]) -> FunctionConstraint:
-    touched = [name for name in (*constraint.joints, *constraint.dependent) if name in held]
-    if touched:
-        raise RobotError(
-            f"lock: constraint {constraint.name!r} is a function of joint {touched[0]!r}, which "
-            "cannot be held apart from it"
-        )
-    return constraint

@@ -114,3 +114,18 @@ def test_positions_by_name_and_what_is_wrong_with_them() -> None:
         robot.lock({"root": 1.0})
     with pytest.raises(RobotError, match="position of joint 'LF_KFE' is nan"):
         robot.lock({"LF_KFE": float("nan")})
+
+
+def test_a_limb_alone_is_the_robot_with_its_trunk_held() -> None:
+    robot = Robot.from_urdf(robots.quadruped(), "fixed")
+    leg = robot.subtree("RF_HAA")
+    assert leg.joint_names == ("RF_HAA", "RF_HFE", "RF_KFE")
+    q = np.random.default_rng(0).uniform(-1, 1, 12)
+    own = q[[robot.joint_names.index(name) for name in leg.joint_names]]
+    G, expected = matrix(leg, ["RF_FOOT"], own), matrix(robot, ["RF_FOOT"], q)
+    assert relative(G, expected) < 1e-12
+    with pytest.raises(RobotError, match="subtree: unknown joint 'leg'"):
+        robot.subtree("leg")
+    tied = robot.with_constraints([Coupling("c", (("RF_KFE", 1.0), ("LF_KFE", -1.0)))])
+    with pytest.raises(RobotError, match="'c' is between what joint 'RF_HAA' carries and the"):
+        tied.subtree("RF_HAA")

@@ -240,6 +240,42 @@ def test_a_connect_is_a_loop() -> None:
     assert relative(matrix(robot, ["tool"], positions), expected) < 1e-9
 
 
+def test_positions_go_there_and_back() -> None:
+    """Of a robot with a free base, unbounded joints and planar ones."""
+    pin = pytest.importorskip("pinocchio")
+    model = pin.Model()
+    free = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
+    wheel = model.addJoint(free, pin.JointModelRUBY(), pin.SE3.Random(), "wheel")
+    table = model.addJoint(free, pin.JointModelPlanar(), pin.SE3.Random(), "table")
+    for j in (free, wheel, table):
+        model.appendBodyToJoint(j, pin.Inertia.Random(), pin.SE3.Identity())
+        model.addBodyFrame(f"link{j}", j, pin.SE3.Identity(), 0)
+    robot = Robot.from_pinocchio(model)
+    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+    own, base = robot.q_from_pinocchio(model, q)
+    np.testing.assert_allclose(base, q[:7])
+    np.testing.assert_allclose(robot.q_to_pinocchio(model, own, base), q, atol=1e-14)
+    with pytest.raises(RobotError, match=r"q has shape \(3,\); expected \(13,\)"):
+        robot.q_from_pinocchio(model, np.zeros(3))
+    other = Robot.from_urdf(robots.quadruped())
+    with pytest.raises(RobotError, match="the model has no joint 'LF_HAA' .* it has: root_joint"):
+        other.q_from_pinocchio(model, q)
+
+
+def test_positions_of_mujoco_go_there_and_back() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
+    robot = Robot.from_mujoco(model)
+    rng = np.random.default_rng(0)
+    qpos = rng.uniform(-1, 1, model.nq)
+    qpos[3:7] /= np.linalg.norm(qpos[3:7])
+    q, base = robot.q_from_mujoco(model, qpos)
+    assert base is not None
+    np.testing.assert_array_equal(base[3:], qpos[[4, 5, 6, 3]])
+    assert q[robot.joint_names.index("knee")] == qpos[model.joint("knee").qposadr[0]]
+    np.testing.assert_array_equal(robot.q_to_mujoco(model, q, base), qpos)
+
+
 @pytest.mark.parametrize(
     ("xml", "words"),
     [

@@ -153,8 +153,8 @@ class _Reading:
                 loops.append(self._loop(e, name, weld=kind == weld))
             else:
                 raise RobotError(
-                    f"equality {name!r} is a {mujoco.mjtEq(kind).name}, which has no counterpart here; "
-                    "expected connect, weld and joint"
+                    f"equality {name!r} is a {mujoco.mjtEq(kind).name}, which has no counterpart "
+                    "here; expected connect, weld and joint"
                 )
         return couplings, loops
 
@@ -197,6 +197,79 @@ class _Reading:
                 )
         kind = LoopKind.WELD if weld else LoopKind.POINT
         return Loop(name, kind, first, second, at, there)
+
+
+def positions_from(robot: Robot, model: Any, qpos: Array) -> tuple[Array, Array | None]:
+    """Return a robot's q (nq,), and the pose of its floating base (7,): x, y, z, quaternion xyzw.
+
+    Parameters
+    ----------
+    qpos : of a mujoco.MjData (model.nq,).
+
+    Raises
+    ------
+    RobotError
+        If it has another size, or the model lacks one of the robot's joints.
+    """
+    taken = np.asarray(qpos, dtype=float)
+    if taken.shape != (model.nq,):
+        raise RobotError(f"qpos has shape {taken.shape}; expected ({model.nq},), the model's")
+    found, base = robot.neutral(), None
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        first = _address(robot, model, joint)
+        if joint.kind is JointKind.ROOT:
+            base = _pose_of(taken[first : first + 7])
+        elif joint.kind is JointKind.FLOATING:
+            found[offset : offset + 7] = _pose_of(taken[first : first + 7])
+        else:
+            found[offset] = taken[first]
+    return found, base
+
+
+def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) -> Array:
+    """Return MuJoCo's qpos (model.nq,); the inverse of :func:`positions_from`.
+
+    Joints of the model that the robot lacks stay at qpos0, and so does a base that is not given.
+
+    Raises
+    ------
+    RobotError
+        If q has another size, or the model lacks one of the robot's joints.
+    """
+    given = np.asarray(q, dtype=float)
+    if given.shape != (robot.nq,):
+        raise RobotError(f"q has shape {given.shape}; expected ({robot.nq},), the robot's")
+    found: Array = np.array(model.qpos0)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        first = _address(robot, model, joint)
+        if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
+            pose = base if joint.kind is JointKind.ROOT else given[offset : offset + 7]
+            if pose is not None:
+                x, y, z, w = np.asarray(pose)[3:].tolist()
+                found[first : first + 7] = [*np.asarray(pose)[:3].tolist(), w, x, y, z]
+        else:
+            found[first] = given[offset]
+    return found
+
+
+def _pose_of(values: Array) -> Array:
+    w, x, y, z = values[3:].tolist()
+    return np.array([*values[:3].tolist(), x, y, z, w])
+
+
+def _address(robot: Robot, model: Any, joint: Joint) -> int:
+    """Return where a joint is in qpos; that of a floating base is the first."""
+    import mujoco
+
+    if joint.kind is JointKind.ROOT:
+        return 0
+    number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint.name)
+    if number < 0:
+        names = ", ".join(model.joint(j).name for j in range(model.njnt))
+        raise RobotError(
+            f"the model has no joint {joint.name!r} of robot {robot.name!r}; it has: {names}"
+        )
+    return int(model.jnt_qposadr[number])
 
 
 def _pose(position: Array, quaternion: Array) -> Transform:

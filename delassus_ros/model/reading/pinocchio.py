@@ -9,7 +9,7 @@ import numpy as np
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
-from delassus_ros.model.spatial import Inertia, Transform
+from delassus_ros.model.spatial import Array, Inertia, Transform
 
 _EXACT = 1e-12
 """Of the parts of a joint's direction: less is none."""
@@ -106,3 +106,72 @@ def _frames(model: Any, body_of: dict[int, int]) -> list[Frame]:
                 place = Transform(pose.rotation, pose.translation)
                 found[frame.name] = Frame(frame.name, body_of[frame.parentJoint], place)
     return list(found.values())
+
+
+def positions_from(robot: Robot, model: Any, q: Array) -> tuple[Array, Array | None]:
+    """Return a robot's q (nq,), and the pose of its floating base (7,): x, y, z, quaternion xyzw.
+
+    Parameters
+    ----------
+    q : Pinocchio's configuration (model.nq,).
+
+    Raises
+    ------
+    RobotError
+        If the configuration has another size, or the model lacks one of the robot's joints.
+    """
+    taken = np.asarray(q, dtype=float)
+    if taken.shape != (model.nq,):
+        raise RobotError(f"q has shape {taken.shape}; expected ({model.nq},), the model's")
+    found, base = robot.neutral(), None
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        own = _place(robot, model, joint)
+        values = taken[own.idx_q : own.idx_q + own.nq]
+        if joint.kind is JointKind.ROOT:
+            base = values.copy()
+        elif joint.kind.nq == own.nq:
+            found[offset : offset + own.nq] = values
+        else:
+            # An angle as its cosine and sine, in the plane behind x and y.
+            angle = np.arctan2(values[-1], values[-2])
+            found[offset : offset + joint.kind.nq] = [*values[:-2], angle]
+    return found, base
+
+
+def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) -> Array:
+    """Return Pinocchio's configuration (model.nq,); the inverse of :func:`positions_from`.
+
+    Joints of the model that the robot lacks stay neutral, and so does a base that is not given.
+
+    Raises
+    ------
+    RobotError
+        If q has another size, or the model lacks one of the robot's joints.
+    """
+    import pinocchio as pin
+
+    given = np.asarray(q, dtype=float)
+    if given.shape != (robot.nq,):
+        raise RobotError(f"q has shape {given.shape}; expected ({robot.nq},), the robot's")
+    found: Array = pin.neutral(model)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        own = _place(robot, model, joint)
+        values = given[offset : offset + joint.kind.nq]
+        if joint.kind is JointKind.ROOT:
+            values = found[own.idx_q : own.idx_q + 7] if base is None else np.asarray(base)
+        elif joint.kind.nq != own.nq:
+            values = np.array([*values[:-1], np.cos(values[-1]), np.sin(values[-1])])
+        found[own.idx_q : own.idx_q + own.nq] = values
+    return found
+
+
+def _place(robot: Robot, model: Any, joint: Joint) -> Any:
+    """Return Pinocchio's joint of this name; of a floating base its first one."""
+    if joint.kind is JointKind.ROOT:
+        return model.joints[1]
+    if not model.existJointName(joint.name):
+        raise RobotError(
+            f"the model has no joint {joint.name!r} of robot {robot.name!r}; it has: "
+            f"{', '.join(list(model.names)[1:])}"
+        )
+    return model.joints[model.getJointId(joint.name)]

@@ -1,0 +1,165 @@
+"""Parts of robots: with some joints held, or what one joint carries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+
+import numpy as np
+
+from delassus_ros import arguments
+from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
+from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.robot import Body, Frame, Robot
+from delassus_ros.model.spatial import Inertia, Transform
+
+_HELD = 1e-9
+"""A coupling whose joints are all locked holds to so much [units of its joints]."""
+
+
+def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
+    """Return a robot with some joints held; see :meth:`Robot.lock`."""
+    given = arguments.by_joint("positions to lock", positions, RobotError)
+    by_name = {joint.name: joint for joint in robot.joints}
+    for name, value in given.items():
+        if name not in by_name:
+            raise RobotError(f"lock: {unknown('joint', name, robot.joint_names)}")
+        if by_name[name].kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+            raise RobotError(
+                f"lock: joint {name!r} is {by_name[name].kind.label}; expected revolute or "
+                "prismatic ones"
+            )
+        if not np.isfinite(value):
+            raise RobotError(f"lock: the position of joint {name!r} is {value}")
+    # Per body, the body it is part of now and where it is in that one.
+    place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
+    joints: list[Joint] = []
+    inertias: list[Inertia] = []
+    names: list[str] = []
+    for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
+        above, pose = place[joint.parent]
+        placement = pose @ joint.placement
+        if joint.name in given:
+            held = placement @ joint.motion(given[joint.name])
+            place[i] = above, held
+            if above != WORLD:
+                inertias[above] = inertias[above] + body.inertia.in_parent(held)
+            continue
+        place[i] = len(joints), Transform()
+        joints.append(replace(joint, parent=above, placement=placement))
+        inertias.append(body.inertia)
+        names.append(body.name)
+    frames = [
+        Frame(f.name, place[f.body][0], place[f.body][1] @ f.placement)
+        for f in robot.frames.values()
+    ]
+    couplings = [_with_held(each, given) for each in robot.couplings]
+    return robot.replaced(
+        joints=joints,
+        bodies=[Body(*each) for each in zip(names, inertias, strict=True)],
+        frames=frames,
+        couplings=[each for each in couplings if each is not None],
+        loops=[_carried(each, place) for each in robot.loops],
+        functions=[_without_held(each, given) for each in robot.functions],
+        independent=[name for name in robot.independent if name not in given],
+    )
+
+
+def subtree(robot: Robot, joint: str) -> Robot:
+    """Return what a joint carries as a robot of its own; see :meth:`Robot.subtree`."""
+    numbers = {each.name: i for i, each in enumerate(robot.joints)}
+    if joint not in numbers or robot.joints[numbers[joint]].kind is JointKind.ROOT:
+        raise RobotError(f"subtree: {unknown('joint', joint, robot.joint_names)}")
+    kept = [i for i in range(len(robot.joints)) if numbers[joint] in robot.path(i)]
+    place = {WORLD: WORLD, **{i: k for k, i in enumerate(kept)}}
+    joints = [
+        replace(robot.joints[i], parent=place.get(robot.joints[i].parent, WORLD)) for i in kept
+    ]
+    names = {each.name for each in joints}
+    constraints: list[Coupling | Loop | FunctionConstraint] = [
+        *robot.couplings, *robot.loops, *robot.functions
+    ]  # fmt: skip
+    for constraint in constraints:
+        inside = _inside(constraint, names, place)
+        if 0 < sum(inside) < len(inside):
+            raise RobotError(
+                f"subtree: {constraint.name!r} is between what joint {joint!r} carries and "
+                "the rest of the robot"
+            )
+    return robot.replaced(
+        joints=joints,
+        bodies=[robot.bodies[i] for i in kept],
+        frames=[
+            Frame(f.name, place[f.body], f.placement)
+            for f in robot.frames.values()
+            if f.body in kept
+        ],
+        couplings=[c for c in robot.couplings if all(_inside(c, names, place))],
+        loops=[
+            replace(c, predecessor=place[c.predecessor], successor=place[c.successor])
+            for c in robot.loops
+            if all(_inside(c, names, place))
+        ],
+        functions=[c for c in robot.functions if all(_inside(c, names, place))],
+        independent=[name for name in robot.independent if name in names],
+    )
+
+
+def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None:
+    """Return a coupling between the joints that still move; None if it holds without any."""
+    left = tuple((name, ratio) for name, ratio in coupling.ratios if name not in held)
+    moved = coupling.offset + sum(
+        ratio * held[name] for name, ratio in coupling.ratios if name in held
+    )
+    if len(left) == len(coupling.ratios):
+        return coupling
+    if len(left) == 1:
+        ((name, ratio),) = left
+        raise RobotError(
+            f"lock: coupling {coupling.name!r} leaves joint {name!r} at {-moved / ratio:.6g}; "
+            "lock it there as well"
+        )
+    if left:
+        return Coupling(coupling.name, left, moved)
+    if abs(moved) > _HELD:
+        raise RobotError(
+            f"lock: coupling {coupling.name!r} is off by {moved:.3g} at the positions given"
+        )
+    return None
+
+
+def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop:
+    """Return a loop between the bodies that its own are part of."""
+    (first, at), (second, there) = place[loop.predecessor], place[loop.successor]
+    if first == second:
+        raise RobotError(f"lock: loop {loop.name!r} is between bodies that do not move any more")
+    return replace(
+        loop,
+        predecessor=first,
+        successor=second,
+        predecessor_placement=at @ loop.predecessor_placement,
+        successor_placement=there @ loop.successor_placement,
+    )
+
+
+def _without_held(constraint: FunctionConstraint, held: Mapping[str, float]) -> FunctionConstraint:
+    touched = [name for name in (*constraint.joints, *constraint.dependent) if name in held]
+    if touched:
+        raise RobotError(
+            f"lock: constraint {constraint.name!r} is a function of joint {touched[0]!r}, which "
+            "cannot be held apart from it"
+        )
+    return constraint
+
+
+def _inside(
+    constraint: Coupling | Loop | FunctionConstraint, names: Set[str], place: Mapping[int, int]
+) -> list[bool]:
+    """Return which ends of a constraint, joints or bodies, are among those."""
+    if isinstance(constraint, Loop):
+        ends = (constraint.predecessor, constraint.successor)
+        return [end in place and end != WORLD for end in ends]
+    if isinstance(constraint, Coupling):
+        return [name in names for name, _ in constraint.ratios]
+    return [name in names for name in (*constraint.joints, *constraint.dependent)]
