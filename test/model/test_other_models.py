@@ -211,6 +211,22 @@ def test_a_joint_equality_is_a_coupling() -> None:
     assert relative(matrix(robot, frames, positions), expected) < 1e-9
 
 
+def test_a_tendon_equality_is_a_coupling_of_all_of_its_joints() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    parts = (
+        '<tendon><fixed name="sum"><joint joint="knee" coef="1"/><joint joint="pitch" coef="0.5"/>'
+        '</fixed></tendon><equality><tendon name="wire" tendon1="sum" polycoef="0.2 0 0 0 0"/>'
+        "</equality>"
+    )
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", parts))
+    robot = Robot.from_mujoco(model)
+    (wire,) = robot.couplings
+    assert dict(wire.ratios) == {"knee": 1.0, "pitch": 0.5} and wire.offset == -0.2
+    positions = {"knee": 0.4, "pitch": -0.4, "yaw": 0.7, "slide": 0.1, "shoulder": -0.3}
+    expected = of_mujoco(model, ["tip", "hand"], positions)
+    assert relative(matrix(robot, ["tip", "hand"], positions), expected) < 1e-9
+
+
 FOUR_BAR = """
 <mujoco model="four_bar"><worldbody>
   <body name="crank"><joint name="a" axis="0 1 0"/>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def read_mujoco(source: Any) -> Robot:
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Of a body with several joints, all but the last move bodies without inertia. Frames are
     bodies and sites. Equalities that are active become loops (connect, weld) and couplings
-    (joint, if linear).
+    (joint and tendon, if linear).
 
     Raises
     ------
@@ -78,7 +79,7 @@ class _Reading:
         import mujoco
 
         model, types = self._model, mujoco.mjtJoint
-        name = model.joint(j).name or f"joint{j}"
+        name = self._joint_name(j)
         kind = int(model.jnt_type[j])
         if kind == int(types.mjJNT_BALL):
             raise RobotError(
@@ -135,42 +136,69 @@ class _Reading:
         import mujoco
 
         model = self._model
-        joint, connect, weld = (
-            int(kind)
-            for kind in (
-                mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD
-            )
-        )  # fmt: skip
+        kinds = mujoco.mjtEq
+        joint, tendon, connect, weld = map(
+            int, (kinds.mjEQ_JOINT, kinds.mjEQ_TENDON, kinds.mjEQ_CONNECT, kinds.mjEQ_WELD)
+        )
         couplings: list[Coupling] = []
         loops: list[Loop] = []
         for e in range(model.neq):
             if not model.eq_active0[e]:
                 continue
             name, kind = model.equality(e).name or f"equality{e}", int(model.eq_type[e])
-            if kind == joint:
-                couplings.append(self._coupling(e, name))
+            if kind in (joint, tendon):
+                length = self._of_joint if kind == joint else self._of_tendon
+                couplings.append(self._coupling(e, name, length))
             elif kind in (connect, weld):
                 loops.append(self._loop(e, name, weld=kind == weld))
             else:
                 raise RobotError(
                     f"equality {name!r} is a {mujoco.mjtEq(kind).name}, which has no counterpart "
-                    "here; expected connect, weld and joint"
+                    "here; expected connect, weld, joint and tendon"
                 )
         return couplings, loops
 
-    def _coupling(self, e: int, name: str) -> Coupling:
+    def _coupling(
+        self, e: int, name: str, length: Callable[[int], tuple[dict[str, float], float]]
+    ) -> Coupling:
+        """Return x − x₀ = c₀ + c₁ (y − y₀), of joints or of tendons that are sums of joints."""
         model = self._model
         first, second = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
-        offset, slope, *higher = model.eq_data[e, :5].tolist()
+        constant, slope, *higher = model.eq_data[e, :5].tolist()
         if any(higher):
             raise RobotError(f"equality {name!r} is a polynomial; expected a linear one")
-        zero = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (first, second) if j >= 0]
-        ratios = [(model.joint(first).name, 1.0)]
-        total = -zero[0] - offset
+        ratios, zero = length(first)
+        offset = -zero - constant
         if second >= 0 and slope:
-            ratios.append((model.joint(second).name, -slope))
-            total += slope * zero[1]
-        return Coupling(name, tuple(ratios), total)
+            others, zero = length(second)
+            offset += slope * zero
+            for joint, factor in others.items():
+                ratios[joint] = ratios.get(joint, 0.0) - slope * factor
+        return Coupling(name, tuple((j, r) for j, r in ratios.items() if r), offset)
+
+    def _of_joint(self, j: int) -> tuple[dict[str, float], float]:
+        """Return a joint's position as a sum of joints, and its value as it was written."""
+        model = self._model
+        return {self._joint_name(j): 1.0}, float(model.qpos0[model.jnt_qposadr[j]])
+
+    def _of_tendon(self, t: int) -> tuple[dict[str, float], float]:
+        """Return the length of a tendon likewise."""
+        import mujoco
+
+        model = self._model
+        own = range(model.tendon_adr[t], model.tendon_adr[t] + model.tendon_num[t])
+        if any(int(model.wrap_type[k]) != int(mujoco.mjtWrap.mjWRAP_JOINT) for k in own):
+            raise RobotError(
+                f"tendon {model.tendon(t).name!r} goes by way of sites, which has no counterpart "
+                "here; expected sums of joints"
+            )
+        ratios = {
+            self._joint_name(int(model.wrap_objid[k])): float(model.wrap_prm[k]) for k in own
+        }
+        return ratios, float(model.tendon_length0[t])
+
+    def _joint_name(self, j: int) -> str:
+        return self._model.joint(j).name or f"joint{j}"
 
     def _loop(self, e: int, name: str, weld: bool) -> Loop:
         import mujoco
