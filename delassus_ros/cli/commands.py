@@ -92,7 +92,7 @@ def inspect_robot(options: argparse.Namespace) -> str:
         if frames:
             rows.append((name, ", ".join(frames)))
     parts.append(text.table(rows, indent="  "))
-    ends = _ends(robot)
+    ends = ends_of(robot)
     if ends:
         parts += ["", "At the ends of limbs, candidates for --contact:", "  " + ", ".join(ends)]
     return "\n".join(parts)
@@ -238,6 +238,7 @@ def export_kernel(options: argparse.Namespace) -> str:
     settings = settings_of(options.config)
     loops = options.loops or settings.loops or None
     robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
+    robot = robot.lock(settings.lock) if settings.lock else robot
     outputs = outputs_of(options)
     problem = Problem(robot, settings.contacts, settings.axes, outputs)
     algorithm = algorithms.get(options.algorithm or settings.algorithm)
@@ -309,7 +310,7 @@ def _moved_by(robot: Robot, body: int) -> str:
     return "the floating base" if joint.kind is JointKind.ROOT else f"moved by {joint.name}"
 
 
-def _ends(robot: Robot) -> list[str]:
+def ends_of(robot: Robot) -> list[str]:
     """Return the last frame on each body that carries no further joint and is no rotor."""
     parents = {joint.parent for joint in robot.joints}
     last = {frame.body: frame.name for frame in robot.frames.values()}

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import commands, rotors
+from delassus_ros.cli import commands, config, rotors
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
@@ -104,6 +104,14 @@ def _parser() -> argparse.ArgumentParser:
             commands.inspect_robot,
             "show a robot's joints in the order of q, and its frames",
             "quadruped.urdf",
+        )
+    )
+    add_robot(
+        verb(
+            "config",
+            config.propose,
+            "propose a parameter file of the node for a robot",
+            "my_robot.urdf > my_robot.yaml",
         )
     )
     compute = verb(

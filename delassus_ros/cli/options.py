@@ -34,6 +34,11 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
         help="floating: the root link moves freely; fixed: it is bolted to the world "
         "(default: %(default)s)",
     )
+    parser.add_argument(
+        "--lock",
+        metavar="JOINT=VALUE,…",
+        help="joints that are held there, as if they were no joints: hands, a head",
+    )
     add_loops(parser)
 
 
@@ -209,8 +214,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def robot_of(options: argparse.Namespace) -> Robot:
-    """Return the robot that the options name."""
-    return Robot.from_urdf(options.robot, base=options.base, loops=options.loops)
+    """Return the robot that the options name, with the joints held that they name."""
+    robot = Robot.from_urdf(options.robot, base=options.base, loops=options.loops)
+    return robot if options.lock is None else robot.lock(given_joints("--lock", options.lock))
 
 
 def problem_of(options: argparse.Namespace) -> Problem:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_ros.errors import InputError, ProblemError, RobotError, unknown
+from delassus_ros.errors import InputError, ProblemError, unknown
 from delassus_ros.measured import (
     Accelerometer,
     ExternalWrench,
@@ -22,7 +22,7 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import Robot
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import Base
-from delassus_ros.node.settings import Setting
+from delassus_ros.node.settings import Setting, by_joint
 
 FORCE, MOMENT = (0, 1, 2), (3, 4, 5)
 _SMALLEST, _LARGEST = 1e-6, 1e9
@@ -162,12 +162,6 @@ class EstimatorSettings:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
-        rotors, inertias = values["armature.names"], values["armature.values"]
-        if len(rotors) != len(inertias):
-            raise RobotError(
-                f"'armature.names' has {len(rotors)} joints and 'armature.values' "
-                f"{len(inertias)} numbers; expected one for each"
-            )
         return cls(
             base=values["base"],
             effort_sigma=values["effort.sigma"],
@@ -177,7 +171,7 @@ class EstimatorSettings:
             imu_frame=values["imu.frame"],
             imu_sigma=values["imu.sigma"],
             pushed=tuple(_pushed(name, given) for name in names),
-            armature=dict(zip(rotors, map(float, inertias), strict=True)),
+            armature=by_joint("armature", values),
             rate=values["rate"],
             input_timeout=values["input_timeout"],
         )

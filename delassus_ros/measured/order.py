@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -57,7 +58,11 @@ class Order:
 
     def guard(self, divisor: Scalar, number: int) -> Scalar:
         """Return a divisor, with a check that it is not far smaller than at any sample posture."""
-        return regular(divisor, _SMALL * dict(self.divisors)[number], "what is known")
+        return regular(divisor, _SMALL * self._sizes[number], "what is known")
+
+    @cached_property
+    def _sizes(self) -> dict[int, float]:
+        return dict(self.divisors)
 
 
 def order_of(samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, tree: Tree) -> Order:

@@ -191,7 +191,9 @@ class Robot:
 
         Parameters
         ----------
-        source : path of a file, or the XML itself (text that starts with ``<``).
+        source : path of a file, one in a ROS package (``package://my_robot/urdf/my_robot.urdf``)
+            or one of xacro, where that is installed; or the XML itself (text that starts with
+            ``<``).
         base : ``"floating"`` puts a free-flyer under the root link, ``"fixed"`` welds the
             root link to the world.
         armature : per joint name, rotor inertia seen at the joint [kg·m² or kg]. Where it is

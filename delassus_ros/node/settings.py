@@ -173,6 +173,12 @@ COMPUTED: Mapping[str, Setting] = {
         "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
         holds="numbers",
     ),
+    "lock.names": Setting(
+        (), "Joints that are held: the robot is computed as if they did not move.", holds="names"
+    ),
+    "lock.values": Setting(
+        (), "Position of each joint of lock.names [rad, m].", holds="numbers"
+    ),
     "loops": Setting(
         "",
         "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its text.",
@@ -355,6 +361,7 @@ class Settings:
     observer : thresholds and gain where forces say which contacts are active; else None.
     estimated : contacts that may be active then; all if empty.
     armature : rotor inertia by joint name [kg·m² or kg].
+    lock : positions of joints that are held, by name [rad, m].
     fallback : name of the algorithm that stands in for one that fails; empty for none.
     loops : loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its
         text; empty for none.
@@ -378,6 +385,7 @@ class Settings:
     observer: ObserverSettings | None
     estimated: tuple[str, ...]
     armature: Mapping[str, float]
+    lock: Mapping[str, float]
     fallback: str
     loops: str
     reference: Mapping[str, float]
@@ -397,7 +405,8 @@ class Settings:
         ContactError
             If there is no contact, or one is not described in full; names the parameter.
         RobotError
-            If armature.names and armature.values do not belong together, or those of reference.
+            If armature.names and armature.values do not belong together, or those of lock or
+            reference.
         """
         values = _checked(COMPUTED, given)
         if not values["contacts.names"]:
@@ -417,10 +426,11 @@ class Settings:
             contacts=ContactSet(_contact(name, values) for name in values["contacts.names"]),
             observer=_observer(values) if values["contacts.source"] == "force" else None,
             estimated=tuple(values["contacts.estimated"]),
-            armature=_by_joint("armature", values),
+            armature=by_joint("armature", values),
+            lock=by_joint("lock", values),
             fallback=values["fallback"],
             loops=values["loops"],
-            reference=_by_joint("reference", values),
+            reference=by_joint("reference", values),
             orientation_source=values["orientation.source"],
             orientation_frame=values["orientation.frame"],
             orientation_world_frame=values["orientation.world_frame"],
@@ -449,6 +459,7 @@ class Settings:
         robot = Robot.from_urdf(
             text, base=self.base, armature=self.armature, loops=self.loops or None
         )
+        robot = robot.lock(self.lock) if self.lock else robot
         return Problem(robot, self.contacts, axes=self.axes, outputs=self._needed_outputs)
 
     @property
@@ -620,7 +631,7 @@ def _outputs(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in BESIDE if name in wanted)
 
 
-def _by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
+def by_joint(name: str, values: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers that a pair of parameters gives to joints."""
     joints: Sequence[str] = values[f"{name}.names"]
     numbers: Sequence[float] = values[f"{name}.values"]

@@ -152,6 +152,15 @@ def printed_output(out: str, name: str) -> np.ndarray:
     return np.array([[float(v) for v in line.split()[-width:]] for line in lines])
 
 
+def test_compute_holds_joints_that_are_locked(capsys) -> None:
+    out = output(capsys, "compute", QUADRUPED, *LEGS, "--lock", "LF_KFE=-1.4", "--q", "RH_HAA=0.2")
+    robot = Robot.from_urdf(QUADRUPED).lock({"LF_KFE": -1.4})
+    problem = Problem(robot, [Contact("LF_FOOT", "LF_FOOT"),
+                              Contact("RH_FOOT", "RH_FOOT", "surface")])  # fmt: skip
+    G = DelassusSolver(problem).solve(robot.q({"RH_HAA": 0.2})).matrix
+    assert np.allclose(printed_matrix(out, 9), G, rtol=1e-5, atol=1e-9)
+
+
 def test_compute_prints_further_outputs(capsys) -> None:
     names = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
     rates, torques = (",".join(f"{0.1 * k + c:.1f}" for k in range(18)) for c in (-0.5, 0.3))

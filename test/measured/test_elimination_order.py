@@ -89,8 +89,10 @@ def dense_at_50_digits(
         for k, equation in enumerate(reading, start=1):
             for i, a in equation.row.items():
                 right[i, k] = a
-        inverse = mpmath.inverse(Z)
-        solved = inverse * right
+        A, p = mpmath.mp.LU_decomp(Z)
+        solved = mpmath.zeros(n + e, right.cols)
+        for k in range(right.cols):
+            solved[:, k] = mpmath.mp.U_solve(A, mpmath.mp.L_solve(A, right[:, k], p))
         values = [
             sum((a * solved[i, 0] for i, a in eq.row.items()), eq.constant) for eq in reading
         ]

@@ -42,6 +42,8 @@ COMPUTED: dict[str, tuple[dict[str, Any], Any]] = {
     "contacts.LF.moving": ({}, "position"),
     "armature.names": ({"armature.names": ["LF_KFE"], "armature.values": [0.3]}, ["RH_KFE"]),
     "armature.values": ({"armature.names": ["LF_KFE"], "armature.values": [0.3]}, [0.5]),
+    "lock.names": ({"lock.names": ["LF_KFE"], "lock.values": [0.3]}, ["RH_KFE"]),
+    "lock.values": ({"lock.names": ["LF_KFE"], "lock.values": [0.3]}, [0.5]),
     "loops": ({}, COUPLING),
     "reference.names": ({"loops": COUPLING}, ["LF_HFE"]),
     "reference.values": (

@@ -51,6 +51,14 @@ def config(name: str) -> dict[str, Any]:
     return flat(tree["/**"]["ros__parameters"])
 
 
+def test_locked_joints_are_held() -> None:
+    settings = Settings.from_parameters(feet(lock__names=["LF_KFE"], lock__values=[-1.2]))
+    robot = settings.problem(urdf()).robot
+    assert "LF_KFE" not in robot.joint_names and robot.nq == 11
+    with pytest.raises(RobotError, match="'lock.names' has 1 entries but 'lock.values' has 0"):
+        Settings.from_parameters(feet(lock__names=["LF_KFE"]))
+
+
 def test_defaults() -> None:
     settings = Settings.from_parameters(feet())
     assert (settings.base, settings.axes, settings.rows) == ("floating", "contact", "active")

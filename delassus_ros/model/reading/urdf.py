@@ -30,6 +30,7 @@ from delassus_ros.model.reading.description import (
     describe,
     listed,
 )
+from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import floats, parse_xml
 from delassus_ros.model.reading.yaml import SideFile, read_side_file
 from delassus_ros.model.robot import WORLD, Base, Body, Frame, Joint, JointKind, Robot
@@ -57,7 +58,9 @@ def read_urdf(
 
     Parameters
     ----------
-    source : path of a file, or the XML itself (bytes, or text that starts with ``<``).
+    source : path of a file, one in a ROS package (``package://my_robot/urdf/my_robot.urdf``) or
+        one of xacro, where that is installed; or the XML itself (bytes, or text that starts with
+        ``<``).
     base : ``"floating"`` or ``"fixed"``.
     loops : what the URDF cannot say, see :mod:`~delassus_ros.model.reading.yaml`.
     armature : see :meth:`~delassus_ros.model.robot.Robot.with_armature`.
@@ -73,7 +76,7 @@ def read_urdf(
     if base not in ("floating", "fixed"):
         raise RobotError(f"base must be 'floating' or 'fixed', got {base!r}")
     side = SideFile() if loops is None else read_side_file(loops)
-    description = with_joint_types(describe(parse_xml(source)), side)
+    description = with_joint_types(describe(parse_xml(located(source))), side)
     assembly = _Assembly(description, LinkTree(description), base)
     robot = closed(assembly.tree(), description, side, functions)
     if armature is not None:
