@@ -91,6 +91,26 @@ def numbers(
         raise error(f"{what} is {shown(values)}; expected {expected}") from reason
 
 
+def sized(
+    what: str, values: object, size: int, whose: str, error: type[DelassusError]
+) -> NDArray[np.float64]:
+    """Return so many numbers as an array.
+
+    Parameters
+    ----------
+    whose : what it is that has so many, for the message.
+
+    Raises
+    ------
+    DelassusError
+        If they are not numbers, or more or fewer.
+    """
+    found = numbers(what, values, error=error)
+    if found.shape != (size,):
+        raise error(f"{what} has shape {found.shape}; expected ({size},), {whose}")
+    return found
+
+
 def as_numbers(values: object) -> NDArray[np.float64]:
     """Return values as an array; not copied where that is possible.
 

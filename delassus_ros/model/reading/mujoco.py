@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
@@ -239,9 +240,7 @@ def positions_from(robot: Robot, model: Any, qpos: Array) -> tuple[Array, Array 
     RobotError
         If it has another size, or the model lacks one of the robot's joints.
     """
-    taken = np.asarray(qpos, dtype=float)
-    if taken.shape != (model.nq,):
-        raise RobotError(f"qpos has shape {taken.shape}; expected ({model.nq},), the model's")
+    taken = sized("qpos", qpos, model.nq, "the model's", RobotError)
     found, base = robot.neutral(), None
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         first = _address(robot, model, joint)
@@ -264,9 +263,7 @@ def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) 
     RobotError
         If q has another size, or the model lacks one of the robot's joints.
     """
-    given = np.asarray(q, dtype=float)
-    if given.shape != (robot.nq,):
-        raise RobotError(f"q has shape {given.shape}; expected ({robot.nq},), the robot's")
+    given = sized("q", q, robot.nq, "the robot's", RobotError)
     found: Array = np.array(model.qpos0)
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         first = _address(robot, model, joint)

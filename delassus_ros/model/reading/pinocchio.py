@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
@@ -120,9 +121,7 @@ def positions_from(robot: Robot, model: Any, q: Array) -> tuple[Array, Array | N
     RobotError
         If the configuration has another size, or the model lacks one of the robot's joints.
     """
-    taken = np.asarray(q, dtype=float)
-    if taken.shape != (model.nq,):
-        raise RobotError(f"q has shape {taken.shape}; expected ({model.nq},), the model's")
+    taken = sized("q", q, model.nq, "the model's", RobotError)
     found, base = robot.neutral(), None
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         own = _place(robot, model, joint)
@@ -150,9 +149,7 @@ def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) 
     """
     import pinocchio as pin
 
-    given = np.asarray(q, dtype=float)
-    if given.shape != (robot.nq,):
-        raise RobotError(f"q has shape {given.shape}; expected ({robot.nq},), the robot's")
+    given = sized("q", q, robot.nq, "the robot's", RobotError)
     found: Array = pin.neutral(model)
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         own = _place(robot, model, joint)
