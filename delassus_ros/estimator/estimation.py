@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from delassus_ros.contacts import Contact
+from delassus_ros.dynamics import GRAVITY
 from delassus_ros.errors import NumericalError, RobotError
 from delassus_ros.estimator.settings import EstimatorSettings, joints_of
 from delassus_ros.measured import Accelerometer, SparseDynamics
@@ -24,8 +25,6 @@ from delassus_ros.node.motion_input import MotionInput
 from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import Complaint, InputHealth, Limits, Reason, Validity
 from delassus_ros.problem import Problem
-
-_GRAVITY = (0.0, 0.0, -9.81)
 
 
 class Sensor:
@@ -151,7 +150,7 @@ class Estimation:
             raise RobotError(f"robot {robot.name!r} has no frame on a body that moves")
         problem = Problem(robot, [Contact("any", frame, "point")], outputs=("G", "qdd0"))
         source = "effort" if settings.effort_sigma else "zero"
-        self._motion = MotionInput(problem, source, _GRAVITY, self.base, timeout)
+        self._motion = MotionInput(problem, source, GRAVITY, self.base, timeout)
         self._inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
         self._past: deque[tuple[int, Array]] = deque()
         self.wrenches = {
@@ -244,7 +243,7 @@ class Estimation:
         """Return whether the latest estimate went out less than a period of the rate ago."""
         if not self.settings.rate or self.last is None or self.last.numbers is None:
             return False
-        # Half a joint state's time early is in time: instants do not come evenly.
+        # A tenth of a period early is in time: instants do not come evenly.
         return now - (self._went_out or 0) < 0.9e9 / self.settings.rate
 
     def silence(self, now: int) -> Answer | None:

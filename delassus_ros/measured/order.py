@@ -4,8 +4,7 @@ From the leaves of the tree to its root, link by link, as a multifrontal solver 
 elimination tree (I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
 symmetric linear equations", 1983): of a link's unknowns the cheapest pivot first (H. M. Markowitz,
 1957), among those that are large enough at all sample postures; what has none waits for the
-parent. Pivots of ±1, which need no division, are always large enough. Of several ways to deal the
-unknowns out to links, the one with fewest operations is taken.
+parent. The order counts if it solves the system at these postures.
 """
 
 from __future__ import annotations

@@ -169,6 +169,8 @@ class SymmetricSystem:
         for pivot in reversed(self.eliminated):
             if k in self._solution:
                 break
+            if pivot[0] in self._solution:
+                continue
             for unknown, value in zip(pivot, self._of_pivot(pivot, self._term), strict=True):
                 self._solution[unknown] = value
         return self._solution[k]
