@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -321,17 +322,54 @@ class Robot:
         RobotError
             If there is no such joint, or it has several positions; lists the joints in order.
         """
-        q = self.neutral()
-        single = {}
-        for joint, offset in zip(self._joints, self._q_offsets, strict=True):
-            if joint.kind.nq == 1:
-                q[offset], single[joint.name] = default, offset
-        for name, value in arguments.by_joint("positions", positions, RobotError).items():
+        return self._by_name("positions", positions, self.neutral(), self.q_offsets, "q", default)
+
+    def v(
+        self,
+        rates: Mapping[str, float],
+        twist: Sequence[float] | Array | None = None,
+        default: float = 0.0,
+    ) -> Array:
+        """Return the velocities (nv,) of all joints, by name; a floating base's twist first.
+
+        Parameters
+        ----------
+        rates : of revolute and prismatic joints [rad/s, m/s].
+        twist : (6,) of the floating base in its own axes, linear first; at rest if None.
+        default : of the other joints of these kinds; those with several velocities (ẋ, ẏ, θ̇ of
+            a planar one, the twist of a floating one in its own axes) are at rest.
+
+        Raises
+        ------
+        RobotError
+            If there is no such joint, or it has several velocities; lists the joints in order. If
+            there is a twist but no floating base, or it has another size.
+        """
+        v = self._by_name("rates", rates, np.zeros(self.nv), self.v_offsets, "v", default)
+        if twist is not None:
+            if self.base == "fixed":
+                raise RobotError(f"twist is given, but the base of robot {self.name!r} is fixed")
+            v[:6] = arguments.sized("twist", twist, 6, "a base's", RobotError)
+        return v
+
+    def _by_name(
+        self, what: str, given: Mapping[str, float], found: Array, offsets: Sequence[int],
+        order: str, default: float,
+    ) -> Array:  # fmt: skip
+        """Write numbers of joints that have one each, and return what they are written to."""
+        single = {
+            joint.name: offset
+            for joint, offset in zip(self._joints, offsets, strict=True)
+            if joint.kind.nq == joint.kind.nv == 1
+        }
+        found[list(single.values())] = default
+        for name, value in arguments.by_joint(what, given, RobotError).items():
             if name not in single:
                 known = ", ".join(single)
-                raise RobotError(f"{unknown('joint', name, single)}; in the order of q: {known}")
-            q[single[name]] = value
-        return q
+                words = unknown("joint", name, single)
+                raise RobotError(f"{words}; in the order of {order}: {known}")
+            found[single[name]] = value
+        return found
 
     def q_from_pinocchio(self, model: Any, q: Array) -> tuple[Array, Array | None]:
         """Return q (nq,) of Pinocchio's, joints by name, and the base's pose (7,), None if fixed.
@@ -382,6 +420,58 @@ class Robot:
         from delassus_ros.model.reading.mujoco import positions_to
 
         return positions_to(self, model, q, base)
+
+    def v_from_pinocchio(self, model: Any, q: Array, v: Array) -> Array:
+        """Return the velocities (nv,), as of :meth:`v`, of Pinocchio's at its q, joints by name.
+
+        Those of planar joints are along axes that turn there, hence q.
+
+        Raises
+        ------
+        RobotError
+            If q or v has another size, or the model lacks a joint; names it.
+        """
+        from delassus_ros.model.reading.pinocchio import velocities_from
+
+        return velocities_from(self, model, q, v)
+
+    def v_to_pinocchio(self, model: Any, q: Array, v: Array) -> Array:
+        """Return Pinocchio's v at its q of this robot's velocities (nv,), as of :meth:`v`.
+
+        Raises
+        ------
+        RobotError
+            As for :meth:`v_from_pinocchio`.
+        """
+        from delassus_ros.model.reading.pinocchio import velocities_to
+
+        return velocities_to(self, model, q, v)
+
+    def v_from_mujoco(self, model: Any, qpos: Array, qvel: Array) -> Array:
+        """Return the velocities (nv,), as of :meth:`v`, of MuJoCo's qvel, joints by name.
+
+        MuJoCo has linear velocities of free joints in the axes of the world, hence qpos.
+
+        Raises
+        ------
+        RobotError
+            If qpos or qvel has another size, or the model lacks a joint; names it.
+        """
+        from delassus_ros.model.reading.mujoco import velocities_from
+
+        return velocities_from(self, model, qpos, qvel)
+
+    def v_to_mujoco(self, model: Any, qpos: Array, v: Array) -> Array:
+        """Return MuJoCo's qvel at qpos of this robot's velocities (nv,), as of :meth:`v`.
+
+        Raises
+        ------
+        RobotError
+            As for :meth:`v_from_mujoco`.
+        """
+        from delassus_ros.model.reading.mujoco import velocities_to
+
+        return velocities_to(self, model, qpos, v)
 
     def subtree(self, joint: str) -> Robot:
         """Return what a joint carries as a robot of its own, on the world where its parent was.
@@ -497,6 +587,14 @@ class Robot:
     def q_offsets(self) -> tuple[int, ...]:
         """Index in q of each joint's first entry."""
         return self._q_offsets
+
+    @property
+    def v_offsets(self) -> tuple[int, ...]:
+        """Index in the velocities (nv,) of each joint's first entry; a floating base's are first.
+
+        With couplings or loops these are of all joints, not of the independent ones alone.
+        """
+        return tuple(accumulate((j.kind.nv for j in self._joints[:-1]), initial=0))
 
     def neutral(self) -> Array:
         """Return the q (nq,) of all-zero joints; inner floating joints at identity."""

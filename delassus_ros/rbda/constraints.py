@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.clusters import Cluster
+from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.constraints import Coupling, FunctionConstraint
 from delassus_ros.model.loops import size_of
 from delassus_ros.model.robot import Robot
@@ -40,6 +40,7 @@ __all__ = [
     "described",
     "is_turned",
     "joints_of",
+    "largest_residual",
     "loop_jacobian",
     "newton_step",
     "residual",
@@ -99,6 +100,28 @@ def residual(robot: Robot, cluster: Cluster, q: Sequence[Scalar]) -> Vector:
     rows first [m], then angular ones [sines of angles], then functions [units of their own].
     """
     return _rows(robot, cluster, q, metres=True)[0]
+
+
+def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
+    """Return how far a configuration is from closing a robot, and what is off by that.
+
+    Parameters
+    ----------
+    q : (nq,) configuration of the spanning tree [rad, m].
+
+    Returns
+    -------
+    The largest :func:`residual` in absolute value and the constraint it is of, as in messages;
+    zero of nothing for a robot without constraints.
+    """
+    worst, name = 0.0, ""
+    for cluster in clusters_of(robot):
+        if not cluster.is_ordinary:
+            for value, what in zip(residual(robot, cluster, q), row_names(cluster), strict=True):
+                # Written so that NaN counts.
+                if not abs(value) <= worst:
+                    worst, name = abs(float(value)), what
+    return worst, name
 
 
 def constraint_jacobian(

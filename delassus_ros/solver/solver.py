@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
-from delassus_ros.arguments import instance
+from delassus_ros.arguments import instance, sized
 from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
 from delassus_ros.compiler.kernel import Kernel
@@ -18,6 +18,7 @@ from delassus_ros.errors import AlgorithmError, InputError, NumericalError, Prob
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.constraints import largest_residual
 from delassus_ros.scalars.counts import OperationCount
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.batch import BatchSolution, BatchSolver
@@ -27,6 +28,8 @@ from delassus_ros.solver.solution import Solution
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
+_CLOSED = 1e-8
+"""Largest constraint row of a closed robot, as for :class:`~delassus_ros.closure.Closure`."""
 _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
 """The call that makes a problem, for messages."""
 
@@ -161,11 +164,12 @@ class DelassusSolver:
         torques: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         wrenches: Mapping[str, ArrayLike] | ArrayLike | None = None,
+        check: bool = False,
     ) -> Solution:
         """Compute G, and the problem's other outputs, once.
 
         With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
-        it): this is not checked.
+        it): whether it does is checked where that is asked for.
 
         Parameters
         ----------
@@ -181,6 +185,8 @@ class DelassusSolver:
         rates, torques, gravity : (n,), (n,), (3,) for outputs that need them; see
             :attr:`Problem.inputs <delassus_ros.problem.Problem.inputs>`.
         wrenches : external wrenches (6,) by frame, or (w, 6); frames that are not named have none.
+        check : refuse a q that does not close the robot's couplings and loops to 1e-8 [m, rad or
+            units of a coupling], which takes longer than the matrix.
 
         Returns
         -------
@@ -191,13 +197,16 @@ class DelassusSolver:
         InputError
             For a q of wrong size or with non-finite entries, an unknown contact or something
             else than a list of names, a missing or superfluous base orientation, a placement of a
-            contact that does not move, or a quaternion that is not of unit norm.
+            contact that does not move, a quaternion that is not of unit norm, or with `check` a q
+            that does not close the robot; names what is off and by how much.
         AlgorithmError
             If a back end cannot be prepared for the problem, at a thread's first call.
         NumericalError
             If M is not positive definite or a loop is singular at q, naming the joint or loop, or
             if a back end fails.
         """
+        if check:
+            self._check_closed(q)
         bound = self._thread_bound()
         wanted = self._names if active is None else active
         # Of arrays != is an array.
@@ -315,6 +324,17 @@ class DelassusSolver:
     def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
         """Pickle by the arguments of the constructor: machine code stays in its process."""
         return type(self), (self._problem, self._algorithm.name, self._cache)
+
+    def _check_closed(self, q: ArrayLike) -> None:
+        """Refuse a configuration that does not close the robot."""
+        robot = self._problem.robot
+        given = sized("q", q, robot.nq, f"robot {robot.name!r}'s", InputError)
+        worst, what = largest_residual(robot, given.tolist())
+        if not worst <= _CLOSED:
+            raise InputError(
+                f"q does not close the robot: {what} is off by {worst:.3g}, at most {_CLOSED:g} is "
+                "allowed; Closure(robot).solve(positions by joint) finds a q that does"
+            )
 
     def _thread_bound(self) -> BoundSolver:
         bound: BoundSolver | None = getattr(self._local, "bound", None)

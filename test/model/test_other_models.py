@@ -278,6 +278,121 @@ def test_positions_go_there_and_back() -> None:
         other.q_from_pinocchio(model, q)
 
 
+MIMIC = """
+<robot name="r"><link name="world"/><link name="a">INERTIAL</link><link name="b">INERTIAL</link>
+<joint name="j1" type="revolute"><parent link="world"/><child link="a"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0.2 0 0.1"/>
+  <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>
+  <mimic joint="j1" multiplier="-2" offset="0.3"/></joint></robot>""".replace(
+    "INERTIAL",
+    '<inertial><origin xyz=".1 0 0"/><mass value="1"/>'
+    '<inertia ixx=".1" ixy="0" ixz="0" iyy=".1" iyz="0" izz=".1"/></inertial>',
+)
+
+
+def test_a_mimic_joint_of_pinocchio_is_a_coupling() -> None:
+    pin = pytest.importorskip("pinocchio")
+    model = pin.buildModelFromXML(MIMIC, mimic=True)
+    robot = Robot.from_pinocchio(model)
+    (mimics,) = robot.couplings
+    assert dict(mimics.ratios) == {"j2": 1.0, "j1": 2.0} and mimics.offset == -0.3
+    q, base = robot.q_from_pinocchio(model, [0.4])
+    assert base is None and robot.joint_names == ("j1", "j2")
+    np.testing.assert_allclose(q, [0.4, -0.5])
+    np.testing.assert_array_equal(robot.q_to_pinocchio(model, q), [0.4])
+    np.testing.assert_array_equal(robot.v_from_pinocchio(model, [0.4], [1.5]), [1.5, -3.0])
+    np.testing.assert_array_equal(robot.v_to_pinocchio(model, [0.4], [1.5, -3.0]), [1.5])
+    data, own = model.createData(), np.array([0.4])
+    pin.computeJointJacobians(model, data, own)
+    pin.updateFramePlacements(model, data)
+    J = pin.getFrameJacobian(model, data, model.getFrameId("b"), pin.LOCAL).reshape(6, 1)
+    expected = J @ J.T / float(np.squeeze(pin.crba(model, data, own)))
+    for read in (robot, Robot.from_urdf(MIMIC.encode(), "fixed")):
+        problem = Problem(read, [Contact("b", "b", "surface")])
+        G = DelassusSolver(problem, cache=False).solve(q, check=True).matrix
+        assert relative(G, expected) < 1e-12
+
+
+def contact_velocity(robot: Robot, frame: str, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return the twist (6,) of a frame in its own axes, linear first, by the robot's J."""
+    problem = Problem(robot, [Contact(frame, frame, "surface")], outputs=["J"])
+    return DelassusSolver(problem, cache=False).solve(q).J @ v
+
+
+def test_velocities_of_pinocchio_go_there_and_back() -> None:
+    """Of a free base, an unbounded joint and a planar one."""
+    pin = pytest.importorskip("pinocchio")
+    model = pin.Model()
+    rng = np.random.default_rng(2)
+    kinds = [pin.JointModelFreeFlyer(), pin.JointModelRUBY(), pin.JointModelPlanar()]
+    parent = 0
+    for k, kind in enumerate(kinds):
+        pose = pin.SE3.Random() if parent else pin.SE3.Identity()
+        parent = model.addJoint(parent, kind, pose, f"j{k}")
+        model.appendBodyToJoint(parent, pin.Inertia.Random(), pin.SE3.Identity())
+        model.addBodyFrame(f"link{k}", parent, pin.SE3.Random(), 0)
+    robot = Robot.from_pinocchio(model)
+    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+    v = rng.normal(size=model.nv)
+    data = model.createData()
+    pin.forwardKinematics(model, data, q, v)
+    own, _ = robot.q_from_pinocchio(model, q)
+    rates = robot.v_from_pinocchio(model, q, v)
+    np.testing.assert_allclose(robot.v_to_pinocchio(model, q, rates), v, atol=1e-14)
+    for k in range(len(kinds)):
+        twist = pin.getFrameVelocity(model, data, model.getFrameId(f"link{k}"), pin.LOCAL)
+        found = contact_velocity(robot, f"link{k}", own, rates)
+        np.testing.assert_allclose(found, twist.vector, atol=1e-12)
+    with pytest.raises(RobotError, match=r"v has shape \(3,\); expected \(10,\)"):
+        robot.v_from_pinocchio(model, q, np.zeros(3))
+
+
+def test_velocities_of_mujoco_go_there_and_back() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    free = '<body name="ball"><freejoint name="roll"/><geom size="0.1"/></body></worldbody>'
+    scene = SCENE.replace("EQUALITIES", "").replace("</worldbody>", free)
+    model = mujoco.MjModel.from_xml_string(scene)
+    robot = Robot.from_mujoco(model)
+    rng = np.random.default_rng(0)
+    data = mujoco.MjData(model)
+    data.qpos[:] = rng.uniform(-1, 1, model.nq)
+    mujoco.mj_normalizeQuat(model, data.qpos)
+    data.qvel[:] = rng.normal(size=model.nv)
+    mujoco.mj_forward(model, data)
+    q, _ = robot.q_from_mujoco(model, data.qpos)
+    v = robot.v_from_mujoco(model, data.qpos, data.qvel)
+    np.testing.assert_allclose(robot.v_to_mujoco(model, data.qpos, v), data.qvel, atol=1e-14)
+    tree = Robot.from_mujoco(mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", "")))
+    for name in ("toe", "arm", "base", "ball"):
+        angular_first = np.zeros(6)
+        kind, number = mujoco.mjtObj.mjOBJ_XBODY, model.body(name).id
+        mujoco.mj_objectVelocity(model, data, kind, number, angular_first, 1)
+        expected = np.concatenate([angular_first[3:], angular_first[:3]])
+        # A body that floats beside the robot has its twist in v.
+        found = v[-6:] if name == "ball" else contact_velocity(tree, name, q[:5], v[:11])
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    with pytest.raises(RobotError, match="qvel has shape"):
+        robot.v_from_mujoco(model, data.qpos, np.zeros(2))
+    with pytest.raises(RobotError, match="qpos has shape"):
+        robot.v_to_mujoco(model, np.zeros(2), v)
+
+
+def test_velocities_by_name() -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    v = robot.v({"LF_KFE": 2.0}, twist=[1, 2, 3, 4, 5, 6])
+    assert v.shape == (18,) and v[:6].tolist() == [1, 2, 3, 4, 5, 6]
+    assert v[6 + robot.joint_names.index("LF_KFE")] == 2.0 and abs(v[6:]).sum() == 2.0
+    assert robot.v({}, default=0.5).tolist() == [0.0] * 6 + [0.5] * 12
+    with pytest.raises(RobotError, match="unknown joint 'LF_KNEE'.*in the order of v: LF_HAA, LF"):
+        robot.v({"LF_KNEE": 1.0})
+    fixed = Robot.from_urdf(robots.quadruped(), "fixed")
+    with pytest.raises(RobotError, match="twist is given, but the base of robot .* is fixed"):
+        fixed.v({}, twist=np.zeros(6))
+    with pytest.raises(RobotError, match=r"twist has shape \(3,\); expected \(6,\)"):
+        robot.v({}, twist=[1, 2, 3])
+
+
 def test_positions_of_mujoco_go_there_and_back() -> None:
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", ""))
@@ -310,6 +425,12 @@ def test_what_cannot_be_said_is_named(xml: str, words: str) -> None:
     )
     model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", quadratic))
     with pytest.raises(RobotError, match="equality 'cam' is a polynomial; expected a linear one"):
+        Robot.from_mujoco(model)
+    with_armature = (
+        '<tendon><fixed name="sum" armature="0.1"><joint joint="knee" coef="1"/></fixed></tendon>'
+    )
+    model = mujoco.MjModel.from_xml_string(SCENE.replace("EQUALITIES", with_armature))
+    with pytest.raises(RobotError, match="tendon 'sum' has an armature"):
         Robot.from_mujoco(model)
     with pytest.raises(RobotError, match="there is no file /no.xml"):
         Robot.from_mujoco("/no.xml")

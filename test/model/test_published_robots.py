@@ -12,6 +12,7 @@ import robots
 from rigid_body import frame_poses, mass_matrix, random_q, velocity_index
 from urdf_text import joint, link, robot_xml
 
+from delassus_ros import Closure, Contact, DelassusSolver, Problem
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind, Robot
 from delassus_ros.model.reading.urdf import read_urdf
@@ -155,3 +156,31 @@ def pinocchio_order(model: pin.Model, robot: Robot) -> np.ndarray:
 def test_inertia_of_a_published_robot_is_refused_by_name() -> None:
     with pytest.raises(RobotError, match="link 'body': the inertia of the body .* semidefinite"):
         read_urdf(robots.example("romeo_description/urdf/romeo_laas_small.urdf"))
+
+
+def test_fingers_without_inertia_are_refused_with_what_cures_them() -> None:
+    path = robots.example("romeo_description/urdf/romeo.urdf")
+    with pytest.raises(RobotError, match="moves no inertia; .* or joint 'LHand' an armature"):
+        read_urdf(path)
+    robot = read_urdf(path, armature={"LHand": 1e-4, "RHand": 1e-4})
+    # Pinocchio reads its mimic joints as free ones alone. Without inertia they move nothing else.
+    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    for name in list(model.names)[2:]:
+        if re.search("Hand|Finger|Thumb", name):
+            model.armature[model.joints[model.getJointId(name)].idx_v] = 1e-4
+    q = Closure(robot).reference.copy()
+    moved = ("LShoulderPitch", "LKneePitch", "LElbowYaw")
+    arms = [robot.joint_names.index(name) for name in moved]
+    q[arms] = 0.3, 0.5, -0.4
+    data, theirs = model.createData(), robot.q_to_pinocchio(model, q)
+    feet = ["l_ankle", "r_ankle", "l_wrist"]
+    pin.computeJointJacobians(model, data, theirs)
+    pin.updateFramePlacements(model, data)
+    M = pin.crba(model, data, theirs)
+    M = np.triu(M) + np.triu(M, 1).T
+    numbers = [model.getFrameId(name) for name in feet]
+    J = np.vstack([pin.getFrameJacobian(model, data, k, pin.LOCAL) for k in numbers])
+    problem = Problem(robot, [Contact(name, name, "surface") for name in feet])
+    G = DelassusSolver(problem, "auto", cache=False).solve(q, check=True).matrix
+    expected = J @ np.linalg.solve(M, J.T)
+    assert np.linalg.norm(G - expected) < 1e-10 * np.linalg.norm(expected)

@@ -295,7 +295,8 @@ def test_refuses_inertia_that_is_not_positive_semidefinite() -> None:
     with pytest.raises(
         RobotError,
         match="link 'b': the inertia of the body that joint 'elbow' moves must be positive "
-        "semidefinite; principal inertias of this link: -",
+        "semidefinite, or some motion would have negative energy; principal inertias of this "
+        "link: -",
     ):
         read_urdf(robot_xml(*parts))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from linkages import closed_four_bar, four_bar
 from rigid_body import body_jacobians, body_poses, mass_matrix, random_q
 from small import BOX, contacts, massless_problem, problem, tiny, walker
 
@@ -403,3 +405,26 @@ def test_every_error_is_at_the_top_of_the_package() -> None:
     assert len(named) > 7
     assert all(getattr(delassus_ros, kind.__name__) is kind for kind in named)
     assert {kind.__name__ for kind in named} <= set(delassus_ros.__all__)
+
+
+def test_a_q_that_does_not_close_a_robot_is_refused_where_that_is_asked_for() -> None:
+    robot = four_bar()
+    loops = DelassusSolver(Problem(robot, [Contact("tip", next(iter(robot.frames)))]), cache=False)
+    closed = np.array(closed_four_bar(1.1))
+    given = loops.solve(closed, check=True)
+    np.testing.assert_array_equal(given.matrix, loops.solve(closed).matrix)
+    off = closed + [0.0, 0.01, 0.0]
+    assert loops.solve(off).status is Status.OK
+    loop = re.escape(robot.loops[0].name)
+    with pytest.raises(
+        InputError, match=rf"q does not close .*: loop '{loop}' is off by 0\.0\d+,"
+    ):
+        loops.solve(off, check=True)
+    with pytest.raises(InputError, match=r"off by nan"):
+        loops.solve([1.1, np.nan, 0.0], check=True)
+
+
+def test_an_open_robot_is_closed_at_every_q(solver) -> None:
+    assert solver.solve(Q, check=True).status is Status.OK
+    with pytest.raises(InputError, match=r"q has shape \(2,\); expected \(3,\), robot"):
+        solver.solve(Q[:2], check=True)

@@ -47,6 +47,13 @@ KINDS = {
 }
 """Kind of the moving joint types of URDF; the remaining type is :data:`FIXED`."""
 
+_OTHERS = {
+    "sdf": "; SDF is not read, as no Python package does: use the URDF or xacro that the model "
+    "was made from, or its MJCF",
+    "mujoco": "; this is MJCF: write Robot.from_mujoco(path)",
+    "mujocoinclude": "; this is a part of an MJCF: write Robot.from_mujoco(path) with the whole",
+}
+"""What to do with the root elements of other formats."""
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
@@ -111,7 +118,8 @@ def describe(root: ElementTree.Element) -> Description:
     """
     namespace, brace, tag = root.tag.rpartition("}")
     if tag != "robot":
-        raise RobotError(f"not a URDF: the root element is <{tag}>, expected <robot>")
+        hint = _OTHERS.get(tag, "")
+        raise RobotError(f"not a URDF: the root element is <{tag}>, expected <robot>{hint}")
     # A default namespace (Drake writes one) prefixes every tag; foreign tags keep theirs.
     prefix = namespace + brace
     refuse_unread(root, prefix)

@@ -21,13 +21,14 @@ def read_mujoco(source: Any) -> Robot:
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Of a body with several joints, all but the last move bodies without inertia. Frames are
     bodies and sites. Equalities that are active become loops (connect, weld) and couplings
-    (joint and tendon, if linear).
+    (joint and tendon, if linear). What only makes forces (actuators, muscles, springs, flexes) is
+    no part of a robot.
 
     Raises
     ------
     RobotError
-        If there is a ball joint, or an equality that cannot be said here; names it. If the file
-        cannot be compiled.
+        If there is a ball joint, an equality that cannot be said here (of a flex, say), or a
+        tendon with armature; names it. If the file cannot be compiled.
     """
     import mujoco
 
@@ -143,6 +144,12 @@ class _Reading:
         )
         couplings: list[Coupling] = []
         loops: list[Loop] = []
+        # Models of MuJoCo before 3.3.1 have none.
+        for t in np.flatnonzero(getattr(model, "tendon_armature", ())):
+            raise RobotError(
+                f"tendon {model.tendon(t).name!r} has an armature, which has no counterpart here; "
+                "expected armatures of joints"
+            )
         for e in range(model.neq):
             if not model.eq_active0[e]:
                 continue
@@ -275,6 +282,49 @@ def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) 
         else:
             found[first] = given[offset]
     return found
+
+
+def velocities_from(robot: Robot, model: Any, qpos: Array, qvel: Array) -> Array:
+    """Return a robot's velocities (nv,); see :meth:`Robot.v_from_mujoco`."""
+    sized("qpos", qpos, model.nq, "the model's", RobotError)
+    taken = sized("qvel", qvel, model.nv, "the model's", RobotError)
+    found = np.zeros(robot.nv)
+    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
+        at = _velocity_address(robot, model, joint)
+        values = taken[at : at + joint.kind.nv].copy()
+        if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
+            values[:3] = _axes_of(robot, model, joint, qpos).T @ values[:3]
+        found[offset : offset + joint.kind.nv] = values
+    return found
+
+
+def velocities_to(robot: Robot, model: Any, qpos: Array, v: Array) -> Array:
+    """Return MuJoCo's qvel (model.nv,) at qpos; the inverse of :func:`velocities_from`.
+
+    Joints of the model that the robot lacks are at rest.
+    """
+    sized("qpos", qpos, model.nq, "the model's", RobotError)
+    given = sized("v", v, robot.nv, "the robot's", RobotError)
+    found = np.zeros(model.nv)
+    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
+        at = _velocity_address(robot, model, joint)
+        values = given[offset : offset + joint.kind.nv].copy()
+        if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
+            values[:3] = _axes_of(robot, model, joint, qpos) @ values[:3]
+        found[at : at + joint.kind.nv] = values
+    return found
+
+
+def _axes_of(robot: Robot, model: Any, joint: Joint, qpos: Array) -> Array:
+    """Return the axes of the body that a free joint moves, as columns."""
+    first = _address(robot, model, joint)
+    return _pose(np.zeros(3), np.asarray(qpos)[first + 3 : first + 7]).rotation
+
+
+def _velocity_address(robot: Robot, model: Any, joint: Joint) -> int:
+    """Return where a joint is in qvel."""
+    first = _address(robot, model, joint)
+    return int(model.jnt_dofadr[np.flatnonzero(model.jnt_qposadr == first)[0]])
 
 
 def _pose_of(values: Array) -> Array:

@@ -12,6 +12,7 @@ from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform
 
+_MIMIC = "JointModelMimic"
 _EXACT = 1e-12
 """Of the parts of a joint's direction: less is none."""
 
@@ -56,7 +57,7 @@ def read_pinocchio(model: Any) -> Robot:
         joints.append(Joint(name, kind, parent, placement, axis, armature, *limits))
         inertia = model.inertias[j]
         bodies.append(Body(name, Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)))
-        if joint.shortname() == "JointModelMimic":
+        if joint.shortname() == _MIMIC:
             couplings.append(_mimic(model, j, joint))
     return Robot(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
 
@@ -69,6 +70,9 @@ def _kind(name: str, joint: Any, data: Any, first: bool) -> tuple[JointKind, np.
     if short == "JointModelPlanar":
         return JointKind.PLANAR, z
     S = np.asarray(data.S, dtype=float).reshape(6, -1)
+    if short == _MIMIC:
+        # Its own motion, of which Pinocchio has that by its primary's position.
+        S = S / joint.extract().scaling
     if S.shape[1] == 1 and short not in ("JointModelComposite", "JointModelEllipsoid"):
         linear, angular = S[:3, 0], S[3:, 0]
         if np.abs(linear).max() < _EXACT:
@@ -83,13 +87,9 @@ def _kind(name: str, joint: Any, data: Any, first: bool) -> tuple[JointKind, np.
 
 def _mimic(model: Any, j: int, joint: Any) -> Coupling:
     """Return what couples a mimicking joint to its primary."""
-    import pinocchio as pin
-
     pairs = zip(model.mimicking_joints, model.mimicked_joints, strict=True)
     primary = next(model.names[first] for second, first in pairs if second == j)
-    own = joint.extract() if hasattr(joint, "extract") else joint
-    if not isinstance(own, pin.JointModelMimic):
-        raise RobotError(f"joint {model.names[j]!r} mimics another by a type that is unknown")
+    own = joint.extract()
     ratios = ((model.names[j], 1.0), (primary, -float(own.scaling)))
     return Coupling(f"{model.names[j]} mimics {primary}", ratios, -float(own.offset))
 
@@ -128,6 +128,10 @@ def positions_from(robot: Robot, model: Any, q: Array) -> tuple[Array, Array | N
         values = taken[own.idx_q : own.idx_q + own.nq]
         if joint.kind is JointKind.ROOT:
             base = values.copy()
+        elif own.shortname() == _MIMIC:
+            # It has no position of its own: that is its primary's.
+            mimic = own.extract()
+            found[offset] = mimic.scaling * taken[own.idx_q] + mimic.offset
         elif joint.kind.nq == own.nq:
             found[offset : offset + own.nq] = values
         else:
@@ -140,7 +144,8 @@ def positions_from(robot: Robot, model: Any, q: Array) -> tuple[Array, Array | N
 def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) -> Array:
     """Return Pinocchio's configuration (model.nq,); the inverse of :func:`positions_from`.
 
-    Joints of the model that the robot lacks stay neutral, and so does a base that is not given.
+    Joints of the model that the robot lacks stay neutral, and so does a base that is not given;
+    what mimics follows its primary.
 
     Raises
     ------
@@ -153,6 +158,8 @@ def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) 
     found: Array = pin.neutral(model)
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         own = _place(robot, model, joint)
+        if own.shortname() == _MIMIC:
+            continue
         values = given[offset : offset + joint.kind.nq]
         if joint.kind is JointKind.ROOT:
             values = found[own.idx_q : own.idx_q + 7] if base is None else np.asarray(base)
@@ -160,6 +167,47 @@ def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) 
             values = np.array([*values[:-1], np.cos(values[-1]), np.sin(values[-1])])
         found[own.idx_q : own.idx_q + own.nq] = values
     return found
+
+
+def velocities_from(robot: Robot, model: Any, q: Array, v: Array) -> Array:
+    """Return a robot's velocities (nv,); see :meth:`Robot.v_from_pinocchio`."""
+    at = sized("q", q, model.nq, "the model's", RobotError)
+    taken = sized("v", v, model.nv, "the model's", RobotError)
+    found = np.zeros(robot.nv)
+    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
+        own = _place(robot, model, joint)
+        values = taken[own.idx_v : own.idx_v + own.nv].copy()
+        if own.shortname() == _MIMIC:
+            values = own.extract().scaling * taken[own.idx_v : own.idx_v + 1]
+        elif joint.kind is JointKind.PLANAR:
+            values[:2] = _axes_in_plane(own, at) @ values[:2]
+        found[offset : offset + joint.kind.nv] = values
+    return found
+
+
+def velocities_to(robot: Robot, model: Any, q: Array, v: Array) -> Array:
+    """Return Pinocchio's velocities (model.nv,) at its q; the inverse of :func:`velocities_from`.
+
+    Joints of the model that the robot lacks are at rest.
+    """
+    at = sized("q", q, model.nq, "the model's", RobotError)
+    given = sized("v", v, robot.nv, "the robot's", RobotError)
+    found = np.zeros(model.nv)
+    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
+        own = _place(robot, model, joint)
+        if own.shortname() == _MIMIC:
+            continue
+        values = given[offset : offset + joint.kind.nv].copy()
+        if joint.kind is JointKind.PLANAR:
+            values[:2] = _axes_in_plane(own, at).T @ values[:2]
+        found[own.idx_v : own.idx_v + own.nv] = values
+    return found
+
+
+def _axes_in_plane(joint: Any, q: Array) -> Array:
+    """Return the axes of what a planar joint moves, along which its velocities are, as columns."""
+    cosine, sine = q[joint.idx_q + 2 : joint.idx_q + 4].tolist()
+    return np.array([[cosine, -sine], [sine, cosine]])
 
 
 def _place(robot: Robot, model: Any, joint: Joint) -> Any:

@@ -264,7 +264,8 @@ def _check_massless(members: Members, massless: list[int]) -> None:
     if not values[0] > SMALLEST * values[-1]:
         raise RobotError(
             f"{members.described()}: some motion of joints {members.names(members.joints)} moves "
-            f"no inertia; give link {robot.bodies[first].name!r} an <inertial>"
+            f"no inertia; give link {robot.bodies[first].name!r} an <inertial>, or joint "
+            f"{robot.joints[members.joints[0]].name!r} an armature"
         )
 
 
@@ -282,7 +283,8 @@ def _check_semidefinite(
     shown = ", ".join(f"{value:.3g}" for value in _principal(worst))
     raise RobotError(
         f"link {link!r}: the inertia of the body that joint {joint!r} moves must be "
-        f"positive semidefinite; principal inertias of this link: {shown} kg m^2"
+        f"positive semidefinite, or some motion would have negative energy; principal inertias "
+        f"of this link: {shown} kg m^2"
     )
 
 
