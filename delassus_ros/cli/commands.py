@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import os
-import re
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,22 +20,17 @@ from delassus_ros.cli.options import (
     given_joints,
     motion_of,
     orientation_of,
-    outputs_of,
     problem_of,
-    robot_of,
-    settings_of,
 )
 from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.compiler.export import Target, export
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import DelassusError, InputError, RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.rotors import redistribute
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
@@ -68,33 +60,6 @@ def list_algorithms(_: argparse.Namespace) -> str:
     absent = sorted(algorithms.unavailable().items())
     if absent:
         parts += ["", "Not available:", text.table(absent, indent="  ")]
-    return "\n".join(parts)
-
-
-def inspect_robot(options: argparse.Namespace) -> str:
-    """Return the joints in the order of q, the masses and the frames of a robot."""
-    robot = robot_of(options)
-    mass = sum(body.inertia.mass for body in robot.bodies)
-    parts = [
-        f"{robot.name}: {robot.base} base, {len(robot.joint_names)} joints, nq {robot.nq}, "
-        f"nv {robot.nv}, {mass:.6g} kg that moves"
-    ]
-    if robot.joints:
-        parts += ["", text.table(_joint_rows(robot), numeric=(0, 3, 4, 5))]
-    if robot.is_closed:
-        tied = text.table(closed_rows(robot), indent="  ")
-        parts += ["", "Joints that are tied together:", tied]
-    parts += ["", "Frames on each body:"]
-    names = ["the world", *(_moved_by(robot, i) for i in range(len(robot.bodies)))]
-    rows = []
-    for body, name in enumerate(names, start=WORLD):
-        frames = [frame.name for frame in robot.frames.values() if frame.body == body]
-        if frames:
-            rows.append((name, ", ".join(frames)))
-    parts.append(text.table(rows, indent="  "))
-    ends = ends_of(robot)
-    if ends:
-        parts += ["", "At the ends of limbs, candidates for --contact:", "  " + ", ".join(ends)]
     return "\n".join(parts)
 
 
@@ -145,7 +110,7 @@ def compute(options: argparse.Namespace) -> str:
     ]  # fmt: skip
     return "\n".join(
         [
-            _headline(problem), "", text.matrix(solution.matrix, labels), "",
+            text.headline(problem), "", text.matrix(solution.matrix, labels), "",
             *_other_outputs(problem, solution, labels), text.table(facts),
         ]
     )  # fmt: skip
@@ -218,7 +183,7 @@ def compare(options: argparse.Namespace) -> str:
         )
     refused += sorted(algorithms.unavailable().items())
     parts = [
-        _headline(problem),
+        text.headline(problem),
         "",
         text.table(rows, numeric=range(1, 6)),
         "",
@@ -230,104 +195,6 @@ def compare(options: argparse.Namespace) -> str:
     if refused:
         parts += ["", "Not compared:", text.table(refused, indent="  ")]
     return "\n".join(parts)
-
-
-def export_kernel(options: argparse.Namespace) -> str:
-    """Write the object file and the header of a kernel for C and C++."""
-    _check_outputs(options)
-    settings = settings_of(options.config)
-    loops = options.loops or settings.loops or None
-    robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
-    robot = robot.lock(settings.lock) if settings.lock else robot
-    outputs = outputs_of(options)
-    problem = Problem(robot, settings.contacts, settings.axes, outputs)
-    algorithm = algorithms.get(options.algorithm or settings.algorithm)
-    name = options.name or re.sub(r"\W", "_", Path(options.output).stem, flags=re.ASCII)
-    if not (options.name or name.isidentifier()):
-        raise InputError(f"-o {options.output} gives no prefix for names in C: add --name PREFIX")
-    exported = export(problem, algorithm, name, Target(options.target, options.cpu))
-    _write({options.output: exported.object_file, options.header: exported.header.encode()})
-    facts = [
-        ("function", f"{name}_kernel"),
-        ("algorithm", algorithm.name),
-        ("outputs", ", ".join(port.name for port in problem.outputs)),
-        ("object file", f"{options.output}, {len(exported.object_file)} bytes"),
-        ("header", options.header),
-    ]
-    if robot.is_closed:
-        facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
-    return "\n".join([_headline(problem), "", text.table(facts)])
-
-
-def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse to write two things to one file, or over what is read."""
-    used = {
-        os.path.realpath(path): what
-        for what, path in (("CONFIG", options.config), ("--urdf", options.urdf),
-                           ("--loops", options.loops))
-        if path
-    }  # fmt: skip
-    for what, path in (("-o", options.output), ("--header", options.header)):
-        other = used.setdefault(os.path.realpath(path), what)
-        if other != what:
-            raise InputError(f"{other} and {what} are one file, {path!r}; name two")
-
-
-def _write(contents: dict[str, bytes]) -> None:
-    """Write files; none where one cannot be: an object does not go with the header of another."""
-    created: list[str] = []
-    for path in contents:
-        is_new = not os.path.exists(path)
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
-        except OSError as error:
-            for each in created:
-                os.unlink(each)
-            raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
-        if is_new:
-            created.append(path)
-    for path, content in contents.items():
-        try:
-            Path(path).write_bytes(content)
-        except OSError as error:
-            raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
-
-
-def _joint_rows(robot: Robot) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = [("q", "joint", "kind", "lower", "upper", "body kg")]
-    for joint, body, offset in zip(robot.joints, robot.bodies, robot.q_offsets, strict=True):
-        last = offset + joint.kind.nq - 1
-        place = "" if joint.kind.nq == 0 else offset if joint.kind.nq == 1 else f"{offset}-{last}"
-        unit = {JointKind.REVOLUTE: " rad", JointKind.PRISMATIC: " m"}.get(joint.kind, "")
-        limits = [f"{v:.4g}{unit}" if np.isfinite(v) else "-" for v in (joint.lower, joint.upper)]
-        mass = f"{body.inertia.mass:.4g}"
-        rows.append((place, joint.name, joint.kind.label, *limits, mass))
-    return rows
-
-
-def _moved_by(robot: Robot, body: int) -> str:
-    joint = robot.joints[body]
-    return "the floating base" if joint.kind is JointKind.ROOT else f"moved by {joint.name}"
-
-
-def ends_of(robot: Robot) -> list[str]:
-    """Return the last frame on each body that carries no further joint and is no rotor."""
-    parents = {joint.parent for joint in robot.joints}
-    last = {frame.body: frame.name for frame in robot.frames.values()}
-    kept = redistribute(robot).kept if robot.is_closed else range(len(robot.bodies))
-    return [last[i] for i in kept if i not in parents and i in last]
-
-
-def _headline(problem: Problem) -> str:
-    contacts = ", ".join(
-        f"{contact.name} ({contact.kind_name}"
-        + ("" if contact.moving == "nothing" else f", moving {contact.moving}") + ")"
-        for contact in problem.contacts
-    )  # fmt: skip
-    return (
-        f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
-        f"{problem.axes} axes: {contacts}"
-    )
 
 
 def _row_labels(problem: Problem) -> list[str]:
@@ -440,20 +307,6 @@ def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Arr
             f"{result.about}"
         )
     return result.q, _what_was_done(robot, measured, result.q, result.residual, result.about)
-
-
-def closed_rows(robot: Robot) -> list[tuple[object, ...]]:
-    """Return a row for each group of joints that are tied together, after a headline."""
-    rows: list[tuple[object, ...]] = [("independent", "follow", "tied by", "ratios")]
-    for cluster in clusters_of(robot):
-        if not cluster.is_ordinary:
-            rows.append((
-                ", ".join(robot.joints[i].name for i in cluster.independent),
-                ", ".join(robot.joints[i].name for i in cluster.dependent),
-                ", ".join(cluster.constraint_names),
-                "constant" if cluster.is_constant else "depend on q",
-            ))  # fmt: skip
-    return rows
 
 
 def _measured(

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import commands, config, rotors
+from delassus_ros.cli import commands, config, export, inspection, rotors
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
-    add_export,
     add_outputs,
     add_problem,
     add_robot,
@@ -33,7 +32,8 @@ examples:
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
   delassus rotors geared_arm.urdf --base fixed
-  delassus export quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h
+  delassus config quadruped.urdf > quadruped.yaml
+  delassus export quadruped.urdf --contact LF=LF_FOOT --contact RH=RH_FOOT --axes world
 
 `delassus VERB --help` explains a verb.
 """
@@ -101,8 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     add_robot(
         verb(
             "inspect",
-            commands.inspect_robot,
-            "show a robot's joints in the order of q, and its frames",
+            inspection.inspect_robot,
+            "show a robot's joints as a tree, with their places in q, and what may touch",
             "quadruped.urdf",
         )
     )
@@ -151,12 +151,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_robot(rotors_of)
     add_contacts(rotors_of, required=False)
-    add_export(
+    export.add_export(
         verb(
             "export",
-            commands.export_kernel,
-            "compile the matrix for C and C++: an object file and its header",
-            "quadruped.yaml --urdf quadruped.urdf -o quadruped.o --header quadruped.h",
+            export.export_kernel,
+            "compile the matrix for C and C++: an object file, its header and a CMake package",
+            "quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.o",
         )
     )
     return parser

@@ -7,13 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import yaml
 
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, RobotError, unknown
-from delassus_ros.model.reading.xml import number
+from delassus_ros.model.reading.source import located
+from delassus_ros.model.reading.xml import number, parse_xml
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
@@ -27,12 +30,17 @@ _KINDS = ("point", "surface")
 def add_robot(parser: argparse.ArgumentParser) -> None:
     """Add the robot and its base."""
     parser.add_argument("robot", metavar="ROBOT.urdf", help="the robot description")
+    add_base(parser)
+
+
+def add_base(parser: argparse.ArgumentParser, default: str | None = "floating") -> None:
+    """Add how the robot is held: its base, joints that do not move, and its loops."""
     parser.add_argument(
         "--base",
         choices=("floating", "fixed"),
-        default="floating",
+        default=default,
         help="floating: the root link moves freely; fixed: it is bolted to the world "
-        "(default: %(default)s)",
+        "(default: floating)",
     )
     parser.add_argument(
         "--lock",
@@ -40,6 +48,16 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
         help="joints that are held there, as if they were no joints: hands, a head",
     )
     add_loops(parser)
+
+
+def add_axes(parser: argparse.ArgumentParser, default: str | None = "contact") -> None:
+    """Add the axes of the rows."""
+    parser.add_argument(
+        "--axes",
+        choices=("contact", "world"),
+        default=default,
+        help="axes of the rows (default: contact)",
+    )
 
 
 def add_loops(parser: argparse.ArgumentParser) -> None:
@@ -66,12 +84,7 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     """Add the robot, its contacts and the axes."""
     add_robot(parser)
     add_contacts(parser)
-    parser.add_argument(
-        "--axes",
-        choices=("contact", "world"),
-        default="contact",
-        help="axes of the rows (default: %(default)s)",
-    )
+    add_axes(parser)
     add_reference(parser)
 
 
@@ -81,9 +94,10 @@ def add_contacts(parser: argparse.ArgumentParser, required: bool = True) -> None
         "--contact",
         action="append",
         required=required,
-        metavar="FRAME[:KIND]",
+        metavar="[NAME=]FRAME[:KIND]",
         dest="contacts",
-        help="a contact on this frame, of kind point (default) or surface; may be repeated",
+        help="a contact on this frame, of kind point (default) or surface, with the frame's name "
+        "or another; may be repeated",
     )
 
 
@@ -158,65 +172,21 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
     return found
 
 
-def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add what is exported and where it goes."""
-    parser.add_argument(
-        "config",
-        metavar="CONFIG.yaml",
-        help="parameter file of the node: base, axes, contacts, loops, algorithm",
-    )
-    parser.add_argument(
-        "--urdf", required=True, metavar="ROBOT.urdf", help="the robot description"
-    )
-    add_loops(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="KERNEL.o",
-        help="the object file to write",
-    )
-    parser.add_argument(
-        "--header", required=True, metavar="KERNEL.h", help="the C header to write"
-    )
-    parser.add_argument(
-        "--name",
-        metavar="NAME",
-        help="prefix of all symbols, a C identifier (default: that of the object file's name)",
-    )
-    parser.add_argument(
-        "--algorithm",
-        metavar="NAME",
-        help="one of `delassus list` that is compiled (default: CONFIG's)",
-    )
-    parser.add_argument(
-        "--outputs",
-        default="G",
-        metavar="NAME,…",
-        help="what the kernel computes besides G, any of: J, the contact Jacobian; MinvJT, "
-        "M⁻¹ Jᵀ; M, the mass matrix; h, bias forces; JdotV, J̇ ẏ; a0, free contact accelerations "
-        "(default: G alone)",
-    )
-    parser.add_argument(
-        "--target",
-        default="",
-        metavar="TRIPLE",
-        help="LLVM target triple, e.g. aarch64-linux-gnu or arm-linux-gnueabihf (default: this "
-        "machine)",
-    )
-    parser.add_argument(
-        "--cpu",
-        default="",
-        metavar="CPU",
-        help="processor as LLVM names it, e.g. cortex-a76 (default: this one; with --target "
-        "the oldest of the target)",
-    )
+def robot_of(options: argparse.Namespace, source: str | bytes | None = None) -> Robot:
+    """Return the robot that the options name, with the joints held that they name.
 
-
-def robot_of(options: argparse.Namespace) -> Robot:
-    """Return the robot that the options name, with the joints held that they name."""
-    robot = Robot.from_urdf(options.robot, base=options.base, loops=options.loops)
+    Parameters
+    ----------
+    source : its description, where that has been read; else what the options name.
+    """
+    robot = Robot.from_urdf(source or options.robot, base=options.base, loops=options.loops)
     return robot if options.lock is None else robot.lock(given_joints("--lock", options.lock))
+
+
+def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
+    """Return the same, and the description, which may come from a pipe and is read once."""
+    document = parse_xml(located(options.robot))
+    return robot_of(options, ElementTree.tostring(document)), document
 
 
 def problem_of(options: argparse.Namespace) -> Problem:
@@ -282,13 +252,17 @@ def given_joints(option: str, text: str) -> dict[str, float]:
 
 
 def _contact(text: str, robot: Robot) -> Contact:
-    """Return the contact of ``FRAME`` or ``FRAME:KIND``; a frame's name may hold a colon."""
-    if text in robot.frames or ":" not in text:
-        return Contact(text, frame=text)
-    frame, _, kind = text.rpartition(":")
-    if kind not in _KINDS:
-        raise InputError(f"--contact {text}: {unknown('kind', kind, _KINDS)}")
-    return Contact(frame, frame=frame, kind=kind)
+    """Return the contact of ``[NAME=]FRAME[:KIND]``; a frame's name may hold either mark."""
+    frames = robot.frames
+    name, equals, place = text.partition("=")
+    if not equals or text in frames or text.rpartition(":")[0] in frames:
+        name, place = "", text
+    frame, kind = place, "point"
+    if place not in frames and ":" in place:
+        frame, _, kind = place.rpartition(":")
+        if kind not in _KINDS:
+            raise InputError(f"--contact {text}: {unknown('kind', kind, _KINDS)}")
+    return Contact(name or frame, frame=frame, kind=kind)
 
 
 def _numbers(what: str, text: str) -> Array:
@@ -298,6 +272,19 @@ def _numbers(what: str, text: str) -> Array:
         raise InputError(
             f"{what}: {text!r} is not a list of numbers like 0.1,-0.2: {error}"
         ) from error
+
+
+def headline(problem: Problem) -> str:
+    """Return the robot, the rows and the contacts, in a line."""
+    contacts = ", ".join(
+        f"{contact.name} ({contact.kind_name}"
+        + ("" if contact.moving == "nothing" else f", moving {contact.moving}") + ")"
+        for contact in problem.contacts
+    )  # fmt: skip
+    return (
+        f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
+        f"{problem.axes} axes: {contacts}"
+    )
 
 
 _SECTION = "ros__parameters"

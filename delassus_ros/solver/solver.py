@@ -332,8 +332,8 @@ class DelassusSolver:
         worst, what = largest_residual(robot, given.tolist())
         if not worst <= _CLOSED:
             raise InputError(
-                f"q does not close the robot: {what} is off by {worst:.3g}, at most {_CLOSED:g} is "
-                "allowed; Closure(robot).solve(positions by joint) finds a q that does"
+                f"q does not close the robot: {what} is off by {worst:.3g}, at most {_CLOSED:g} "
+                "is allowed; Closure(robot).solve(positions by joint) finds a q that does"
             )
 
     def _thread_bound(self) -> BoundSolver:

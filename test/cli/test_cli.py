@@ -71,36 +71,67 @@ def test_list_without_anything_absent(capsys, monkeypatch) -> None:
     assert "Not available" not in output(capsys, "list")
 
 
-def test_inspect_shows_joints_in_the_order_of_q(capsys, arm: str) -> None:
+def test_inspect_shows_every_kind_of_joint_with_its_place_in_q(capsys, arm: str) -> None:
     out = output(capsys, "inspect", arm, "--base", "fixed")
     robot = Robot.from_urdf(arm, base="fixed")
     mass = sum(body.inertia.mass for body in robot.bodies)
-    head, joints, frames, ends = out.rstrip("\n").split("\n\n")
+    head, joints, ends = out.rstrip("\n").split("\n\n")
     assert head == f"test: fixed base, 6 joints, nq 14, nv 13, {mass:.6g} kg that moves"
     cells = [line.split() for line in joints.splitlines()]
     assert cells == [
-        ["q", "joint", "kind", "lower", "upper", "body", "kg"],
-        ["0", "j0", "revolute", "-1.5", "rad", "2", "rad", "1.5"],
-        ["1", "j1", "revolute", "-", "-", "1.5"],
-        ["2", "j2", "prismatic", "0", "m", "0.25", "m", "1.5"],
-        ["3-5", "j3", "planar", "-", "-", "1.5"],
-        ["6-12", "j4", "floating", "-", "-", "1.5"],
-        ["13", "j5", "revolute", "-1.5", "rad", "2", "rad", "1.5"],
+        ["q", "joint", "kind", "lower", "upper", "body", "kg", "links"],
+        ["world", "l0"],
+        ["0", "└", "j0", "revolute", "-1.5", "rad", "2", "rad", "1.5", "l1"],
+        ["1", "└", "j1", "revolute", "-", "-", "1.5", "l2"],
+        ["2", "└", "j2", "prismatic", "0", "m", "0.25", "m", "1.5", "l3"],
+        ["3-5", "└", "j3", "planar", "-", "-", "1.5", "l4"],
+        ["6-12", "└", "j4", "floating", "-", "-", "1.5", "l5"],
+        ["13", "└", "j5", "revolute", "-1.5", "rad", "2", "rad", "1.5", "hand:left"],
     ]
-    assert frames.splitlines()[0] == "Frames on each body:"
-    assert frames.splitlines()[1].split() == ["the", "world", "l0"]
-    assert frames.splitlines()[2].split() == ["moved", "by", "j0", "l1"]
-    assert ends.splitlines()[1] == "  hand:left"
+    assert ends.splitlines()[1] == "  hand:left:surface  by its name"
 
 
-def test_inspect_a_floating_base(capsys) -> None:
+def test_inspect_draws_the_tree_of_a_floating_base(capsys) -> None:
     out = output(capsys, "inspect", QUADRUPED)
     robot = Robot.from_urdf(QUADRUPED)
     assert "floating base, 12 joints, nq 12, nv 18" in out
-    order = [line.split()[1] for line in out.split("\n\n")[1].splitlines()[2:]]
-    assert tuple(order) == robot.joint_names
-    assert re.search(r"the floating base +base, ", out)
-    assert out.splitlines()[-1] == "  LF_FOOT, RF_FOOT, LH_FOOT, RH_FOOT"
+    tree = out.split("\n\n")[1].splitlines()[1:]
+    assert tree[0].split() == ["root", "root", "-", "-", "6.95", "base,", "head,", "imu_link"]
+    drawn = [re.split(r"  [a-z]", line)[0][4:].rstrip() for line in tree[1:]]
+    assert drawn[:4] == ["├ LF_HAA", "│ └ LF_HFE", "│   └ LF_KFE", "├ RF_HAA"]
+    assert drawn[-3:] == ["└ RH_HAA", "  └ RH_HFE", "    └ RH_KFE"]
+    assert tuple(line.split()[-1] for line in drawn) == robot.joint_names
+    assert out.splitlines()[-4:] == [
+        f"  {leg}_FOOT:point  a sphere" for leg in ("LF", "RF", "LH", "RH")
+    ]
+
+
+def test_of_many_ends_those_that_are_called_so_are_proposed(capsys, tmp_path: Path) -> None:
+    names = [f"finger{k}" for k in range(9)] + ["left_foot"]
+    parts = [link("trunk"), *map(link, names)]
+    parts += [joint(f"to_{name}", "trunk", name, "revolute") for name in names]
+    path = tmp_path / "many.urdf"
+    path.write_text(robot_xml(*parts))
+    out = output(capsys, "inspect", str(path))
+    expected = [
+        "At the ends of limbs, candidates for --contact:",
+        "  left_foot:point  no shape says it",
+        "  and 9 other ends: " + ", ".join(names[:9]),
+    ]
+    assert out.splitlines()[-3:] == expected
+    proposed = output(capsys, "config", str(path))
+    assert "names: [left_foot]" in proposed and "# Other ends: finger0, " in proposed
+
+
+def test_a_description_from_a_pipe_is_read_once(capsys) -> None:
+    file = output(capsys, "inspect", QUADRUPED)
+    for verb in ("inspect", "config"):
+        read, write = os.pipe()
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(Path(QUADRUPED).read_bytes())
+        piped = output(capsys, verb, f"/dev/fd/{read}")
+        os.close(read)
+        assert piped == file if verb == "inspect" else "LF_FOOT: {frame: LF_FOOT" in piped
 
 
 def test_inspect_a_robot_without_joints(capsys, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_inspect_shows_what_is_tied_and_no_rotor_as_a_place_for_contacts(capsys,
     assert re.search(r"\n  crank +coupler, rocker +pin +depend on q\n", out)
     out = output(capsys, "inspect", LEG, "--base", "fixed")
     assert re.search(r"\n  knee +knee_rotor +knee_gear +constant\n", out)
-    assert out.endswith("candidates for --contact:\n  sole\n")
+    assert out.endswith("candidates for --contact:\n  sole:surface  by its name\n")
 
 
 def test_inspect_of_an_open_chain_says_nothing_of_ties(capsys, four_bar):

@@ -111,6 +111,82 @@ def test_export_says_what_it_wrote(capsys, tmp_path: Path) -> None:
     assert "int32_t quadruped_kernel(const double" in (tmp_path / "quadruped.h").read_text()
 
 
+def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch) -> None:
+    """The files are called as the description, and go where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    contacts = ("--contact", "foot=LF_FOOT:surface", "--contact", "RH_FOOT")
+    out = output(capsys, "export", QUADRUPED, *contacts, "--axes", "world", "--lock", "LF_HAA=0.1")
+    assert "9 rows in world axes: foot (surface), RH_FOOT (point)" in out
+    assert re.search(r"^algorithm +auto$", out, re.MULTILINE)
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"quadruped.o", "quadruped.h", "quadrupedConfig.cmake"}
+    header = (tmp_path / "quadruped.h").read_text()
+    assert 'quadruped_contacts[2] = {"foot", "RH_FOOT"}' in header
+    assert '"LF_HAA"' not in header and "QUADRUPED_IN_Q_SIZE = 11," in header
+    assert "nothing says what touches; add --contact" in refusal(capsys, "export", QUADRUPED)
+    for more, option in (
+        (("--contact", "LF_FOOT"), "--contact"), (("--axes", "world"), "--axes"),
+        (("--base", "fixed"), "--base"), (("--lock", "LF_HAA=0"), "--lock"),
+    ):  # fmt: skip
+        assert f"{option} is given, but with --urdf" in refusal(capsys, *exported(tmp_path, *more))
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.12)
+project(controller CXX)
+find_package(dog REQUIRED)
+add_library(law STATIC law.cpp)
+target_link_libraries(law PUBLIC dog::dog)
+find_package(dog REQUIRED)
+add_executable(controller main.cpp)
+target_link_libraries(controller PRIVATE law dog::dog)
+"""
+LAW = """
+#include <dog.h>
+int inverse_inertia(const double *q, double *G) {
+  double work[DOG_WORK_SIZE + 1];
+  return dog_kernel(q, G, work);
+}
+"""
+MAIN = """
+#include <cstdio>
+#include <dog.h>
+int inverse_inertia(const double *q, double *G);
+int main() {
+  double q[DOG_IN_SIZE], G[DOG_OUT_SIZE];
+  for (int i = 0; i < DOG_IN_SIZE; ++i) q[i] = 0.1 * i;
+  if (inverse_inertia(q, G) != DOG_OK) return 1;
+  for (double value : G) std::printf("%.17g\\n", value);
+}
+"""
+
+
+def test_a_cmake_project_finds_what_was_exported(capsys, tmp_path: Path) -> None:
+    """By find_package alone, wherever object and header were put."""
+    if shutil.which("cmake") is None or shutil.which("g++") is None:
+        pytest.skip("cmake or g++ is not installed")
+    kernels, include, project = (tmp_path / name for name in ("lib dog", "include", "project"))
+    for folder in (kernels, include, project):
+        folder.mkdir()
+    files = ("-o", str(kernels / "dog.o"), "--header", str(include / "dog.h"))
+    contacts = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
+    assert "find_package(dog), with dog_DIR=" in output(
+        capsys, "export", QUADRUPED, *contacts, *files
+    )
+    for name, text in (("CMakeLists.txt", PROJECT), ("law.cpp", LAW), ("main.cpp", MAIN)):
+        (project / name).write_text(text)
+    build = str(tmp_path / "build")
+    configure = ["cmake", "-S", str(project), "-B", build, f"-Ddog_DIR={kernels}"]
+    for command in (configure, ["cmake", "--build", build]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+    run = subprocess.run([f"{build}/controller"], capture_output=True, text=True, check=True)
+    found = np.array(run.stdout.split(), dtype=float).reshape(6, 6)
+    problem = Problem(Robot.from_urdf(QUADRUPED), [Contact(n, n) for n in ("LF_FOOT", "RH_FOOT")])
+    expected = DelassusSolver(problem, "dense", cache=False).solve(0.1 * np.arange(12)).matrix
+    assert np.linalg.norm(found - expected) < 1e-12 * np.linalg.norm(expected)
+
+
 def test_export_options(capsys, tmp_path: Path) -> None:
     out = output(
         capsys, *exported(tmp_path, "--name", "dog", "--algorithm", "dense",
@@ -249,11 +325,15 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         ("a: " + "[" * 30 + "]" * 30, "is nested more than 10 deep"),
         ("a: !!python/object/apply:os.getcwd []", "not YAML: could not determine a constructor"),
         ("#" * (2**18 + 1), "config.yaml' is larger than 262144 bytes"),
-        ("a: {ros__parameters: {base: fixed, base: floating}}",
-         "config.yaml': line 1: key 'base' appears twice"),
+        (
+            "a: {ros__parameters: {base: fixed, base: floating}}",
+            "config.yaml': line 1: key 'base' appears twice",
+        ),
         ("a: {ros__parameters: {rows: all}}\na: {ros__parameters: {}}", "key 'a' appears twice"),
-        ("a: {ros__parameters: {contacts: {names: [LF]}, contacts.names: [RF]}}",
-         "config.yaml': 'contacts.names' appears twice"),
+        (
+            "a: {ros__parameters: {contacts: {names: [LF]}, contacts.names: [RF]}}",
+            "config.yaml': 'contacts.names' appears twice",
+        ),
         ("a: {ros__parameters: {base: 1}}", "'base' is 1, expected text"),
         ("a: {ros__parameters: {base: held}}", "unknown base 'held'"),
         ("a: {ros__parameters: {contacts: {names: LF}}}", "'contacts.names' is 'LF', expected a"),
@@ -267,24 +347,40 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True, expected te"),
         (f"a: {{ros__parameters: {{{ONE}, moving: it}}}}}}}}", "'LF': unknown moving 'it'; choic"),
         (f"a: {{ros__parameters: {{{ONE}T}}}}}}}}", "unknown frame 'LF_FOOTT'; did you mean"),
-        (f"a: {{ros__parameters: {{{ONE}, knd: surface}}}}}}}}",
-         "unknown parameter 'contacts.LF.knd'; did you mean 'contacts.LF.kind'?"),
-        (f"a: {{ros__parameters: {{{ONE}}}}}, algoritm: efpa}}}}",
-         "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: rob"),
+        (
+            f"a: {{ros__parameters: {{{ONE}, knd: surface}}}}}}}}",
+            "unknown parameter 'contacts.LF.knd'; did you mean 'contacts.LF.kind'?",
+        ),
+        (
+            f"a: {{ros__parameters: {{{ONE}}}}}, algoritm: efpa}}}}",
+            "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: rob",
+        ),
         (f"a: {{ros__parameters: {{{ONE}}}}}, max_skw: 1}}}}", "did you mean 'max_skew'?"),
-        (f"a: {{ros__parameters: {{{ONE}}}, RF: {{frame: RF_FOOT}}}}}}}}",
-         "unknown parameter 'contacts.RF.frame'; did you mean 'contacts.LF.frame'?"),
+        (
+            f"a: {{ros__parameters: {{{ONE}}}, RF: {{frame: RF_FOOT}}}}}}}}",
+            "unknown parameter 'contacts.RF.frame'; did you mean 'contacts.LF.frame'?",
+        ),
         ("a: {ros__parameters: {contacts: {LF: {frame: LF_FOOT}}}}", "'contacts.names' is empty"),
         *(
-            (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: {value}}}}}}}",
-             f"'orientation.timeout' is {shown}, expected a number")
+            (
+                f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: {value}}}}}}}",
+                f"'orientation.timeout' is {shown}, expected a number",
+            )
             for value, shown in (
-                ("abc", "'abc'"), ("on", "True"), ("[1]", "[1]"), ("", "None"), ("1_0", "'1_0'"),
-                ("1_0.5", "'1_0.5'"), ("1:30", "'1:30'"), ("'\u0662'", "'\u0662'"),
+                ("abc", "'abc'"),
+                ("on", "True"),
+                ("[1]", "[1]"),
+                ("", "None"),
+                ("1_0", "'1_0'"),
+                ("1_0.5", "'1_0.5'"),
+                ("1:30", "'1:30'"),
+                ("'\u0662'", "'\u0662'"),
             )
         ),
-        (f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: -1}}}}}}",
-         "'orientation.timeout' is -1.0; expected 0 to 60"),
+        (
+            f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: -1}}}}}}",
+            "'orientation.timeout' is -1.0; expected 0 to 60",
+        ),
     ],
 )
 def test_export_refuses_other_files(capsys, tmp_path: Path, text: str, words: str) -> None:

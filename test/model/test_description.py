@@ -38,7 +38,7 @@ def with_inertial(old: str, new: str) -> str:
 
 def test_refuses_another_root_element() -> None:
     with pytest.raises(
-        RobotError, match="not a URDF: the root element is <sdf>, expected <robot>; SDF is not read.*MJCF"
+        RobotError, match="root element is <sdf>, expected <robot>; SDF is not read.* or its MJCF"
     ):
         read_urdf('<sdf version="1.9"><model name="m"/></sdf>')
 

@@ -1,0 +1,188 @@
+"""``delassus export``: an object file, its C header, and what CMake finds them by."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+
+from delassus_ros import algorithms
+from delassus_ros.cli import options as text
+from delassus_ros.cli.options import headline, outputs_of, problem_of, settings_of
+from delassus_ros.compiler.export import Target, export
+from delassus_ros.errors import InputError
+from delassus_ros.model.robot import Robot
+from delassus_ros.problem import Problem
+
+_OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock": "--lock"}
+"""Options that say what the parameter file of the node says."""
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add what is exported and where it goes."""
+    parser.add_argument(
+        "robot",
+        metavar="ROBOT.urdf | CONFIG.yaml",
+        help="the robot description, with --contact; or, with --urdf, a parameter file of the "
+        "node: base, axes, contacts, loops, algorithm",
+    )
+    parser.add_argument(
+        "--urdf", metavar="ROBOT.urdf", help="the robot description, for CONFIG.yaml"
+    )
+    text.add_base(parser, default=None)
+    text.add_contacts(parser, required=False)
+    text.add_axes(parser, default=None)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="KERNEL.o",
+        help="the object file to write (default: the robot description's name, here)",
+    )
+    parser.add_argument(
+        "--header", metavar="KERNEL.h", help="the C header to write (default: beside the object)"
+    )
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        help="prefix of all symbols and name for CMake's find_package, a C identifier (default: "
+        "that of the object file)",
+    )
+    parser.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        help="one of `delassus list` that is compiled (default: CONFIG's, or auto)",
+    )
+    parser.add_argument(
+        "--outputs",
+        default="G",
+        metavar="NAME,…",
+        help="what the kernel computes besides G, any of: J, the contact Jacobian; MinvJT, "
+        "M⁻¹ Jᵀ; M, the mass matrix; h, bias forces; JdotV, J̇ ẏ; a0, free contact accelerations "
+        "(default: G alone)",
+    )
+    parser.add_argument(
+        "--target",
+        default="",
+        metavar="TRIPLE",
+        help="LLVM target triple, e.g. aarch64-linux-gnu or arm-linux-gnueabihf (default: this "
+        "machine)",
+    )
+    parser.add_argument(
+        "--cpu",
+        default="",
+        metavar="CPU",
+        help="processor as LLVM names it, e.g. cortex-a76 (default: this one; with --target "
+        "the oldest of the target)",
+    )
+
+
+def export_kernel(options: argparse.Namespace) -> str:
+    """Write the object file, the header and the package file of a kernel for C and C++."""
+    description = options.urdf or options.robot
+    output = options.output or f"{Path(description).stem}.o"
+    header = options.header or str(Path(output).with_suffix(".h"))
+    name = options.name or re.sub(r"\W", "_", Path(output).stem, flags=re.ASCII)
+    if not (options.name or name.isidentifier()):
+        raise InputError(f"-o {output} gives no prefix for names in C: add --name PREFIX")
+    package = str(Path(output).with_name(f"{name}Config.cmake"))
+    _check_files(options, {"-o": output, "--header": header, f"{name}Config.cmake": package})
+    problem, algorithm = _asked_for(options)
+    exported = export(
+        problem, algorithms.get(algorithm), name, Target(options.target, options.cpu)
+    )
+    _write({
+        output: exported.object_file,
+        header: exported.header.encode(),
+        package: _cmake(name, package, output, header).encode(),
+    })  # fmt: skip
+    facts = [
+        ("function", f"{name}_kernel"),
+        ("algorithm", algorithms.get(algorithm).name),
+        ("outputs", ", ".join(port.name for port in problem.outputs)),
+        ("object file", f"{output}, {len(exported.object_file)} bytes"),
+        ("header", header),
+        ("CMake", f"find_package({name}), with {name}_DIR={os.path.dirname(package) or '.'}"),
+    ]
+    if problem.robot.is_closed:
+        facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
+    return "\n".join([headline(problem), "", text.table(facts)])
+
+
+def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
+    """Return the problem that is exported, and the name of its algorithm."""
+    if options.urdf is None:
+        if not options.contacts:
+            raise InputError(
+                f"{options.robot}: nothing says what touches; add --contact FRAME[:KIND], or for "
+                "a parameter file of the node --urdf ROBOT.urdf"
+            )
+        options.base = options.base or "floating"
+        options.axes = options.axes or "contact"
+        return problem_of(options), options.algorithm or "auto"
+    for name, option in _OF_ROBOTS.items():
+        if getattr(options, name) is not None:
+            raise InputError(
+                f"{option} is given, but with --urdf that is said by {options.robot}: change it "
+                "there, or export from the robot description alone"
+            )
+    settings = settings_of(options.robot)
+    loops = options.loops or settings.loops or None
+    robot = Robot.from_urdf(Path(options.urdf), settings.base, settings.armature, loops)
+    robot = robot.lock(settings.lock) if settings.lock else robot
+    problem = Problem(robot, settings.contacts, settings.axes, outputs_of(options))
+    return problem, options.algorithm or settings.algorithm
+
+
+def _cmake(name: str, package: str, output: str, header: str) -> str:
+    """Return the package file; the paths in it are relative to its own."""
+    here = os.path.dirname(os.path.abspath(package))
+    code = os.path.relpath(output, here)
+    include = os.path.relpath(os.path.dirname(os.path.abspath(header)), here)
+    return f"""\
+# Made by `delassus export`: find_package({name} REQUIRED) has the target {name}::{name}.
+if(CMAKE_VERSION VERSION_LESS 3.12)
+  message(FATAL_ERROR "{name}: object libraries are linked from CMake 3.12 on")
+endif()
+if(NOT TARGET {name}::{name})
+  add_library({name}::{name} OBJECT IMPORTED)
+  set_target_properties({name}::{name} PROPERTIES
+    IMPORTED_OBJECTS "${{CMAKE_CURRENT_LIST_DIR}}/{code}"
+    INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}/{include}"
+    INTERFACE_LINK_LIBRARIES m)
+endif()
+"""
+
+
+def _check_files(options: argparse.Namespace, written: dict[str, str]) -> None:
+    """Refuse to write two things to one file, or over what is read."""
+    used = {
+        os.path.realpath(path): what
+        for what, path in (("CONFIG" if options.urdf else "ROBOT", options.robot),
+                           ("--urdf", options.urdf), ("--loops", options.loops))
+        if path
+    }  # fmt: skip
+    for what, path in written.items():
+        other = used.setdefault(os.path.realpath(path), what)
+        if other != what:
+            raise InputError(f"{other} and {what} are one file, {path!r}; name two")
+
+
+def _write(contents: dict[str, bytes]) -> None:
+    """Write files; none where one cannot be: an object does not go with the header of another."""
+    created: list[str] = []
+    for path in contents:
+        is_new = not os.path.exists(path)
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+        except OSError as error:
+            for each in created:
+                os.unlink(each)
+            raise InputError(f"{path!r} cannot be written: {error.strerror}") from error
+        if is_new:
+            created.append(path)
+    for path, content in contents.items():
+        try:
+            Path(path).write_bytes(content)
+        except OSError as error:
+            raise InputError(f"{path!r} cannot be written: {error.strerror}") from error

@@ -1,0 +1,88 @@
+"""``delassus inspect``: a robot as a tree, with what ties its joints and where it may touch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+
+from delassus_ros.cli import options as text
+from delassus_ros.cli.options import described_robot
+from delassus_ros.cli.proposals import proposals
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.robot import WORLD, JointKind, Robot
+
+
+def inspect_robot(options: argparse.Namespace) -> str:
+    """Return the joints of a robot as a tree, the masses and frames, and what may touch."""
+    robot, document = described_robot(options)
+    mass = sum(body.inertia.mass for body in robot.bodies)
+    parts = [
+        f"{robot.name}: {robot.base} base, {len(robot.joint_names)} joints, nq {robot.nq}, "
+        f"nv {robot.nv}, {mass:.6g} kg that moves",
+        "",
+        text.table(list(_rows(robot)), numeric=(0, 3, 4, 5)),
+    ]
+    if robot.is_closed:
+        tied = text.table(closed_rows(robot), indent="  ")
+        parts += ["", "Joints that are tied together:", tied]
+    found = proposals(robot, document)
+    if found:
+        rows = [(f"{each.frame}:{each.kind}", each.why) for each in found if each.chosen]
+        parts += ["", "At the ends of limbs, candidates for --contact:"]
+        parts += [text.table(rows, indent="  ")]
+        left = [each.frame for each in found if not each.chosen]
+        if left:
+            parts += [f"  and {len(left)} other ends: {', '.join(left)}"]
+    return "\n".join(parts)
+
+
+def closed_rows(robot: Robot) -> list[tuple[object, ...]]:
+    """Return a row for each group of joints that are tied together, after a headline."""
+    rows: list[tuple[object, ...]] = [("independent", "follow", "tied by", "ratios")]
+    for cluster in clusters_of(robot):
+        if not cluster.is_ordinary:
+            rows.append((
+                ", ".join(robot.joints[i].name for i in cluster.independent),
+                ", ".join(robot.joints[i].name for i in cluster.dependent),
+                ", ".join(cluster.constraint_names),
+                "constant" if cluster.is_constant else "depend on q",
+            ))  # fmt: skip
+    return rows
+
+
+def _rows(robot: Robot) -> Iterator[tuple[object, ...]]:
+    """Yield a headline, then a row for each body, below the one that carries it."""
+    yield "q", "joint", "kind", "lower", "upper", "body kg", "links"
+    children: dict[int, list[int]] = {}
+    for i, joint in enumerate(robot.joints):
+        children.setdefault(joint.parent, []).append(i)
+
+    def below(body: int, stem: str) -> Iterator[tuple[object, ...]]:
+        own = children.get(body, [])
+        for i in own:
+            last = i == own[-1]
+            yield _row(robot, i, stem + ("└ " if last else "├ "))
+            yield from below(i, stem + ("  " if last else "│ "))
+
+    if robot.base == "fixed":
+        yield "", "world", "", "", "", "", _links(robot, WORLD)
+        yield from below(WORLD, "")
+    else:
+        yield _row(robot, 0, "")
+        yield from below(0, "")
+
+
+def _row(robot: Robot, i: int, stem: str) -> tuple[object, ...]:
+    joint, offset = robot.joints[i], robot.q_offsets[i]
+    last = offset + joint.kind.nq - 1
+    place = "" if joint.kind.nq == 0 else offset if joint.kind.nq == 1 else f"{offset}-{last}"
+    unit = {JointKind.REVOLUTE: " rad", JointKind.PRISMATIC: " m"}.get(joint.kind, "")
+    limits = [f"{v:.4g}{unit}" if np.isfinite(v) else "-" for v in (joint.lower, joint.upper)]
+    mass = f"{robot.bodies[i].inertia.mass:.4g}"
+    return place, stem + joint.name, joint.kind.label, *limits, mass, _links(robot, i)
+
+
+def _links(robot: Robot, body: int) -> str:
+    return ", ".join(frame.name for frame in robot.frames.values() if frame.body == body)
