@@ -84,6 +84,7 @@ class Configuration:
                 computation.orientation,
                 computation.torques,
                 not computation.estimates,
+                bool(computation.problem.moving),
             )
             undo.callback(self.stream.stop)
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)

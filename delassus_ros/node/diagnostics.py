@@ -403,6 +403,7 @@ class Account:
         pairs: list[tuple[InputHealth | None, Any]] = [
             (pipeline.joints_health(), stream.joint_states),
             (pipeline.contacts_health(), stream.contacts),
+            (pipeline.placements_health(), stream.placements),
             (pipeline.orientation_health(), stream.orientations),
             (pipeline.torques_health(), stream.torques),
         ]

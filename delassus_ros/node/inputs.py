@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_msgs.msg import ActiveContacts
+from delassus_msgs.msg import ActiveContacts, ContactPlacements
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.model.spatial import Array
@@ -19,6 +19,7 @@ from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
 from delassus_ros.node.joint_state_bytes import JointStateReader
 from delassus_ros.node.motion_input import MotionInput
 from delassus_ros.node.orientation_input import OrientationInput, read_message
+from delassus_ros.node.placement_input import PlacementInput
 from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
 from delassus_ros.problem import Problem
 
@@ -61,6 +62,7 @@ class Inputs:
     Attributes
     ----------
     contacts : the set of active contacts.
+    placements : where those are that move on their links; None if none does.
     contacts_text : what was wrong with the latest set, in words; empty if nothing was.
     kept : what became of the joint state that waits for its matrix; WAITING if there is none.
 
@@ -91,6 +93,8 @@ class Inputs:
             self._gate = ClosedGate(closure, limits.max_skew, limits.input_timeout)
         self.contacts = ContactInput(problem.contacts, limits.contacts_timeout)
         self.contacts_text = ""
+        moves = bool(problem.moving)
+        self.placements = PlacementInput(problem, limits.contacts_timeout) if moves else None
         self._source = source
         self._turns_rows = any(port.name == "base_orientation" for port in problem.inputs)
         self._motion = motion
@@ -118,6 +122,8 @@ class Inputs:
     def _apply(self, limits: Limits) -> None:
         self._gate.set_limits(limits.max_skew, limits.input_timeout)
         self.contacts.set_timeout(limits.contacts_timeout)
+        if self.placements is not None:
+            self.placements.timeout = limits.contacts_timeout
         if self._motion is not None and self._motion.torques is not None:
             self._motion.torques.timeout = limits.input_timeout
         self._limits = limits
@@ -128,9 +134,11 @@ class Inputs:
         self._clock_step = step
 
     def forget_contacts(self) -> None:
-        """Be without a set of active contacts until the next one comes."""
+        """Be without a set of active contacts, and places of those that move, until they come."""
         self.contacts.forget()
         self.contacts_text = ""
+        if self.placements is not None:
+            self.placements.forget()
 
     def forget_motion(self, now: int) -> None:
         """Be without joint states, orientation and torques; contacts that are kept count as new.
@@ -140,6 +148,8 @@ class Inputs:
         now : time of the node's clock from now on [ns].
         """
         self.contacts.restart(now)
+        if self.placements is not None:
+            self.placements.restart(now)
         self._gate.forget(now)
         self.kept.gate, self.kept.text = _WAITING, ""
         if self._source is not None:
@@ -157,6 +167,17 @@ class Inputs:
         self.contacts_text = "" if complaint is None else complaint.text
         if complaint is not None:
             self.warn_of(complaint)
+
+    def read_placements(self, message: ContactPlacements, now: int, delay: int) -> None:
+        """Take placements of contacts that move, sent `delay` ns before."""
+        if self.placements is None:
+            return
+        at = message.header.stamp
+        complaint = self.placements.read(
+            message.names, *places_of(message), now, stamp_of(at.sec, at.nanosec), delay
+        )
+        if complaint is not None:
+            self._warn("placements", complaint.text)
 
     def read_orientation(self, message: Any, now: int, delay: int) -> None:
         """Take an orientation, nav_msgs/Odometry or sensor_msgs/Imu, sent `delay` ns before."""
@@ -287,6 +308,12 @@ class Inputs:
             if complaint is not None:
                 reasons |= complaint.reason
                 text, judged.doubtful = text or complaint.text, True
+        if self.placements is not None:
+            complaint = self.placements.complaint(contacts.active or (), now)
+            if complaint is not None:
+                self.warn_of(complaint)
+                reasons |= complaint.reason
+                text, missing = text or complaint.text, True
         nothing = missing or verdict.gate is _REFUSED
         if nothing and not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
             text = "no set of active contacts has arrived yet"
@@ -344,6 +371,10 @@ class Inputs:
         text = self.contacts_text
         return InputHealth("active contacts", "", 0, age, age, timeout, received, text)
 
+    def placements_health(self, now: int) -> InputHealth | None:
+        """Return what is known of where contacts are that move; None if none does."""
+        return None if self.placements is None else self.placements.health(now)
+
     def torques_health(self, now: int) -> InputHealth | None:
         """Return what is known of torques that come on a topic; None if none do."""
         torques = None if self._motion is None else self._motion.torques
@@ -368,3 +399,10 @@ class Inputs:
             received,
             text if received else "",
         )
+
+
+def places_of(message: ContactPlacements) -> tuple[list[list[float]], list[list[float]]]:
+    """Return the positions x, y, z and the quaternions x, y, z, w in a message."""
+    positions = [pose.position for pose in message.poses]
+    turns = [pose.orientation for pose in message.poses]
+    return [[p.x, p.y, p.z] for p in positions], [[o.x, o.y, o.z, o.w] for o in turns]

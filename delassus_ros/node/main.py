@@ -25,6 +25,7 @@ Publishes the Delassus matrix G = J inv(M) J^T of a robot for each of its joint 
 subscribes  joint_states       sensor_msgs/JointState
             active_contacts    delassus_msgs/ActiveContacts (latched), or with contacts.source
                                "force" nothing: contacts are told by the forces at them
+            contact_placements delassus_msgs/ContactPlacements: of those that move on their links
             robot_description  std_msgs/String (latched), unless given as a parameter
             odometry or imu    nav_msgs/Odometry, sensor_msgs/Imu: of a floating base, with axes
                                "world", outputs of motion, or contacts by force

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import ActiveContacts, Layout
+from delassus_msgs.msg import ActiveContacts, ContactPlacements, Layout
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor
@@ -149,6 +149,7 @@ class Pipeline:
         self._unmoved: Complaint | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
         self._contacts = self._inputs.contacts
+        self._placements = self._inputs.placements
         self._turns_rows = any(port.name == _ORIENTATION for port in problem.inputs)
         configurations = None if closure is None else closed_configurations(closure)
         self.structural = generic_matrices(solver, configurations=configurations)
@@ -277,6 +278,15 @@ class Pipeline:
         self._stale = False
         self._output.set_contacts_stamp(Time())
         self._activate()
+
+    def read_placements(self, message: ContactPlacements, delay: int = 0) -> None:
+        """Have contacts that move on their links there from the next joint state on."""
+        self._inputs.read_placements(message, self._now(), delay)
+
+    def adopt_placements(self, before: Pipeline) -> None:
+        """Take over where contacts are from another pipeline, in whose place this one is."""
+        if self._placements is not None and before._placements is not None:
+            self._placements.adopt(before._placements)
 
     def read_torques(self, message: Any, delay: int = 0) -> None:
         """Use these torques, the efforts of a sensor_msgs/JointState, from the next one on."""
@@ -421,6 +431,8 @@ class Pipeline:
             self._set_status()
         if judged.missing or verdict.gate is _REFUSED:
             return self._invalid(verdict, judged.reasons, judged.text)
+        if self._placements is not None:
+            self._placements.write(self._solver.inputs)
         if self._turns_rows:
             self._inputs.write_orientation(verdict.stamp, self._solver.inputs[_ORIENTATION])
         if self._moves:
@@ -513,6 +525,10 @@ class Pipeline:
     def contacts_health(self) -> InputHealth:
         """Return what is known of the sets of active contacts, but for their topic."""
         return self._inputs.contacts_health(self._now())
+
+    def placements_health(self) -> InputHealth | None:
+        """Return what is known of where contacts are that move, but for its topic, or None."""
+        return self._inputs.placements_health(self._now())
 
     def torques_health(self) -> InputHealth | None:
         """Return what is known of torques that come on a topic, but for it; None if none do."""

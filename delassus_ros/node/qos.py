@@ -30,6 +30,8 @@ from delassus_ros.node.reasons import Mismatch
 # is lost without a trace.
 JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Of several contacts by several publishers, each message of its own.
+PLACEMENTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 OUTPUTS = QoSProfile(depth=10)
 

@@ -119,6 +119,10 @@ class Reason(IntFlag):
     IMU_INVALID = 1 << 42
     IMU_STALE = 1 << 43
     NO_ACCELERATION = 1 << 44
+    # Of all again.
+    PLACEMENT_MISSING = 1 << 45
+    PLACEMENT_INVALID = 1 << 46
+    PLACEMENT_STALE = 1 << 47
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,17 @@ touched.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from delassus_msgs.msg import ActiveContacts, ContactDynamics, DelassusMatrix
+from delassus_msgs.msg import (
+    ActiveContacts,
+    ContactDynamics,
+    ContactPlacements,
+    DelassusMatrix,
+)
 from delassus_msgs.srv import Compute, ListAlgorithms
 from delassus_msgs_py import MessageError, numpy_to_dynamics, numpy_to_matrix
 from numpy.typing import ArrayLike
@@ -31,6 +36,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.closed_gate import BoundClosures, complaint_of
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.dynamics_output import blocks_of, fill
+from delassus_ros.node.inputs import places_of
 from delassus_ros.node.joint_gate import JointNames, size_mismatch
 from delassus_ros.node.orientation_input import turned_back
 from delassus_ros.node.pipeline import Bindings
@@ -41,6 +47,8 @@ from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
 
 _BASE = "base_orientation"
+Places = Mapping[str, Mapping[str, Sequence[float]]]
+"""Positions and orientations of contacts by name, by the name of the solver's input."""
 
 
 class ListService:
@@ -130,7 +138,12 @@ class ComputeService:
             needed = any(port.name == _BASE for port in self._computation.problem.inputs)
             orientation = (o.x, o.y, o.z, o.w) if needed else None
             answer = self._answering().compute(
-                request.joints, request.positions, contacts, orientation, self._motion(request)
+                request.joints,
+                request.positions,
+                contacts,
+                orientation,
+                self._motion(request),
+                self._places(request.placements),
             )
             response.matrix = self._message(answer)
             response.dynamics = self._beside(answer, response.matrix)
@@ -148,6 +161,21 @@ class ComputeService:
         response.largest_eigenvalue = answer.examination.largest
         response.smallest_eigenvalue = answer.examination.smallest
         return response
+
+    def _places(self, message: ContactPlacements) -> Places:
+        """Return where contacts are that move, as far as the problem's inputs are that."""
+        names, problem = message.names, self._computation.problem
+        positions, turns = places_of(message)
+        if len(positions) != len(names):
+            raise InputError(f"placements have {len(names)} names but {len(positions)} poses")
+        return {
+            "contact_positions": dict(zip(names, positions, strict=True)),
+            "contact_orientations": {
+                name: turn
+                for name, turn in zip(names, turns, strict=True)
+                if name in problem.turning
+            },
+        }
 
     def _motion(self, request: Any) -> Motion:
         """Return how the robot moves in what is asked."""
@@ -357,6 +385,7 @@ class OnDemand:
         active: Iterable[str],
         base_orientation: ArrayLike | None = None,
         motion: Motion | None = None,
+        places: Places | None = None,
     ) -> Answer:
         """Return the matrix and what is known about it.
 
@@ -368,6 +397,9 @@ class OnDemand:
         active : names of the active contacts.
         base_orientation : (4,) unit quaternion x, y, z, w; with world axes and a floating base.
         motion : how the robot moves and is driven; passed over where no output needs it.
+        places : contact_positions and contact_orientations of
+            :meth:`~delassus_ros.solver.solver.DelassusSolver.solve`; where the problem has them
+            for contacts that are not in it.
 
         Raises
         ------
@@ -382,7 +414,8 @@ class OnDemand:
         """
         q, complaint = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
-        others = {} if motion is None else self._moving(names, q, motion)
+        others: dict[str, Any] = {} if motion is None else self._moving(names, q, motion)
+        others |= {name: given for name, given in (places or {}).items() if given}
         solution = self._solver.solve(q, wanted, base_orientation, **others)
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)

@@ -15,7 +15,7 @@ import numpy as np
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping
 from delassus_ros.contacts import MOVING, Contact, ContactSet
-from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
+from delassus_ros.errors import ContactError, InputError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.robot import Base
 from delassus_ros.node.contact_estimator import ContactEstimator, ObserverSettings
@@ -232,7 +232,8 @@ OF_CONTACT: Mapping[str, Setting] = {
     ),
     "moving": Setting(
         "nothing",
-        "What of the placement is an input, for exported kernels; the node takes only 'nothing'.",
+        "What of the placement comes by the topic contact_placements, for contacts that roll or "
+        "touch anywhere: its position, or its pose.",
         choices=MOVING,
     ),
 }  # fmt: skip
@@ -257,7 +258,8 @@ OPERATION: Mapping[str, Setting] = {
     "contacts_timeout": Setting(
         Limits.contacts_timeout,
         "Age of the set of active contacts above which the answer is INVALID, with all rows "
-        "DEGRADED [s]; publishers repeat it at 10 Hz or more, with a new stamp. 0: never.",
+        "DEGRADED [s], and of the place of an active one that moves; publishers repeat them at 10 "
+        "Hz or more, with a new stamp. 0: never.",
         0.0, 60.0, live=True,
     ),
     "conditioning.characteristic_length": Setting(
@@ -444,15 +446,15 @@ class Settings:
         ------
         RobotError, ContactError
             If the robot cannot be read or the contacts do not fit it.
-        ProblemError
-            For moving contacts: their placements are not inputs of the node.
+        InputError
+            If contacts are told by forces, and one of them moves.
         """
         moving = [contact.name for contact in self.contacts if contact.moving != "nothing"]
-        if moving:
-            raise ProblemError(
-                f"parameter 'contacts.{moving[0]}.moving' needs the placement of the contact at "
-                "run time, which this version of the node has no input for; set it to 'nothing', "
-                "or use the library or an exported kernel"
+        if moving and self.observer is not None:
+            raise InputError(
+                f"contacts.source is 'force', which needs contacts that stay where they are, but "
+                f"'contacts.{moving[0]}.moving' is set; leave that out, or set 'contacts.source' "
+                "to 'topic'"
             )
         # Bytes, as text that does not look like XML would be taken for the path of a file.
         text = urdf.encode() if isinstance(urdf, str) else urdf

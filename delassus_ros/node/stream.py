@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic_ns, perf_counter
 from typing import Any
 
-from delassus_msgs.msg import ActiveContacts
+from delassus_msgs.msg import ActiveContacts, ContactPlacements
 from rclpy.clock import ClockChange, JumpThreshold
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
@@ -20,7 +20,7 @@ from delassus_ros.node.arrival import STEADY, ClockSteps, SystemClock
 from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import WATCHES, Pipeline
-from delassus_ros.node.qos import JOINT_STATES, LATCHED, LATEST, subscribe
+from delassus_ros.node.qos import JOINT_STATES, LATCHED, LATEST, PLACEMENTS, subscribe
 from delassus_ros.node.queue import Take, take, with_delay
 from delassus_ros.node.realtime import Outcome, RealtimeMode
 from delassus_ros.node.reasons import Reason
@@ -54,6 +54,7 @@ class Stream:
     orientation : type and topic of the base orientation; None if it is not an input.
     torques : whether torques are an input.
     contacts : whether sets of active contacts are.
+    placements : whether places of contacts are.
 
     Attributes
     ----------
@@ -61,7 +62,8 @@ class Stream:
     missed : instants of a fixed rate at which nothing could be done.
     realtime : what became of the requests for real-time use.
     on_failure : called after the algorithm has failed; None for nothing.
-    joint_states, contacts, orientations, torques : the subscriptions; None while there is none.
+    joint_states, contacts, placements, orientations, torques : the subscriptions; None while there
+        is none.
     """
 
     def __init__(
@@ -74,9 +76,11 @@ class Stream:
         orientation: tuple[type, str] | None = None,
         torques: bool = False,
         contacts: bool = True,
+        placements: bool = False,
     ) -> None:
         self.joint_states: Subscription | None = None
         self.contacts: Subscription | None = None
+        self.placements: Subscription | None = None
         self.orientations: Subscription | None = None
         self.torques: Subscription | None = None
         self.on_failure: Callable[[], object] | None = None
@@ -87,7 +91,7 @@ class Stream:
         self._outputs = outputs
         self._operation = operation
         self._orientation, self._takes_torques = orientation, torques
-        self._takes_contacts = contacts
+        self._takes_contacts, self._takes_placements = contacts, placements
         period = 1.0 / operation.rate if operation.rate else None
         self.timing = Timing(operation.deadline, period)
         self._schedule: Schedule | None = None
@@ -116,8 +120,13 @@ class Stream:
     @property
     def topic_names(self) -> list[str]:
         """Full names of the topics subscribed to."""
-        found = (self.contacts, self.orientations, self.torques, self.joint_states)
-        return [each.topic_name for each in found if each is not None]
+        return [each.topic_name for each in self._subscriptions if each is not None]
+
+    @property
+    def _subscriptions(self) -> tuple[Subscription | None, ...]:
+        return (
+            self.contacts, self.placements, self.orientations, self.torques, self.joint_states
+        )  # fmt: skip
 
     def start(self) -> None:
         """Subscribe, and answer from now on."""
@@ -134,6 +143,10 @@ class Stream:
         if self._takes_contacts:
             self.contacts = self._subscribe(
                 ActiveContacts, "active_contacts", self._on_contacts, LATCHED
+            )
+        if self._takes_placements:
+            self.placements = self._subscribe(
+                ContactPlacements, "contact_placements", self._on_placements, PLACEMENTS
             )
         if self._orientation is not None:
             kind, topic = self._orientation
@@ -167,10 +180,11 @@ class Stream:
         self._rate_timer = self._idle_timer = None
         self._pending.clear()
         self._latest_set = None
-        for subscription in (self.joint_states, self.torques, self.orientations, self.contacts):
+        for subscription in reversed(self._subscriptions):
             if subscription is not None:
                 self._node.destroy_subscription(subscription)
-        self.joint_states = self.torques = self.orientations = self.contacts = None
+        self.joint_states = self.torques = self.orientations = None
+        self.placements = self.contacts = None
         # Who asks for a matrix of the present contacts is not to get that of former ones.
         self._pipeline.forget_contacts()
         while self._jumps:
@@ -182,6 +196,7 @@ class Stream:
         if self.active:
             pipeline.begin()
             pipeline.set_clock_step(self._steps.longest)
+            pipeline.adopt_placements(before)
         pipeline.count_on(before)
         if self.active:
             # Whoever reads the matrices sees this before the first one of the other robot.
@@ -307,8 +322,8 @@ class Stream:
     def _catch_up(self) -> None:
         """Take in what else came before the joint states that were taken."""
         for subscription, read in (
-            (self.contacts, self._on_contacts), (self.orientations, self._on_orientation),
-            (self.torques, self._on_torques),
+            (self.contacts, self._on_contacts), (self.placements, self._on_placements),
+            (self.orientations, self._on_orientation), (self.torques, self._on_torques),
         ):  # fmt: skip
             if subscription is None:
                 continue
@@ -344,6 +359,10 @@ class Stream:
         message = deserialized(data, ActiveContacts, "a set of active contacts")
         self._latest_set = message, monotonic_ns() - delay
         self._pipeline.set_contacts(message, delay)
+
+    def _on_placements(self, data: bytes, delay: int) -> None:
+        message = deserialized(data, ContactPlacements, "placements of contacts")
+        self._pipeline.read_placements(message, delay)
 
     def _on_orientation(self, data: bytes, delay: int) -> None:
         if self._orientation is not None:

@@ -353,7 +353,7 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         ),
         (
             f"a: {{ros__parameters: {{{ONE}}}}}, algoritm: efpa}}}}",
-            "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: rob",
+            "config.yaml': unknown parameter 'algoritm'; did you mean 'algorithm'? parameters: r",
         ),
         (f"a: {{ros__parameters: {{{ONE}}}}}, max_skw: 1}}}}", "did you mean 'max_skew'?"),
         (

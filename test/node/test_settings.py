@@ -268,8 +268,8 @@ def test_bad_parameters(changes, error, words) -> None:
     ("changes", "words"),
     [
         (
-            {"contacts__RH__moving": "pose"},
-            "'contacts.RH.moving' needs the placement of the contact at run time",
+            {"contacts__RH__moving": "pose", "contacts__source": "force"},
+            "'force', which needs contacts that stay where they are, but 'contacts.RH.moving'",
         ),
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"),
         ({"armature__names": ["LF"], "armature__values": [0.1]}, "unknown joint 'LF'"),

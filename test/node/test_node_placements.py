@@ -1,0 +1,292 @@
+"""Contacts that move on their links: where they are comes by topic, each with an age of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+from delassus_msgs.msg import ContactPlacements  # noqa: E402
+from delassus_msgs.srv import Compute  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from geometry_msgs.msg import Pose  # noqa: E402
+from node_support import DEGRADED, FEET, INVALID, OK, Start, relative_error  # noqa: E402
+from pipeline_support import MS, Rig, said, to_message  # noqa: E402
+from ros_support import Graph  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.node.placement_input import PlacementInput  # noqa: E402
+from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
+from delassus_ros.node.settings import Settings  # noqa: E402
+
+TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
+LEVEL = (0.0, 0.0, 0.0, 1.0)
+
+
+def problem(axes: Any = "contact") -> Problem:
+    """Return the quadruped with a foot that rolls, a hand that touches anywhere, and a foot."""
+    return Problem(
+        Robot.from_urdf(robots.quadruped()),
+        [
+            Contact("rolls", "LF_FOOT", moving="position"),
+            Contact("slides", "RF_FOOT", "surface", moving="pose"),
+            Contact("stays", "LH_FOOT"),
+        ],
+        axes,
+    )
+
+
+@pytest.fixture(scope="module", name="solver")
+def make_solver() -> DelassusSolver:
+    return DelassusSolver(problem())
+
+
+def placed(
+    names: Sequence[str],
+    positions: Sequence[Sequence[float]],
+    turns: Sequence[Sequence[float]] | None = None,
+    stamp: int = 0,
+) -> ContactPlacements:
+    message = ContactPlacements(names=list(names))
+    for position, turn in zip(positions, turns or [LEVEL] * len(positions), strict=True):
+        pose = Pose()
+        pose.position.x, pose.position.y, pose.position.z = map(float, position)
+        o = pose.orientation
+        o.x, o.y, o.z, o.w = map(float, turn)
+        message.poses.append(pose)
+    message.header.stamp = to_message(stamp)
+    return message
+
+
+class Moving(Rig):
+    """A rig that knows where contacts are."""
+
+    positions: dict[str, list[float]]
+    turns: dict[str, list[float]]
+
+    def place(self, name: str, position: Sequence[float], turn: Sequence[float] = LEVEL) -> None:
+        if not hasattr(self, "positions"):
+            self.positions, self.turns = {}, {}
+        self.positions[name], self.turns[name] = list(position), list(turn)
+        self.pipeline.read_placements(placed([name], [position], [turn], self.now))
+
+    def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
+        q = np.array(self.full(stamp))
+        turning = {n: t for n, t in self.turns.items() if n in self.problem.turning}
+        return self._dense.solve(
+            q, active=tuple(contacts), contact_positions=self.positions,
+            contact_orientations=turning or None,
+        ).matrix.copy()  # fmt: skip
+
+
+def test_each_matrix_has_the_contacts_where_they_are(solver) -> None:
+    """The rig holds every one against the dense reference at those places."""
+    rig = Moving(solver)
+    rig.touch("rolls", "slides", "stays")
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
+    assert "contact 'rolls' is active and moves, and nothing has said yet" in rig.warnings[-1][1]
+    rig.place("rolls", [0.01, 0.0, -0.02])
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
+    rig.place("slides", [0.0, 0.03, 0.01], TURN)
+    first = rig.send()
+    assert said(first) == (OK, Reason.NONE)
+    # As a foot rolls on.
+    for k in range(5):
+        rig.wait(1.0)
+        rig.place("rolls", [0.01 + 0.004 * k, 0.0, -0.02 + 0.002 * k])
+        rolled = rig.send()
+        assert said(rolled) == (OK, Reason.NONE)
+    assert rolled is not None and first is not None
+    assert relative_error(matrix_to_numpy(rolled), matrix_to_numpy(first)) > 1e-3
+
+
+def test_contacts_that_are_not_active_need_no_place(solver) -> None:
+    rig = Moving(solver)
+    rig.positions, rig.turns = {}, {}
+    rig.touch("stays")
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.touch("stays", "slides")
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
+
+
+def test_another_algorithm_takes_the_places_over(solver) -> None:
+    rig = Moving(solver)
+    rig.touch("rolls")
+    rig.place("rolls", [0.03, 0.01, -0.02])
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.pipeline.set_solver(DelassusSolver(rig.problem, "efpa"))
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_a_place_grows_old_by_itself(solver) -> None:
+    rig = Moving(solver, limits=Limits(contacts_timeout=0.1))
+    rig.touch("rolls", "slides")
+    rig.place("rolls", [0.0, 0.0, 0.01])
+    rig.place("slides", [0.0, 0.0, 0.02])
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.wait(60.0)
+    rig.place("slides", [0.0, 0.0, 0.02])
+    rig.wait(60.0)
+    rig.touch("rolls", "slides")
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_STALE)
+    assert "the placement of contact 'rolls' is 0.12 s old, at most 0.1 s" in rig.warnings[-1][1]
+    rig.touch("slides")
+    assert said(rig.send()) == (OK, Reason.NONE)
+    # An old stamp makes a fresh message no younger.
+    late = placed(["slides"], [[0.0, 0.0, 0.02]], stamp=rig.now - 200 * MS)
+    rig.pipeline.read_placements(late)
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_STALE)
+    rig.pipeline.limits = Limits(contacts_timeout=0.3)
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (placed(["rolls"], [[np.nan, 0, 0]]), "'rolls' is refused: its position is nan, 0, 0; exp"),
+        (placed(["rolls"], [[0, 2e3, 0]]), "its position is 0, 2000, 0; expected less than 1000 m"),
+        (placed(["slides", "rolls"], [[0, 0, 0]] * 2, [(0, 0, 0, 0.5), LEVEL]),
+         "'slides' is refused: its orientation is 0, 0, 0, 0.5; expected a unit quaternion"),
+        (placed(["rolls", "rolls"], [[0, 0, 0]] * 2), "'rolls' is listed more than once"),
+        (ContactPlacements(names=["rolls"]), "they have 1 names but 0 poses"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_until_the_next_good_one(solver, message, words) -> None:
+    rig = Moving(solver)
+    rig.touch("rolls")
+    rig.place("rolls", [0.0, 0.0, 0.01])
+    rig.pipeline.read_placements(message)
+    assert words in rig.warnings[-1][1]
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_INVALID)
+    assert words in rig.pipeline.placements_health().complaint
+    rig.place("rolls", [0.0, 0.0, 0.02])
+    assert said(rig.send()) == (OK, Reason.NONE)
+    absent = "nothing has said where contact 'slides' is"
+    expected = words if "slides" in message.names else absent
+    assert expected in rig.pipeline.placements_health().complaint
+
+
+def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
+    rig = Moving(solver)
+    rig.touch("rolls")
+    rig.positions, rig.turns = {"rolls": [0.0, 0.0, 0.01]}, {}
+    rig.pipeline.read_placements(placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]]))
+    assert said(rig.send()) == (OK, Reason.NONE)
+    text = "placement of unknown moving contact 'stays'; moving contacts: rolls, slides"
+    assert text in rig.warnings[-1][1]
+
+
+def test_orientations_count_where_rows_are_along_contacts_alone() -> None:
+    inputs = PlacementInput(problem("world"))
+    assert inputs.read(["slides"], [[0, 0, 0]], [[0, 0, 0, 0]], 10**18) is None
+    arrays = {"contact_positions": np.ones((2, 3))}
+    inputs.write(arrays)
+    assert not arrays["contact_positions"].any()
+
+
+def test_places_are_forgotten_with_the_contacts_when_the_clock_jumps(solver) -> None:
+    rig = Moving(solver)
+    rig.touch("rolls")
+    rig.place("rolls", [0.0, 0.0, 0.01])
+    rig.pipeline.clock_jumped()
+    rig.touch("rolls")
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
+
+
+def test_another_pipeline_knows_where_contacts_are_and_how_old_that_is(solver) -> None:
+    rig = Moving(solver, limits=Limits(contacts_timeout=0.1))
+    rig.place("rolls", [0.0, 0.02, 0.01])
+    rig.wait(80.0)
+    after = Moving(solver, limits=Limits(contacts_timeout=0.1))
+    after.now, after.positions, after.turns = rig.now, rig.positions, rig.turns
+    after.pipeline.begin()
+    after.pipeline.adopt_placements(rig.pipeline)
+    after.pipeline.count_on(rig.pipeline)
+    after.touch("rolls")
+    assert said(after.send()) == (OK, Reason.NONE)
+    after.wait(30.0)
+    assert said(after.send()) == (INVALID, Reason.PLACEMENT_STALE)
+
+
+def test_with_all_rows_the_active_contacts_count(solver) -> None:
+    rig = Moving(solver, all_rows=True)
+    rig.positions, rig.turns = {}, {}
+    rig.touch("stays")
+    assert said(rig.send()) == (OK, Reason.NONE)
+    rig.touch("stays", "rolls")
+    assert said(rig.send()) == (INVALID, Reason.PLACEMENT_MISSING)
+
+
+def test_contacts_by_force_have_to_stay_where_they_are() -> None:
+    settings = Settings.from_parameters(
+        {
+            "contacts.names": ["LF"], "contacts.LF.frame": "LF_FOOT",
+            "contacts.LF.moving": "position", "contacts.source": "force",
+        }
+    )  # fmt: skip
+    with pytest.raises(InputError, match="'contacts.LF.moving' is set; leave that out, or set"):
+        settings.problem(robots.quadruped().read_text(encoding="utf-8"))
+
+
+def rolling(robot: Robot) -> DelassusSolver:
+    contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET[1:]]
+    first = Contact("LF", "LF_FOOT", moving="position")
+    return DelassusSolver(Problem(robot, [first, *contacts]), "dense")
+
+
+def test_a_rolling_foot_live(graph: Graph, start: Start, robot: Robot, q: list[float]) -> None:
+    """By topic, with diagnostics, another algorithm, the service, and after a pause."""
+    reports: list[DiagnosticArray] = []
+    graph.peer.create_subscription(DiagnosticArray, "/diagnostics", reports.append, 10)
+    # Of a driver, which may be best effort.
+    places = graph.peer.create_publisher(ContactPlacements, "contact_placements", 10)
+    node = start(contacts__LF__moving="position", diagnostics_period=0.05)
+    graph.touch(FEET)
+    answer = graph.ask_until(
+        lambda m: m.reasons == Reason.PLACEMENT_MISSING, robot.joint_names, q
+    )
+    assert answer.validity == INVALID
+
+    def said_of_places(words: str) -> bool:
+        entries = [s for r in reports for s in r.status if s.name.endswith("contact placements")]
+        return any(words in entry.message for entry in entries)
+
+    graph.until(lambda: said_of_places("nothing has come on /contact_placements"), "diagnostics")
+    graph.until(lambda: places.get_subscription_count(), "subscription")
+    expected = rolling(robot)
+    for position in ([0.004, 0.0, -0.018], [0.008, 0.0, -0.016]):
+
+        def moved(position: list[float] = position) -> Any:
+            places.publish(placed(["LF"], [position]))
+            answer = graph.ask(robot.joint_names, q)
+            G = expected.solve(q, contact_positions={"LF": position}).matrix
+            right = answer.validity == OK and relative_error(matrix_to_numpy(answer), G) < 1e-10
+            return right or None
+
+        graph.until(moved, "matrix of the foot there")
+    graph.until(lambda: said_of_places("in time"), "diagnostics")
+    client = graph.peer.create_client(Compute, "delassus_node/compute")
+    request = Compute.Request(joints=list(robot.joint_names), positions=q)
+    request.which_contacts = Compute.Request.CONTACTS_ALL
+    request.placements = placed(["LF"], [[0.05, 0.0, 0.0]])
+    graph.until(client.service_is_ready, "service")
+    asked = client.call_async(request)
+    graph.until(asked.done, "answer")
+    G = expected.solve(q, contact_positions={"LF": [0.05, 0.0, 0.0]}).matrix
+    assert asked.result().success, asked.result().message
+    assert relative_error(matrix_to_numpy(asked.result().matrix), G) < 1e-10
+    request.placements = placed(["RF"], [[0.05, 0.0, 0.0]])
+    asked = client.call_async(request)
+    graph.until(asked.done, "answer")
+    assert not asked.result().success
+    assert "contact 'RF' has moving='nothing'" in asked.result().message
+    assert node.count_subscribers("contact_placements") == 1
+    assert DEGRADED not in {message.validity for message in graph.matrices}
