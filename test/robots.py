@@ -61,3 +61,18 @@ def shared(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"no ../shared/robots/{name}.urdf beside the repository")
     return path
+
+
+TEN = {
+    "quadruped": (quadruped, "floating", 4),
+    "talos": (talos, "floating", 4),
+    "solo12": (solo12, "floating", 4),
+    "anymal": (anymal, "floating", 4),
+    "ur5": (lambda: shared("ur5"), "fixed", 1),
+    "panda": (lambda: shared("panda_arm"), "fixed", 1),
+    "atlas": (lambda: shared("atlas_v5"), "floating", 4),
+    "g1": (lambda: shared("g1_29dof"), "floating", 4),
+    "go1": (lambda: shared("go1_unitree"), "floating", 4),
+    "anymal_c": (lambda: shared("anymal_c"), "floating", 4),
+}
+"""Ten robots by name: their file, how their base is held, and limbs that end somewhere."""

@@ -15,19 +15,6 @@ from urdf_text import without_geometry
 from delassus_ros import DelassusSolver
 from delassus_ros.node.settings import PARAMETERS, Settings
 
-MODELS = {
-    "quadruped": (robots.quadruped, "floating", 4),
-    "talos": (robots.talos, "floating", 4),
-    "solo12": (robots.solo12, "floating", 4),
-    "anymal": (robots.anymal, "floating", 4),
-    "ur5": (lambda: robots.shared("ur5"), "fixed", 1),
-    "panda": (lambda: robots.shared("panda_arm"), "fixed", 1),
-    "atlas": (lambda: robots.shared("atlas_v5"), "floating", 4),
-    "g1": (lambda: robots.shared("g1_29dof"), "floating", 4),
-    "go1": (lambda: robots.shared("go1_unitree"), "floating", 4),
-    "anymal_c": (lambda: robots.shared("anymal_c"), "floating", 4),
-}
-
 
 def parameters(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
@@ -43,9 +30,9 @@ def parameters(text: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", robots.TEN)
 def test_what_is_proposed_starts_unchanged(name: str, capsys) -> None:
-    load, base, least = MODELS[name]
+    load, base, least = robots.TEN[name]
     file = load()
     text = output(capsys, "config", str(file), "--base", base)
     values = parameters(text)

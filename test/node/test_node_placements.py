@@ -1,4 +1,4 @@
-"""Contacts that move on their links: where they are comes by topic, each with an age of its own."""
+"""Contacts that move on their links: their places come by topic, each with an age of its own."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def test_a_place_grows_old_by_itself(solver) -> None:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (placed(["rolls"], [[np.nan, 0, 0]]), "'rolls' is refused: its position is nan, 0, 0; exp"),
-        (placed(["rolls"], [[0, 2e3, 0]]), "its position is 0, 2000, 0; expected less than 1000 m"),
+        (placed(["rolls"], [[np.nan, 0, 0]]), "'rolls' is refused: its position is nan, 0, 0; "),
+        (placed(["rolls"], [[0, 2e3, 0]]), "is 0, 2000, 0; expected less than 1000 m"),
         (placed(["slides", "rolls"], [[0, 0, 0]] * 2, [(0, 0, 0, 0.5), LEVEL]),
          "'slides' is refused: its orientation is 0, 0, 0, 0.5; expected a unit quaternion"),
         (placed(["rolls", "rolls"], [[0, 0, 0]] * 2), "'rolls' is listed more than once"),

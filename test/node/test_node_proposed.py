@@ -1,0 +1,49 @@
+"""From a URDF to a node that publishes OK: what `delassus config` proposes, unchanged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+from cli_support import output  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from node_support import OK, relative_error, state_of  # noqa: E402
+from ros_support import Graph, overrides  # noqa: E402
+
+from delassus_ros import DelassusSolver  # noqa: E402
+from delassus_ros.cli.options import settings_of  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+
+
+@pytest.mark.parametrize("name", robots.TEN)
+def test_a_node_of_what_is_proposed_publishes_ok(
+    name: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    load, base, _ = robots.TEN[name]
+    urdf, file = load(), tmp_path / "my_robot.yaml"
+    file.write_text(output(capfd, "config", str(urdf), "--base", base))
+    text = urdf.read_text(encoding="utf-8")
+    problem = settings_of(str(file)).problem(text)
+    q = np.random.default_rng(0).uniform(-0.5, 0.5, problem.robot.nq)
+    expected = DelassusSolver(problem, "dense").solve(q).matrix
+    with Graph(capfd) as graph:
+        node = DelassusNode(
+            context=graph.context,
+            cli_args=["--ros-args", "--params-file", str(file)],
+            parameter_overrides=overrides({"robot_description": text, "contacts_timeout": 0.0}),
+        )
+        graph.add(node)
+        node.start()
+        assert state_of(node) == "active"
+        graph.touch(problem.contacts.names)
+        message = graph.ask_until(
+            lambda m: m.validity == OK, list(problem.robot.joint_names), q.tolist()
+        )
+        assert tuple(message.contacts) == problem.contacts.names
+        assert relative_error(matrix_to_numpy(message), expected) < 1e-10
