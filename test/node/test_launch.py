@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import robots
+from cli_support import output
 
 pytest.importorskip("launch_ros", reason="launch_ros is not installed (a ROS distribution has it)")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
@@ -162,6 +163,24 @@ def test_delassus_launch_starts_the_node_by_itself(capfd) -> None:
         answer = graph.ask_until(is_valid, robot.joint_names, robot.neutral().tolist())
     assert list(answer.contacts) == ["LF", "RH"]
     assert answer.algorithm == "dense"
+
+
+@pytest.mark.parametrize("name", robots.TEN)
+def test_two_commands_from_a_urdf_to_a_node_that_is_ok(name: str, capfd, tmp_path: Path) -> None:
+    load, base, _ = robots.TEN[name]
+    urdf, file = str(load()), tmp_path / "my_robot.yaml"
+    file.write_text(output(capfd, "config", urdf, "--base", base))
+    robot = Robot.from_urdf(Path(urdf), base)
+    arguments = {"robot_description_file": urdf, "params_file": str(file)}
+    with launched(capfd, "delassus.launch.py", **arguments) as graph:
+        contacts = graph.until(lambda: graph.layouts, "layout")[0].contacts
+
+        def is_valid(answer: DelassusMatrix) -> bool:
+            graph.touch(contacts)
+            return answer.validity == DelassusMatrix.VALIDITY_OK
+
+        answer = graph.ask_until(is_valid, robot.joint_names, (robot.neutral() + 0.1).tolist())
+    assert list(answer.contacts) == list(contacts) and answer.algorithm == "auto"
 
 
 def test_delassus_launch_expands_xacro_with_arguments(capfd, tmp_path) -> None:
