@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from delassus_ros import arguments
-from delassus_ros.errors import RobotError, unknown
+from delassus_ros.errors import RobotError, listed, unknown
 from delassus_ros.model.constraints import (
     COUPLING,
     FUNCTION,
@@ -628,6 +628,6 @@ class Robot:
     def __repr__(self) -> str:
         digest = hashlib.sha256(self.to_bytes()).hexdigest()[:8]
         return (
-            f"Robot({self._name!r}, base={self.base!r}, joints={len(self.joint_names)}, "
+            f"Robot({self._name!r}, base={self.base!r}, {listed('joint', self.joint_names)}, "
             f"frames={len(self._frames)}, hash={digest})"
         )

@@ -148,7 +148,38 @@ def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_pa
         positions = {name: rng.uniform(-1, 1) for name in own.joint_names}
         expected = of_mujoco(model, frames, positions)
         assert relative(matrix(robot, frames, positions), expected) < 1e-10
-        assert relative(matrix(own, frames, positions), expected) < 1e-6
+        assert relative(matrix(own, frames, positions), expected) < 1e-10
+
+
+def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
+    problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
+    return DelassusSolver(problem, "auto", cache=False).solve(q).matrix
+
+
+@pytest.mark.parametrize("name", ["talos", "solo12", "ur5", "atlas"])
+def test_one_robot_by_three_ways(name: str) -> None:
+    """By URDF, Pinocchio and MuJoCo, with positions that the helpers take there."""
+    mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
+    from urdf_text import without_geometry
+
+    text = without_geometry(ROBOTS[name][0]().read_text(encoding="utf-8"))
+    spec = mujoco.MjSpec.from_string(text)
+    spec.compiler.fusestatic = spec.compiler.balanceinertia = False
+    compiled, model = spec.compile(), pin.buildModelFromXML(text)
+    own, second, third = (
+        Robot.from_urdf(text.encode(), "fixed"),
+        Robot.from_pinocchio(model),
+        Robot.from_mujoco(compiled),
+    )
+    frames = [each for each in leaves(own) if each in third.frames][:4]
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        q = rng.uniform(-1, 1, own.nq)
+        by_pinocchio, _ = second.q_from_pinocchio(model, own.q_to_pinocchio(model, q))
+        by_mujoco, _ = third.q_from_mujoco(compiled, own.q_to_mujoco(compiled, q))
+        G = at(own, frames, q)
+        assert relative(at(second, frames, by_pinocchio), G) < 1e-11
+        assert relative(at(third, frames, by_mujoco), G) < 1e-11
 
 
 SCENE = """

@@ -27,7 +27,7 @@ def test_sizes_offsets_and_names() -> None:
     assert robot.joint_names == ("j1", "j2", "j3")
     assert robot.base == "floating"
     assert chain(JointKind.REVOLUTE).base == "fixed"
-    assert "joints=3" in repr(robot)
+    assert "joints 'j1', 'j2', 'j3', frames=1" in repr(robot)
     assert robot.neutral().tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
 
 
