@@ -17,6 +17,7 @@ COMMANDS = {
     "delassus_compare": "delassus_ros.programs:compare",
     "delassus_demo": "delassus_ros.sim.demo:main",
     "delassus_estimator": "delassus_ros.programs:estimator",
+    "delassus_markers": "delassus_ros.programs:markers",
     "delassus_monitor": "delassus_ros.programs:monitor",
     "delassus_node": "delassus_ros.programs:node",
     "delassus_plant": "delassus_ros.programs:plant",
@@ -54,6 +55,7 @@ data_files = [
     (f"share/{NAME}/config", files("config/*.yaml")),
     (f"share/{NAME}/config/estimator", files("config/estimator/*.yaml")),
     (f"share/{NAME}/config/security", files("config/security/*.xml")),
+    (f"share/{NAME}/config/view", files("config/view/*")),
 ]
 # `ros2 run` and `ros2 launch` look for executables in lib/delassus_ros. There colcon puts
 # the commands, as setup.cfg says; pip does not read that and puts them in bin/.

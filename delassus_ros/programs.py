@@ -32,6 +32,11 @@ def estimator() -> int:
     return _node("delassus_estimator", "delassus_ros.estimator.node")
 
 
+def markers() -> int:
+    """Run ``delassus_markers``."""
+    return _node("delassus_markers", "delassus_ros.drawing.marker_node")
+
+
 def monitor() -> int:
     """Run ``delassus_monitor``."""
     return _node("delassus_monitor", "delassus_ros.monitor.monitor_node")

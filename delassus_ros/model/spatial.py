@@ -68,6 +68,19 @@ def rotation_from_rpy(rpy: ArrayLike) -> Array:
     )
 
 
+def rotation_from_quaternion(quaternion: ArrayLike) -> Array:
+    """Return the rotation matrix (3, 3) of a quaternion x, y, z, w, of whatever norm but 0."""
+    given = np.asarray(quaternion, dtype=np.float64)
+    x, y, z, w = (given / np.linalg.norm(given)).tolist()
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
 def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the smallest rotation that takes unit vector `a` to unit vector `b`."""
     u, v = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)

@@ -65,7 +65,7 @@ def test_without_ros_the_target_that_sets_it_up_is_named() -> None:
     assert "'make setup'" in (without("delassus_node", "no_such_a") or "")
 
 
-@pytest.mark.parametrize("program", ["compare", "monitor", "node", "simulator"])
+@pytest.mark.parametrize("program", ["compare", "markers", "monitor", "node", "simulator"])
 def test_programs_of_an_installation_without_ros(program, capsys, monkeypatch) -> None:
     monkeypatch.setattr(programs, "ROS", ("rclpy", "no_such_a"))
     assert getattr(programs, program)() == 1
@@ -77,7 +77,7 @@ def test_every_program_begins_where_it_is_said() -> None:
     """The names in setup.py are functions; what they start has a main."""
     text = (Path(__file__).parents[2] / "setup.py").read_text()
     found = re.findall(r'"(delassus\w*)": "([\w.]+):(\w+)"', text)
-    assert len(found) == 9
+    assert len(found) == 10
     for _, module, function in found:
         assert callable(getattr(importlib.import_module(module), function))
 

@@ -12,7 +12,7 @@ from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
-from delassus_ros.model.spatial import Array, Inertia, Transform
+from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
 
 def read_mujoco(source: Any) -> Robot:
@@ -349,12 +349,5 @@ def _address(robot: Robot, model: Any, joint: Joint) -> int:
 
 def _pose(position: Array, quaternion: Array) -> Transform:
     """Return a pose by MuJoCo's position and quaternion w, x, y, z."""
-    w, x, y, z = (np.asarray(quaternion) / np.linalg.norm(quaternion)).tolist()
-    rotation = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    rotation = rotation_from_quaternion(np.roll(quaternion, -1))
     return Transform(rotation, np.array(position))

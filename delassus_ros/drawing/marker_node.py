@@ -1,0 +1,360 @@
+"""``delassus_markers``: matrices as RViz and Foxglove show them, on the robot that moves."""
+
+from __future__ import annotations
+
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from delassus_msgs.msg import ContactPlacements, DelassusMatrix, Layout
+from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
+from geometry_msgs.msg import Point
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Image, Imu, JointState
+from std_msgs.msg import String
+from visualization_msgs.msg import Marker, MarkerArray
+
+from delassus_ros.drawing.heat_map import heat_map
+from delassus_ros.drawing.scene import Scene, Stage, quaternion_of
+from delassus_ros.errors import DelassusError, InputError, listed
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
+from delassus_ros.node.diagnostics import names_of
+from delassus_ros.node.logs import LoopLog, Throttle
+from delassus_ros.node.orientation_input import OrientationInput, read_message
+from delassus_ros.node.reasons import Reason
+from delassus_ros.ros_program import run_program
+from delassus_ros.stopping import StopRequest
+
+_HELP = """\
+usage: delassus_markers [--ros-args ...]
+
+Draws the matrices of delassus_node for RViz and Foxglove: an ellipsoid of effective mass at each
+contact, arrows between contacts that move with each other, and rank and condition in words.
+
+subscribes  delassus_node/delassus   delassus_msgs/DelassusMatrix
+            delassus_node/layout     delassus_msgs/Layout (latched)
+            joint_states             sensor_msgs/JointState
+            robot_description        std_msgs/String (latched)
+            contact_placements       delassus_msgs/ContactPlacements: of contacts that move
+            odometry, imu            nav_msgs/Odometry, sensor_msgs/Imu: of a floating base, with
+                                     axes "world"
+publishes   ~/markers                visualization_msgs/MarkerArray
+            ~/heat_map               sensor_msgs/Image: of the matrix, 5 times per second
+
+parameters  rate     markers per second (default 30)
+            scale    length of an ellipsoid's semi-axis per effective mass [m/kg] (default 0.02)
+            longest  semi-axis of what is heavier [m] (default 0.3)
+
+example     delassus_markers --ros-args -p scale:=0.05
+"""
+_PARAMETERS = {"rate": (30.0, 1.0, 200.0), "scale": (0.02, 1e-6, 1e3), "longest": (0.3, 1e-3, 1e2)}
+"""Default, least and largest value of each."""
+_COLOURS = {
+    DelassusMatrix.VALIDITY_OK: (0.15, 0.75, 0.35),
+    DelassusMatrix.VALIDITY_DEGRADED: (0.95, 0.65, 0.1),
+    DelassusMatrix.VALIDITY_INVALID: (0.9, 0.15, 0.15),
+}
+_WORDS = {
+    DelassusMatrix.VALIDITY_OK: "OK",
+    DelassusMatrix.VALIDITY_DEGRADED: "DEGRADED",
+    DelassusMatrix.VALIDITY_INVALID: "INVALID",
+}
+_CLEAR = 0.75
+"""Opacity of ellipsoids: the robot shows through."""
+_THICKEST = 0.03
+"""Diameter of the arrow between contacts that move as one [m]."""
+_FAINT = 0.02
+"""Couplings below this are not drawn."""
+_LIFETIME = 1  # s, after which what is not repeated disappears
+_PICTURE_PERIOD = 0.2  # s
+_LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class MarkerNode(Node):
+    """Draws the latest matrix, on the robot as it was then.
+
+    It takes the latest of each message itself, when it is time to draw, and belongs to no
+    executor: what comes at 1 kHz meanwhile costs it nothing. It offers no parameter services.
+
+    Parameters
+    ----------
+    **options : further arguments of :class:`rclpy.node.Node`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("delassus_markers", start_parameter_services=False, **options)
+        logger = self.get_logger()
+        self._warn = Throttle(LoopLog(logger).warning)
+        values = {}
+        for name, (default, low, high) in _PARAMETERS.items():
+            values[name] = float(self.declare_parameter(name, default).value)
+            if not low <= values[name] <= high:
+                raise InputError(
+                    f"parameter {name!r} is {values[name]}; expected {low:g} to {high:g}"
+                )
+        self.period = 1.0 / values["rate"]
+        self._scale, self._longest = values["scale"], values["longest"]
+        self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
+        self._pictures = self.create_publisher(Image, "~/heat_map", 10)
+        self._sources: dict[str, Subscription] = {}
+        for name, kind, qos in (
+            ("robot_description", String, _LATCHED), ("layout", Layout, _LATCHED),
+            ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
+            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, _LATEST),
+            ("delassus", DelassusMatrix, _LATEST),
+        ):  # fmt: skip
+            topic = f"delassus_node/{name}" if name in ("layout", "delassus") else name
+            raw = kind is DelassusMatrix
+            self._sources[name] = self.create_subscription(kind, topic, _ignore, qos, raw=raw)
+        self._reader = MatrixReader()
+        self._drawn: dict[tuple[str, int], Marker] = {}
+        self._stage: Stage | None = None
+        self._root = ""
+        self._orientation: OrientationInput | None = None
+        self._description = ""
+        self._layout: Layout | None = None
+        self._positions: dict[str, float] = {}
+        self._sequence = 0
+        self._next_picture = 0.0
+
+    def draw(self) -> bool:
+        """Publish markers of the latest matrix, if another one has come; return whether it did."""
+        self._take_all()
+        data = self._taken("delassus")
+        if data is None or not (self._watched(self._markers) or self._watched(self._pictures)):
+            return False
+        try:
+            received = self._reader.read(data)
+        except MessageError as error:
+            self._warn("matrix", str(error))
+            return False
+        layout, stage = self._layout, self._stage
+        if layout is None or stage is None or layout.layout_id != received.layout_id:
+            self._warn("layout", self._lacking())
+            return False
+        if self._watched(self._markers):
+            self._markers.publish(MarkerArray(markers=list(self._shown(received, stage))))
+        now = time.monotonic()
+        if received.matrix.size and now >= self._next_picture and self._watched(self._pictures):
+            self._next_picture = now + _PICTURE_PERIOD
+            self._pictures.publish(_picture(received))
+        return True
+
+    # What comes.
+
+    def _taken(self, name: str) -> Any:
+        """Return the latest message of a topic since the last look; None if none has come."""
+        source, latest = self._sources[name], None
+        handle = source.handle
+        with handle:
+            while (found := handle.take_message(source.msg_type, source.raw)) is not None:
+                latest = found[0]
+        return latest
+
+    def _take_all(self) -> None:
+        layout, description = self._taken("layout"), self._taken("robot_description")
+        self._layout = layout or self._layout
+        if description is not None:
+            self._description = description.data
+        if self._layout is not None and (layout is not None or description is not None):
+            self._read_robot(self._layout)
+        state = self._taken("joint_states")
+        if state is not None and len(state.name) == len(state.position):
+            self._positions.update(zip(state.name, state.position, strict=True))
+        placements = self._taken("contact_placements")
+        if placements is not None:
+            for name, pose in zip(placements.names, placements.poses, strict=False):
+                if self._stage is not None and name in self._stage.frames:
+                    self._stage.frames[name] = self._stage.frames[name][0], _transform(pose)
+        for name in ("odometry", "imu"):
+            message = self._taken(name)
+            if message is not None and self._orientation is not None:
+                read_message(self._orientation, message, self.get_clock().now().nanoseconds)
+
+    def _read_robot(self, layout: Layout) -> None:
+        if not self._description:
+            return
+        try:
+            robot = Robot.from_urdf(self._description.encode(), layout.base)
+        except DelassusError as error:
+            self._warn("robot", f"the robot cannot be drawn: {error}")
+            return
+        absent = [name for name in layout.frames if name not in robot.frames]
+        if absent:
+            names = listed("frame", absent)
+            self._warn("robot", f"the robot description is of another robot: it has no {names}")
+            return
+        places = zip(layout.contacts, layout.frames, layout.placements, strict=True)
+        self._stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places})
+        self._root = next(iter(robot.frames))
+        self._positions.clear()
+        self._orientation = OrientationInput(robot) if layout.base == "floating" else None
+
+    def _lacking(self) -> str:
+        if not self._description:
+            topic = self._sources["robot_description"].topic_name
+            return f"no robot description has come on {topic}"
+        topic = self._sources["layout"].topic_name
+        return f"no layout of the matrices that come has come on {topic}"
+
+    @staticmethod
+    def _watched(publisher: Any) -> bool:
+        return bool(publisher.get_subscription_count())
+
+    # What goes.
+
+    def _shown(self, received: ReceivedMatrix, stage: Stage) -> Iterator[Marker]:
+        """Yield the markers of a matrix, and what deletes those that are gone."""
+        self._stamp = received.stamp
+        scene = self._scene(received, stage)
+        before, self._drawn = self._drawn, {}
+        colour = _COLOURS[received.validity]
+        for k, contact in enumerate(scene.contacts):
+            marker = self._marker(before, "effective mass", k, Marker.SPHERE, (*colour, _CLEAR))
+            _place(marker, contact.centre, quaternion_of(contact.directions))
+            axes = 2.0 * contact.mass.semi_axes(self._scale, self._longest)
+            marker.scale.x, marker.scale.y, marker.scale.z = axes.tolist()
+            yield marker
+        for number, ((i, j), share) in enumerate(scene.couplings.items()):
+            if share < _FAINT:
+                continue
+            marker = self._marker(before, "coupling", number, Marker.ARROW, (0.3, 0.5, 0.95, 0.8))
+            ends = scene.contacts[j].centre, scene.contacts[i].centre
+            marker.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
+            marker.scale.x = _THICKEST * share
+            marker.scale.y = marker.scale.z = 2.0 * _THICKEST * share
+            yield marker
+        text = self._marker(before, "state", 0, Marker.TEXT_VIEW_FACING, (*colour, 1.0))
+        text.scale.z = 0.05
+        text.pose.position.z = 0.5
+        text.text = self._words(received)
+        yield text
+        for key in before.keys() - self._drawn.keys():
+            before[key].action = Marker.DELETE
+            yield before[key]
+
+    def _scene(self, received: ReceivedMatrix, stage: Stage) -> Scene:
+        if not received.matrix.size:
+            return Scene()
+        world = None
+        if received.axes == DelassusMatrix.AXES_WORLD:
+            world = self._world()
+            if world is None:
+                return Scene()
+        scene = stage.scene(
+            self._positions, received.contacts, received.row_offsets, received.kinds,
+            np.array(received.matrix), world,
+        )  # fmt: skip
+        if scene.unknown:
+            topic = self._sources["joint_states"].topic_name
+            names = listed("joint", scene.unknown)
+            self._warn("joints", f"{names}: no positions on {topic}; drawn at 0")
+        return scene
+
+    def _world(self) -> Array | None:
+        """Return the axes of the world in the root link, as columns; None if nobody tells."""
+        source = self._orientation
+        if source is None:
+            return np.eye(3)
+        complaint = source.complaint(self.get_clock().now().nanoseconds)
+        if complaint is not None:
+            self._warn("orientation", f"{complaint.text}: ellipsoids along the world need it")
+            return None
+        quaternion = np.empty(4)
+        source.write(self._stamp, quaternion)
+        axes: Array = rotation_from_quaternion(quaternion).T
+        return axes
+
+    def _words(self, received: ReceivedMatrix) -> str:
+        """Return what there is to say of a matrix, and what lengths mean."""
+        lines = [_WORDS[received.validity]]
+        if received.reasons:
+            lines[0] += f": {names_of(Reason(received.reasons))}"
+        if received.matrix.size:
+            condition = "-" if received.condition < 0 else f"{received.condition:.3g}"
+            lines.append(
+                f"rank {received.rank} of {len(received.matrix)}, condition {condition}, "
+                f"{received.algorithm}"
+            )
+            lines.append(f"1 kg is {1e3 * self._scale:.3g} mm, at most {self._longest:g} m")
+        return "\n".join(lines)
+
+    def _marker(
+        self, before: dict[tuple[str, int], Marker], group: str, number: int, kind: int,
+        colour: tuple[float, ...],
+    ) -> Marker:  # fmt: skip
+        """Return the marker of a name that is drawn now; used again from one time to the next."""
+        marker = before.get((group, number))
+        if marker is None:
+            marker = Marker(ns=group, id=number, type=kind)
+            marker.pose.orientation.w = 1.0
+            marker.lifetime.sec = _LIFETIME
+        self._drawn[group, number] = marker
+        marker.action = Marker.ADD
+        marker.header.frame_id = self._root
+        marker.header.stamp.sec, marker.header.stamp.nanosec = divmod(self._stamp, 10**9)
+        c = marker.color
+        c.r, c.g, c.b, c.a = colour
+        return marker
+
+
+def _place(marker: Marker, position: Array, quaternion: Array) -> None:
+    p, o = marker.pose.position, marker.pose.orientation
+    p.x, p.y, p.z = position.tolist()
+    o.x, o.y, o.z, o.w = quaternion.tolist()
+
+
+def _transform(pose: Any) -> Transform:
+    p, o = pose.position, pose.orientation
+    turn = np.array([o.x, o.y, o.z, o.w])
+    rotation = rotation_from_quaternion(turn) if turn.any() else np.eye(3)
+    return Transform(rotation, np.array([p.x, p.y, p.z]))
+
+
+def _picture(received: ReceivedMatrix) -> Image:
+    pixels = heat_map(np.array(received.matrix), received.row_offsets)
+    height, width, _ = pixels.shape
+    image = Image(height=height, width=width, encoding="rgb8", step=3 * width)
+    # Of bytes, rclpy looks at each.
+    image.data = array("B", pixels.tobytes())
+    image.header.stamp.sec, image.header.stamp.nanosec = divmod(received.stamp, 10**9)
+    return image
+
+
+def _ignore(_message: object) -> None:
+    """Stand in for the callback that a subscription has to have."""
+
+
+def draw_until(node: MarkerNode, stopping: Callable[[], bool]) -> int:
+    """Draw at the node's rate until it is time to stop; return the exit status."""
+    due = time.monotonic()
+    while not stopping():
+        node.draw()
+        now = time.monotonic()
+        # Instants that have passed meanwhile are left out.
+        due = max(due + node.period, now)
+        time.sleep(due - now)
+    return 0
+
+
+def main(args: list[str] | None = None) -> int:
+    """Draw until told to stop; return the exit status."""
+    return run_program("delassus_markers", MarkerNode, draw_until, args, _HELP)
+
+
+if __name__ == "__main__":
+    with StopRequest(last=True):
+        sys.exit(main())

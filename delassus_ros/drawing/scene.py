@@ -1,0 +1,104 @@
+"""What is to be drawn of a matrix: ellipsoids, couplings and words, placed on the robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from delassus_ros.drawing.ellipsoids import EffectiveMass, coupling, linear_blocks
+from delassus_ros.drawing.skeleton import Skeleton, completed
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array, Transform
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A contact with its effective masses.
+
+    Attributes
+    ----------
+    name : of the contact.
+    centre : (3,) in the root link [m].
+    mass : along the axes of the contact or the world, as the rows are.
+    directions : (3, 3), those of the masses as columns, in the root link.
+    """
+
+    name: str
+    centre: Array
+    mass: EffectiveMass
+    directions: Array
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What to draw, in the axes of the root link.
+
+    Attributes
+    ----------
+    contacts : those that have all three linear rows.
+    couplings : of each two of these by number, how much they move with each other, 0 to 1.
+    unknown : joints whose positions nobody has told, and which are drawn neutral.
+    """
+
+    contacts: Sequence[Placed] = ()
+    couplings: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    unknown: Sequence[str] = ()
+
+
+class Stage:
+    """A robot on which matrices are drawn.
+
+    Parameters
+    ----------
+    robot : the robot.
+    frames : by contact, the robot's frame that it is fixed to, and its pose in it; may change.
+    """
+
+    def __init__(self, robot: Robot, frames: Mapping[str, tuple[str, Transform]]) -> None:
+        self._robot, self._skeleton = robot, Skeleton(robot)
+        self.frames = dict(frames)
+
+    def scene(
+        self,
+        positions: Mapping[str, float],
+        contacts: tuple[str, ...],
+        row_offsets: tuple[int, ...],
+        kinds: tuple[str, ...],
+        G: Array,
+        world: Array | None = None,
+    ) -> Scene:
+        """Return what to draw of a matrix.
+
+        Parameters
+        ----------
+        positions : of joints by name [rad, m].
+        contacts, row_offsets, kinds : of the matrix, as in DelassusMatrix.
+        G : (m, m).
+        world : (3, 3) axes of the world, along which the rows are, as columns in the root link;
+            None where each contact has its own.
+        """
+        q, unknown = completed(self._robot, positions)
+        poses = self._skeleton.poses(q)
+        placed, rows = [], []
+        for i, block in linear_blocks(G, row_offsets, kinds).items():
+            frame, placement = self.frames[contacts[i]]
+            pose = self._skeleton.frame(poses, frame)
+            rotation = pose[:3, :3] @ placement.rotation
+            centre = pose[:3, :3] @ placement.translation + pose[:3, 3]
+            mass = EffectiveMass.of(G[block, block])
+            axes = rotation if world is None else world
+            placed.append(Placed(contacts[i], centre, mass, axes @ mass.directions))
+            rows.append(block)
+        couplings = {
+            (i, j): coupling(placed[i].mass, placed[j].mass, G[rows[i], rows[j]])
+            for i in range(len(rows))
+            for j in range(i)
+        }
+        return Scene(placed, couplings, unknown)
+
+
+def quaternion_of(rotation: Array) -> Array:
+    """Return the unit quaternion x, y, z, w of a rotation matrix."""
+    return Transform(rotation, np.zeros(3)).quaternion()

@@ -1,0 +1,135 @@
+"""Where the bodies and frames of a robot are, as seen from its root link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import (
+    Array,
+    Transform,
+    rotation_between,
+    rotation_from_quaternion,
+    skew,
+)
+
+
+class Skeleton:
+    """The kinematics of a robot, for all of its bodies at once.
+
+    Parameters
+    ----------
+    robot : the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        self._placements = np.array([_matrix(joint.placement) for joint in robot.joints])
+        turning = [
+            i for i, joint in enumerate(robot.joints) if joint.kind.nq == joint.kind.nv == 1
+        ]
+        self._single = np.array(turning, dtype=np.intp)
+        joints = [robot.joints[i] for i in turning]
+        self._entries = np.array([robot.q_offsets[i] for i in turning], dtype=np.intp)
+        revolute = np.array([joint.kind is JointKind.REVOLUTE for joint in joints], dtype=float)
+        axes = np.array([joint.axis for joint in joints]).reshape(-1, 3)
+        self._slide = axes * (1.0 - revolute)[:, None]
+        self._w = np.array([skew(axis) for axis in axes]).reshape(-1, 3, 3)
+        self._w *= revolute[:, None, None]
+        self._ww = self._w @ self._w
+        self._others = [
+            (i, joint, slice(offset, offset + joint.kind.nq))
+            for i, (joint, offset) in enumerate(zip(robot.joints, robot.q_offsets, strict=True))
+            if i not in set(turning)
+        ]
+        self._frames = {name: _matrix(frame.placement) for name, frame in robot.frames.items()}
+
+    def poses(self, q: Array) -> Array:
+        """Return the pose (bodies, 4, 4) of each body in the root link, homogeneous.
+
+        Parameters
+        ----------
+        q : (nq,) joint positions [rad, m].
+        """
+        values = q[self._entries]
+        motions = np.zeros((len(self._placements), 4, 4))
+        motions[:, 3, 3] = 1.0
+        sine, cosine = np.sin(values)[:, None, None], np.cos(values)[:, None, None]
+        motions[self._single, :3, :3] = np.eye(3) + sine * self._w + (1.0 - cosine) * self._ww
+        motions[self._single, :3, 3] = values[:, None] * self._slide
+        for i, joint, entries in self._others:
+            motions[i] = _matrix(_motion(joint, q[entries]))
+        poses: Array = self._placements @ motions
+        for i, joint in enumerate(self._robot.joints):
+            if joint.parent != WORLD:
+                poses[i] = poses[joint.parent] @ poses[i]
+        return poses
+
+    def frame(self, poses: Array, name: str) -> Array:
+        """Return the pose (4, 4) of a frame in the root link, by those of the bodies."""
+        body, own = self._robot.frames[name].body, self._frames[name]
+        return own if body == WORLD else poses[body] @ own
+
+    def bones(self, poses: Array) -> list[tuple[Array, Array]]:
+        """Return the ends (3,) of lines that show the robot: from joint to joint, to its ends."""
+        robot, lines = self._robot, []
+        parents = {joint.parent for joint in robot.joints}
+        last = {frame.body: name for name, frame in robot.frames.items()}
+        for i, joint in enumerate(robot.joints):
+            if joint.kind is not JointKind.ROOT:
+                above = np.zeros(3) if joint.parent == WORLD else poses[joint.parent, :3, 3]
+                lines.append((above, poses[i, :3, 3]))
+            if i not in parents and i in last:
+                lines.append((poses[i, :3, 3], self.frame(poses, last[i])[:3, 3]))
+        return lines
+
+
+def _matrix(pose: Transform) -> Array:
+    """Return a pose as a homogeneous matrix (4, 4)."""
+    found = np.eye(4)
+    found[:3, :3], found[:3, 3] = pose.rotation, pose.translation
+    return found
+
+
+def completed(robot: Robot, given: Mapping[str, float]) -> tuple[Array, list[str]]:
+    """Return the positions (nq,) of all joints by those that are given, and the names of the rest.
+
+    What couplings tell of joints that are not given, as of those that mimic others, is taken from
+    them; the rest is neutral.
+
+    Parameters
+    ----------
+    given : positions of joints by name; others than the robot's are passed over.
+    """
+    names = {joint.name for joint in robot.joints if joint.kind.nq == 1}
+    known = {name: value for name, value in given.items() if name in names}
+    open_couplings = list(robot.couplings)
+    found = True
+    while found:
+        found = False
+        for coupling in open_couplings:
+            unknown = [pair for pair in coupling.ratios if pair[0] not in known]
+            if len(unknown) == 1:
+                ((name, ratio),) = unknown
+                others = sum(r * known[n] for n, r in coupling.ratios if n != name)
+                known[name] = -(coupling.offset + others) / ratio
+                found = True
+        open_couplings = [
+            each for each in open_couplings if any(n not in known for n, _ in each.ratios)
+        ]
+    return robot.q(known), sorted(names - known.keys())
+
+
+def _motion(joint: Joint, q: Array) -> Transform:
+    """Return where a joint of several positions, or of none, puts its body."""
+    if joint.kind is JointKind.ROOT:
+        return Transform()
+    if joint.kind is JointKind.FLOATING:
+        return Transform(rotation_from_quaternion(q[3:]), q[:3])
+    plane = Transform(rotation_between((0.0, 0.0, 1.0), joint.axis))
+    cosine, sine = np.cos(q[2]), np.sin(q[2])
+    turn = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+    return plane @ Transform(turn, np.array([q[0], q[1], 0.0])) @ plane.inverse()

@@ -1,0 +1,91 @@
+"""Effective masses, couplings and heat maps: what they are by definition, and their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import robots
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
+from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
+from delassus_ros.drawing.ellipsoids import coupling as of_masses
+from delassus_ros.drawing.heat_map import DECADES, heat_map, shares
+
+
+def coupling(G: np.ndarray, one: slice, other: slice) -> float:
+    masses = (EffectiveMass.of(G[rows, rows]) for rows in (one, other))
+    return of_masses(*masses, G[one, other])
+
+
+FEET = ("LF", "RF", "LH", "RH")
+
+
+def quadruped(base: str = "floating", *more: Contact) -> np.ndarray:
+    robot = Robot.from_urdf(robots.quadruped(), base)
+    contacts = [*(Contact(foot, f"{foot}_FOOT") for foot in FEET), *more]
+    solver = DelassusSolver(Problem(robot, contacts), cache=False)
+    return solver.solve(np.random.default_rng(0).uniform(-1, 1, robot.nq)).matrix
+
+
+def test_along_its_directions_a_contact_feels_its_effective_masses() -> None:
+    block = quadruped()[:3, :3]
+    mass = EffectiveMass.of(block)
+    assert np.linalg.det(mass.directions) > 0.99
+    assert (np.diff(mass.masses) > 0).all()
+    for m, direction in zip(mass.masses, mass.directions.T, strict=True):
+        force = 7.0 * direction
+        np.testing.assert_allclose(block @ force, force / m, atol=1e-12)
+    np.testing.assert_allclose(
+        mass.semi_axes(0.1, 100.0), np.maximum(0.1 * mass.masses, 1.0), rtol=1e-12
+    )
+
+
+def test_where_nothing_moves_the_mass_is_infinite_and_drawn_at_its_longest() -> None:
+    mass = EffectiveMass.of(np.diag([0.0, 0.5, 1e-17]))
+    assert mass.masses.tolist()[0] == 2.0 and np.isinf(mass.masses[1:]).all()
+    assert mass.semi_axes(0.02, 0.3).tolist() == [0.04, 0.3, 0.3]
+
+
+def test_coupling_is_whole_for_one_point_and_none_across_a_fixed_base() -> None:
+    same = quadruped("floating", Contact("again", "LF_FOOT"))
+    assert coupling(same, slice(0, 3), slice(12, 15)) > 1.0 - 1e-9
+    near = Contact("near", "LF_FOOT", placement=Transform(np.eye(3), np.array([0.01, 0, 0])))
+    assert 0.9 < coupling(quadruped("floating", near), slice(0, 3), slice(12, 15)) <= 1.0
+    assert coupling(quadruped("fixed"), slice(0, 3), slice(3, 6)) == 0.0
+    between = coupling(quadruped(), slice(0, 3), slice(3, 6))
+    assert 0.01 < between < 0.9
+
+
+def test_coupling_does_not_depend_on_the_order_or_the_axes() -> None:
+    G = quadruped()
+    turn = Transform.from_xyz_rpy((0, 0, 0), (0.3, -0.5, 1.0)).rotation
+    turned = np.kron(np.eye(4), turn) @ G @ np.kron(np.eye(4), turn).T
+    one, other = slice(0, 3), slice(3, 6)
+    expected = coupling(G, one, other)
+    np.testing.assert_allclose(coupling(G, other, one), expected, rtol=1e-12)
+    np.testing.assert_allclose(coupling(turned, one, other), expected, rtol=1e-12)
+
+
+def test_contacts_with_all_linear_rows_are_drawn() -> None:
+    blocks = linear_blocks(np.eye(11), (0, 3, 9, 11), ("point", "surface", "selection"))
+    assert blocks == {0: slice(0, 3), 1: slice(3, 6)}
+    assert linear_blocks(np.zeros((0, 0)), (0,), ()) == {}
+
+
+def test_a_heat_map_goes_by_shares_without_units() -> None:
+    G = np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 1e-9], [0.0, 1e-9, 1e-6]])
+    expected = [[0.0, np.log10(0.5), -DECADES], [np.log10(0.5), 0.0, -DECADES],
+                [-DECADES, -DECADES, 0.0]]  # fmt: skip
+    np.testing.assert_allclose(shares(G), expected, atol=1e-12)
+    picture = heat_map(G, (0, 2, 3), cell=4)
+    assert picture.shape == (12, 12, 3) and picture.dtype == np.uint8
+    # The line between two contacts, and entries to its sides.
+    assert (picture[8, :] == 255).all() and (picture[:, 8] == 255).all()
+    lightness = picture.astype(int).sum(axis=2)
+    assert lightness[1, 1] > lightness[1, 5] > lightness[1, 11]
+    # Other units of a row change nothing.
+    scale = np.diag([1.0, 1e3, 1e-2])
+    np.testing.assert_allclose(shares(scale @ G @ scale), shares(G), atol=1e-9)
+
+
+def test_a_matrix_without_rows_is_a_picture_without_pixels() -> None:
+    assert heat_map(np.zeros((0, 0)), (0,)).shape == (0, 0, 3)

@@ -1,0 +1,205 @@
+"""Markers read back: axes of ellipsoids are eigenvectors, places those of the contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+pytest.importorskip("visualization_msgs", reason="visualization_msgs is not installed")
+
+import robots  # noqa: E402
+from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from ros_support import LATCHED, Graph, overrides  # noqa: E402
+from sensor_msgs.msg import Image  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
+
+from delassus_ros import Robot  # noqa: E402
+from delassus_ros.drawing.marker_node import MarkerNode  # noqa: E402
+from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
+from delassus_ros.errors import InputError  # noqa: E402
+from delassus_ros.model.spatial import rotation_from_quaternion  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+
+SOLES = {"LF": "surface", "RF": "point", "LH": "point"}
+TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
+GREEN, AMBER, RED = (0.15, 0.75, 0.35), (0.95, 0.65, 0.1), (0.9, 0.15, 0.15)
+
+
+class Drawn:
+    """A node of the quadruped, the markers of its matrices, and what came of them."""
+
+    def __init__(self, graph: Graph, remap: Sequence[str] = (), **parameters: Any) -> None:
+        self.graph = graph
+        self.urdf = robots.quadruped().read_text(encoding="utf-8")
+        self.robot = Robot.from_urdf(self.urdf)
+        self.q = np.random.default_rng(3).uniform(-0.6, 0.6, self.robot.nq)
+        self.stamped = True
+        self.arrays: list[MarkerArray] = []
+        self.images: list[Image] = []
+        peer = graph.peer
+        peer.create_subscription(MarkerArray, "delassus_markers/markers", self.arrays.append, 10)
+        peer.create_subscription(Image, "delassus_markers/heat_map", self.images.append, 10)
+        self.odometry = peer.create_publisher(Odometry, "odometry", 10)
+        values: dict[str, Any] = {
+            "autostart": True, "contacts.names": list(SOLES), "contacts_timeout": 0.0,
+            "realtime.hold_garbage": False, "orientation.timeout": 0.0, **parameters,
+        }  # fmt: skip
+        for name, kind in SOLES.items():
+            values[f"contacts.{name}.frame"] = f"{name}_FOOT"
+            values[f"contacts.{name}.kind"] = kind
+        # By topic, as the markers have it from there.
+        peer.create_publisher(String, "robot_description", LATCHED).publish(String(data=self.urdf))
+        node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
+        graph.add(node)
+        node.start()
+        self.markers = MarkerNode(
+            context=graph.context,
+            cli_args=["--ros-args", *remap],
+            parameter_overrides=overrides({"scale": 0.05, "longest": 0.4}),
+        )
+        graph.nodes.append(self.markers)
+
+    def until(self, condition: Any, what: str) -> Any:
+        """Move the robot and draw until markers fulfil a condition; return them and the matrix."""
+
+        def found() -> Any:
+            self.turn()
+            self.graph.move(self.robot.joint_names, self.q.tolist())
+            self.graph.executor.spin_once(timeout_sec=0.02)
+            self.markers.draw()
+            self.graph.executor.spin_once(timeout_sec=0.02)
+            return self.arrays and self.graph.matrices and condition(self.arrays[-1].markers)
+
+        self.graph.until(found, what)
+        return self.arrays[-1].markers
+
+    def turn(self) -> None:
+        message = Odometry(child_frame_id="base")
+        message.header.frame_id = "odom"
+        if self.stamped:
+            message.header.stamp = self.graph.peer.get_clock().now().to_msg()
+        o = message.pose.pose.orientation
+        o.x, o.y, o.z, o.w = TURN.tolist()
+        self.odometry.publish(message)
+
+
+@pytest.fixture(name="graph")
+def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    with Graph(capfd) as graph:
+        yield graph
+
+
+def of(markers: list[Marker], group: str) -> list[Marker]:
+    return [m for m in markers if m.ns == group and m.action == Marker.ADD]
+
+
+def colour(marker: Marker) -> tuple[float, float, float]:
+    return tuple(round(value, 5) for value in (marker.color.r, marker.color.g, marker.color.b))
+
+
+def axes_of(marker: Marker) -> np.ndarray:
+    o = marker.pose.orientation
+    return rotation_from_quaternion([o.x, o.y, o.z, o.w])
+
+
+@pytest.mark.parametrize("axes", ["contact", "world"])
+def test_ellipsoids_are_the_contacts_blocks_where_these_are(graph: Graph, axes: str) -> None:
+    drawn = Drawn(graph, axes=axes)
+    graph.touch(["LF", "RF", "LH"])
+    markers = drawn.until(lambda m: len(of(m, "effective mass")) == 3, "three ellipsoids")
+    G = matrix_to_numpy(graph.matrices[-1])
+    offsets = graph.matrices[-1].row_offsets
+    skeleton = Skeleton(drawn.robot)
+    poses = skeleton.poses(drawn.q)
+    for marker, foot, first in zip(of(markers, "effective mass"), SOLES, offsets, strict=False):
+        pose = skeleton.frame(poses, f"{foot}_FOOT")
+        place = marker.pose.position
+        np.testing.assert_allclose([place.x, place.y, place.z], pose[:3, 3], atol=1e-9)
+        assert marker.header.frame_id == "base" and colour(marker) == GREEN
+        block = G[first : first + 3, first : first + 3]
+        # The block along the axes of the root link.
+        turn = pose[:3, :3] if axes == "contact" else rotation_from_quaternion(TURN).T
+        inverse = turn @ block @ turn.T
+        for k, length in enumerate((marker.scale.x, marker.scale.y, marker.scale.z)):
+            direction = axes_of(marker)[:, k]
+            moved = inverse @ direction
+            mass = 1.0 / np.linalg.norm(moved)
+            np.testing.assert_allclose(moved, direction / mass, atol=1e-6 / mass)
+            assert length == pytest.approx(2.0 * np.clip(0.05 * mass, 0.004, 0.4), rel=1e-6)
+
+
+def test_what_is_degraded_is_amber(graph: Graph) -> None:
+    drawn = Drawn(graph, axes="world")
+    drawn.stamped = False
+    graph.touch(["LF"])
+    markers = drawn.until(lambda m: of(m, "effective mass"), "an ellipsoid")
+    assert colour(of(markers, "effective mass")[0]) == colour(of(markers, "state")[0]) == AMBER
+    assert of(markers, "state")[0].text.startswith("DEGRADED: STAMP_INVALID\nrank 6 of 6, ")
+
+
+def test_arrows_words_and_what_disappears(graph: Graph) -> None:
+    drawn = Drawn(graph)
+    graph.touch(["LF", "RF", "LH"])
+    markers = drawn.until(lambda m: len(of(m, "coupling")) == 3, "three arrows")
+    centres = {
+        m.id: (m.pose.position.x, m.pose.position.y, m.pose.position.z)
+        for m in of(markers, "effective mass")
+    }
+    for arrow in of(markers, "coupling"):
+        start, end = ((p.x, p.y, p.z) for p in arrow.points)
+        assert {start, end} <= set(centres.values()) and start != end
+        assert 0.0 < arrow.scale.x <= 0.03
+    (text,) = of(markers, "state")
+    message = graph.matrices[-1]
+    assert text.text.splitlines()[0].startswith("OK") and colour(text) == GREEN
+    assert f"rank {message.rank} of 12, condition {message.condition:.3g}, pv_osimr" in text.text
+    assert "1 kg is 50 mm, at most 0.4 m" in text.text
+    # One contact less: its ellipsoid and arrows are deleted, once.
+    before = len(drawn.arrays)
+    graph.touch(["LF", "RF"])
+    drawn.until(lambda m: len(of(m, "effective mass")) == 2, "two ellipsoids")
+    later = [m for array in drawn.arrays[before:] for m in array.markers]
+    gone = [(m.ns, m.id) for m in later if m.action == Marker.DELETE]
+    assert sorted(gone) == [("coupling", 1), ("coupling", 2), ("effective mass", 2)]
+
+
+def test_what_is_invalid_is_red_words_alone(graph: Graph) -> None:
+    drawn = Drawn(graph)
+    graph.touch(["LF", "LF"])
+    markers = drawn.until(lambda m: "DUPLICATE_CONTACT" in of(m, "state")[0].text, "red words")
+    (text,) = of(markers, "state")
+    assert text.text == "INVALID: DUPLICATE_CONTACT" and colour(text) == RED
+    assert not of(markers, "effective mass")
+
+
+def test_a_heat_map_is_an_image_of_the_matrix(graph: Graph) -> None:
+    drawn = Drawn(graph)
+    graph.touch(["LF", "RF"])
+    drawn.until(lambda m: drawn.images and len(of(m, "effective mass")) == 2, "image")
+    drawn.images.clear()
+    drawn.until(lambda m: drawn.images, "image")
+    image = drawn.images[-1]
+    assert (image.height, image.width, image.encoding) == (72, 72, "rgb8")
+    pixels = np.frombuffer(bytes(image.data), np.uint8).reshape(72, 72, 3)
+    assert (pixels[48] == 255).all() and pixels[3, 3].astype(int).sum() > pixels[3, 60].sum()
+
+
+def test_world_axes_without_an_orientation_draw_words_and_say_why(graph: Graph) -> None:
+    drawn = Drawn(graph, remap=["-r", "odometry:=elsewhere"], axes="world")
+    graph.touch(["LF"])
+    markers = drawn.until(lambda m: of(m, "state")[0].text.startswith("OK"), "words")
+    assert not of(markers, "effective mass")
+    assert graph.wait_for_log("no orientation of the base has arrived yet: ellipsoids along")
+
+
+def test_parameters_out_of_range_are_refused(graph: Graph) -> None:
+    with pytest.raises(InputError, match="parameter 'rate' is 0.0; expected 1 to 200"):
+        MarkerNode(context=graph.context, parameter_overrides=overrides({"rate": 0.0}))
