@@ -73,7 +73,8 @@ setup(
     package_data={"": ["py.typed", "*.urdf", "*.xml", "*.yaml"]},
     data_files=data_files,
     entry_points={
-        "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()]
+        "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
+        "ros2cli.command": ["delassus = delassus_ros.cli.ros2:DelassusCommand"],
     },
     python_requires=">=3.10",
     install_requires=[

@@ -1,4 +1,4 @@
-"""What each verb of the command `delassus` does; each returns the text to print."""
+"""What each verb of the command `delassus` does; each returns what to print."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from delassus_ros import algorithms
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.cli import options as text
+from delassus_ros.cli import report as text
 from delassus_ros.cli.options import (
     NEUTRAL,
     configuration_of,
@@ -22,6 +22,7 @@ from delassus_ros.cli.options import (
     orientation_of,
     problem_of,
 )
+from delassus_ros.cli.report import Report, about, progress
 from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
@@ -46,24 +47,30 @@ _DISCARDED = 5
 """Calls before each block that are not timed: caches hold the code of another algorithm."""
 
 
-def list_algorithms(_: argparse.Namespace) -> str:
+def list_algorithms(_: argparse.Namespace) -> Report:
     """Return every registered algorithm with its line, then those that are not available."""
-    rows = []
+    found = []
     for name in algorithms.names():
         algorithm = algorithms.get(name)
-        kind = "compiled" if isinstance(algorithm, TracedAlgorithm) else "back end"
         line = (inspect.getdoc(algorithm.definition) or "").partition("\n")[0]
-        others = [alias for alias, known in algorithms.aliases().items() if known == name]
-        also = f" Also called {', '.join(others)}." if others else ""
-        rows.append((name, kind, line.replace("``", "") + also))
+        found.append({
+            "name": name,
+            "kind": "compiled" if isinstance(algorithm, TracedAlgorithm) else "back end",
+            "about": line.replace("``", ""),
+            "also": [alias for alias, known in algorithms.aliases().items() if known == name],
+        })  # fmt: skip
+    rows = []
+    for each in found:
+        also = f" Also called {', '.join(each['also'])}." if each["also"] else ""
+        rows.append((each["name"], each["kind"], f"{each['about']}{also}"))
     parts = [text.table(rows)]
     absent = sorted(algorithms.unavailable().items())
     if absent:
         parts += ["", "Not available:", text.table(absent, indent="  ")]
-    return "\n".join(parts)
+    return Report("\n".join(parts), {"algorithms": found, "unavailable": dict(absent)})
 
 
-def compute(options: argparse.Namespace) -> str:
+def compute(options: argparse.Namespace) -> Report:
     """Return the matrix at one configuration."""
     problem = problem_of(options)
     closed = problem.robot.is_closed
@@ -108,12 +115,23 @@ def compute(options: argparse.Namespace) -> str:
         ("kernel", solver.operations or "not counted for a back end"),
         *([("loops", done)] if closed else []),
     ]  # fmt: skip
-    return "\n".join(
-        [
-            text.headline(problem), "", text.matrix(solution.matrix, labels), "",
-            *_other_outputs(problem, solution, labels), text.table(facts),
-        ]
-    )  # fmt: skip
+    lines = [
+        text.headline(problem), "", text.matrix(solution.matrix, labels), "",
+        *_other_outputs(problem, solution, labels), text.table(facts),
+    ]  # fmt: skip
+    data = {
+        **about(problem),
+        "joints": problem.robot.joint_names,
+        "q": q,
+        "rows": labels,
+        "G": solution.matrix,
+        **{p.name: solution.output(p.name) for p in problem.outputs if p.name != "G"},
+        "condition": np.inf if singular else largest / smallest,
+        "eigenvalues": eigenvalues,
+        "algorithm": solver.algorithm,
+        "operations": None if solver.operations is None else solver.operations.total,
+    }
+    return Report("\n".join(lines), data)
 
 
 def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> list[str]:
@@ -132,7 +150,7 @@ def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> l
     return lines
 
 
-def compare(options: argparse.Namespace) -> str:
+def compare(options: argparse.Namespace) -> Report:
     """Return a table of all algorithms: operations, time per call, agreement."""
     problem = problem_of(options)
     closed = problem.robot.is_closed
@@ -149,8 +167,8 @@ def compare(options: argparse.Namespace) -> str:
     rows: list[tuple[object, ...]] = [
         ("algorithm", "operations", "sin/cos", "min µs", "median µs", f"error to {reference}")
     ]
-    refused, solvers, matrices = [], [], []
-    for name in algorithms.names():
+    refused, solvers, matrices, measured = [], [], [], []
+    for name in progress("compiling", algorithms.names()):
         reason = algorithms.get(name).supports(problem)
         if reason is not None:
             refused.append((name, reason))
@@ -171,16 +189,18 @@ def compare(options: argparse.Namespace) -> str:
             for G, exact in zip(found, expected, strict=True)
         ]
         count = solver.operations
-        rows.append(
-            (
-                solver.algorithm,
-                "-" if count is None else count.total,
-                "-" if count is None else count.sines_cosines,
-                f"{times.min() * 1e6:.2f}",
-                f"{np.median(times) * 1e6:.2f}",
-                f"{np.max(errors):.1e}",
-            )
-        )
+        measured.append({
+            "name": solver.algorithm,
+            "operations": None if count is None else count.total,
+            "sines_cosines": None if count is None else count.sines_cosines,
+            "min_us": times.min() * 1e6,
+            "median_us": np.median(times) * 1e6,
+            "error": np.max(errors),
+        })  # fmt: skip
+    for each in measured:
+        counts = ("-" if each[n] is None else each[n] for n in ("operations", "sines_cosines"))
+        lasting = (f"{each[n]:.2f}" for n in ("min_us", "median_us"))
+        rows.append((each["name"], *counts, *lasting, f"{each['error']:.1e}"))
     refused += sorted(algorithms.unavailable().items())
     parts = [
         text.headline(problem),
@@ -194,7 +214,8 @@ def compare(options: argparse.Namespace) -> str:
     ]
     if refused:
         parts += ["", "Not compared:", text.table(refused, indent="  ")]
-    return "\n".join(parts)
+    data = {**about(problem), "algorithms": measured, "not_compared": dict(refused)}
+    return Report("\n".join(parts), data)
 
 
 def _row_labels(problem: Problem) -> list[str]:

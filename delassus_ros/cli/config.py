@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+import yaml
+
 from delassus_ros.cli.options import described_robot, given_joints
 from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.report import Report
 
 
-def propose(options: argparse.Namespace) -> str:
+def propose(options: argparse.Namespace) -> Report:
     """Return a parameter file: contacts at the ends of limbs, of a kind by their shapes."""
     robot, document = described_robot(options)
     found = proposals(robot, document)
@@ -37,7 +40,8 @@ def propose(options: argparse.Namespace) -> str:
         lines.append(f"      {name}: {{frame: {name}, kind: {each.kind}}}   # {each.why}")
     if left:
         lines.append(f"    # Other ends: {', '.join(left)}")
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    return Report(text, yaml.safe_load(text))
 
 
 def _quoted(name: str) -> str:

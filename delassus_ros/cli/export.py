@@ -8,8 +8,15 @@ import re
 from pathlib import Path
 
 from delassus_ros import algorithms
-from delassus_ros.cli import options as text
-from delassus_ros.cli.options import headline, outputs_of, problem_of, settings_of
+from delassus_ros.cli.options import (
+    add_axes,
+    add_base,
+    add_contacts,
+    outputs_of,
+    problem_of,
+    settings_of,
+)
+from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.compiler.export import Target, export
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
@@ -30,9 +37,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--urdf", metavar="ROBOT.urdf", help="the robot description, for CONFIG.yaml"
     )
-    text.add_base(parser, default=None)
-    text.add_contacts(parser, required=False)
-    text.add_axes(parser, default=None)
+    add_base(parser, default=None)
+    add_contacts(parser, required=False)
+    add_axes(parser, default=None)
     parser.add_argument(
         "-o",
         "--output",
@@ -77,7 +84,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def export_kernel(options: argparse.Namespace) -> str:
+def export_kernel(options: argparse.Namespace) -> Report:
     """Write the object file, the header and the package file of a kernel for C and C++."""
     description = options.urdf or options.robot
     output = options.output or f"{Path(description).stem}.o"
@@ -106,7 +113,14 @@ def export_kernel(options: argparse.Namespace) -> str:
     ]
     if problem.robot.is_closed:
         facts.append(("q", "of all joints: the kernel takes positions that close the loops"))
-    return "\n".join([headline(problem), "", text.table(facts)])
+    data = {
+        **about(problem),
+        "function": f"{name}_kernel",
+        "algorithm": algorithms.get(algorithm).name,
+        "outputs": [port.name for port in problem.outputs],
+        "files": {"object": output, "header": header, "cmake": package},
+    }
+    return Report("\n".join([headline(problem), "", table(facts)]), data)
 
 
 def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:

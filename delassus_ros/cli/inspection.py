@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import numpy as np
 
-from delassus_ros.cli import options as text
+from delassus_ros.cli import report as text
 from delassus_ros.cli.options import described_robot
 from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.report import Report
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 
 
-def inspect_robot(options: argparse.Namespace) -> str:
+def inspect_robot(options: argparse.Namespace) -> Report:
     """Return the joints of a robot as a tree, the masses and frames, and what may touch."""
     robot, document = described_robot(options)
     mass = sum(body.inertia.mass for body in robot.bodies)
@@ -35,7 +37,39 @@ def inspect_robot(options: argparse.Namespace) -> str:
         left = [each.frame for each in found if not each.chosen]
         if left:
             parts += [f"  and {len(left)} other ends: {', '.join(left)}"]
-    return "\n".join(parts)
+    data = {
+        "robot": robot.name,
+        "base": robot.base,
+        "nq": robot.nq,
+        "nv": robot.nv,
+        "mass": mass,
+        "joints": [_about(robot, i) for i in range(len(robot.joints))],
+        "links": {
+            name: "world" if frame.body == WORLD else robot.joints[frame.body].name
+            for name, frame in robot.frames.items()
+        },
+        "tied": [
+            dict(zip(("independent", "follow", "by", "ratios"), row, strict=True))
+            for row in closed_rows(robot)[1:]
+        ],
+        "contacts": [asdict(each) for each in found],
+    }
+    return Report("\n".join(parts), data)
+
+
+def _about(robot: Robot, i: int) -> dict[str, object]:
+    """Return a joint as data."""
+    joint = robot.joints[i]
+    return {
+        "name": joint.name,
+        "kind": joint.kind.label,
+        "carried_by": None if joint.parent == WORLD else robot.joints[joint.parent].name,
+        "q": robot.q_offsets[i],
+        "positions": joint.kind.nq,
+        "lower": joint.lower,
+        "upper": joint.upper,
+        "mass": robot.bodies[i].inertia.mass,
+    }
 
 
 def closed_rows(robot: Robot) -> list[tuple[object, ...]]:

@@ -1,4 +1,5 @@
 """The command `delassus`."""
+# PYTHON_ARGCOMPLETE_OK
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import commands, config, export, inspection, rotors
+from delassus_ros.cli import commands, config, export, inspection, live, plot, rotors
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
@@ -17,6 +18,8 @@ from delassus_ros.cli.options import (
     add_problem,
     add_robot,
 )
+from delassus_ros.cli.parsing import SuggestingParser, complete
+from delassus_ros.cli.report import Report
 from delassus_ros.errors import DelassusError
 
 _DESCRIPTION = """\
@@ -31,7 +34,10 @@ examples:
   delassus compute quadruped.urdf --contact LF_FOOT --contact RH_FOOT --q LF_KFE=-1.4
   delassus compute arm.urdf --base fixed --contact tool0:surface
   delassus compare quadruped.urdf --contact LF_FOOT --contact RF_FOOT
+  delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
   delassus rotors geared_arm.urdf --base fixed
+  delassus watch
+  delassus contacts LF RH
   delassus config quadruped.urdf > quadruped.yaml
   delassus export quadruped.urdf --contact LF=LF_FOOT --contact RH=RH_FOOT --axes world
 
@@ -50,14 +56,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without the characters of "J M⁻¹ Jᵀ" shows question marks.
         sys.stdout.reconfigure(errors="replace")
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    complete(parser)
+    options = parser.parse_args(argv)
     try:
-        said = options.run(options)
+        report: Report = options.run(options)
     except DelassusError as error:
         print(error, file=sys.stderr)
         return USER_ERROR
     try:
-        print(said, flush=True)
+        print(report.json() if options.json else report.text, flush=True)
     except BrokenPipeError:
         # The reader, head or less, has seen enough; nothing may be written any more.
         _write_nothing_more()
@@ -73,7 +81,7 @@ def _write_nothing_more() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = SuggestingParser(
         prog="delassus",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
@@ -85,16 +93,17 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     def verb(
-        name: str, run: Callable[[argparse.Namespace], str], summary: str, example: str
+        name: str, run: Callable[[argparse.Namespace], Report], summary: str, example: str
     ) -> argparse.ArgumentParser:
-        added = verbs.add_parser(
+        added: argparse.ArgumentParser = verbs.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=f"example:\n  delassus {name} {example}".rstrip(),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        added.set_defaults(run=run)
+        added.add_argument("--json", action="store_true", help="answer as JSON, for programs")
+        added.set_defaults(run=run, parser=added)
         return added
 
     verb("list", commands.list_algorithms, "list the algorithms", "")
@@ -143,6 +152,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="calls that are timed (default: %(default)s)",
     )
+    plot.add_plot(
+        verb(
+            "plot",
+            plot.plot,
+            "draw the robot with its ellipsoids, the matrix, its condition and the time it takes",
+            "quadruped.urdf --contact LF_FOOT --contact RH_FOOT --to LF_KFE=-2.0 -o quadruped.png",
+        )
+    )
     rotors_of = verb(
         "rotors",
         rotors.report,
@@ -157,6 +174,22 @@ def _parser() -> argparse.ArgumentParser:
             export.export_kernel,
             "compile the matrix for C and C++: an object file, its header and a CMake package",
             "quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.o",
+        )
+    )
+    live.add_watch(
+        verb(
+            "watch",
+            live.watch,
+            "show the matrices of a running node in the terminal",
+            "--node delassus_node",
+        )
+    )
+    live.add_contacts_of_node(
+        verb(
+            "contacts",
+            live.contacts,
+            "tell a running node by hand which contacts are active",
+            "LF RH",
         )
     )
     return parser

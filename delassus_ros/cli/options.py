@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import yaml
 
+from delassus_ros.cli.parsing import frames
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.reading.source import located
@@ -90,7 +91,7 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
 
 def add_contacts(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Add the contacts."""
-    parser.add_argument(
+    argument = parser.add_argument(
         "--contact",
         action="append",
         required=required,
@@ -99,6 +100,7 @@ def add_contacts(parser: argparse.ArgumentParser, required: bool = True) -> None
         help="a contact on this frame, of kind point (default) or surface, with the frame's name "
         "or another; may be repeated",
     )
+    argument.completer = frames  # type: ignore[attr-defined]
 
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
@@ -274,19 +276,6 @@ def _numbers(what: str, text: str) -> Array:
         ) from error
 
 
-def headline(problem: Problem) -> str:
-    """Return the robot, the rows and the contacts, in a line."""
-    contacts = ", ".join(
-        f"{contact.name} ({contact.kind_name}"
-        + ("" if contact.moving == "nothing" else f", moving {contact.moving}") + ")"
-        for contact in problem.contacts
-    )  # fmt: skip
-    return (
-        f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
-        f"{problem.axes} axes: {contacts}"
-    )
-
-
 _SECTION = "ros__parameters"
 
 
@@ -403,28 +392,3 @@ def _typed(path: str, name: str, value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent: str = "") -> str:
-    """Return rows with aligned columns; the columns `numeric` are aligned to the right."""
-    texts = [[str(cell) for cell in row] for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
-    lines = []
-    for row in texts:
-        cells = [
-            cell.rjust(width) if i in numeric else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(indent + "  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def matrix(values: Array, labels: Sequence[str]) -> str:
-    """Return a matrix, each row with its label before it."""
-    # What is rounding noise beside the largest entry is shown as zero.
-    noise = 1e-14 * float(np.abs(values).max(initial=0.0))
-    rows = [
-        [label, *(f"{0.0 if abs(value) <= noise else value:.6g}" for value in row)]
-        for label, row in zip(labels, values, strict=True)
-    ]
-    return table(rows, numeric=range(1, 1 + values.shape[1]), indent="  ")

@@ -6,20 +6,22 @@ import argparse
 
 import numpy as np
 
-from delassus_ros.cli import options as text
+from delassus_ros.cli import report as text
 from delassus_ros.cli.options import contacts_of, robot_of
+from delassus_ros.cli.report import Report
 from delassus_ros.model.robot import JointKind
 from delassus_ros.rotor_report import RotorReport, rotor_report
 
 
-def report(options: argparse.Namespace) -> str:
+def report(options: argparse.Namespace) -> Report:
     """Return the inertias and armatures that replace the rotors, and the usual ones' error."""
     robot = robot_of(options)
     contacts = contacts_of(options, robot)
     found = rotor_report(robot, keep=[contact.frame for contact in contacts])
     gone = len(robot.joints) - len(found.robot.joints)
     if not gone:
-        return f"{robot.name}: no joint turns a rotor; it is an ordinary tree as it is"
+        said = f"{robot.name}: no joint turns a rotor; it is an ordinary tree as it is"
+        return Report(said, {"robot": robot.name, "rotors": 0})
     parts = [
         f"{robot.name}: without its {gone} rotors an ordinary tree that moves exactly like it",
         "",
@@ -31,14 +33,27 @@ def report(options: argparse.Namespace) -> str:
         "Armatures in kg·m² (rotor inertia at the joint), mass in kg, mass × centre in kg·m,",
         "inertia in kg·m². They need not be those of real bodies; enter all of them together.",
     ]
+    data: dict[str, object] = {
+        "robot": robot.name,
+        "rotors": gone,
+        "armatures": {
+            name: {"exact": exact, "usual": usual}
+            for name, (exact, usual) in found.armatures.items()
+        },
+        "inertias": {
+            name: {"mass": i.mass, "moment": i.moment, "rotational": i.rotational}
+            for name, i in found.inertias.items()
+        },
+    }
     if contacts:
         error = found.usual_error(contacts)
+        data["usual_error"] = error
         names = ", ".join(contact.name for contact in contacts)
         parts += ["", f"With g²J and locked rotors instead, G of {names} is off by {error:.2%}",
                   "(largest ‖ΔG‖/‖G‖ of 20 random configurations)."]  # fmt: skip
     else:
         parts += ["", "Name contacts (--contact) to see how far off the usual g²J is."]
-    return "\n".join(parts)
+    return Report("\n".join(parts), data)
 
 
 def _armatures(found: RotorReport) -> list[tuple[object, ...]]:

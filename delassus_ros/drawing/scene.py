@@ -62,7 +62,7 @@ class Stage:
 
     def scene(
         self,
-        positions: Mapping[str, float],
+        positions: Mapping[str, float] | Array,
         contacts: tuple[str, ...],
         row_offsets: tuple[int, ...],
         kinds: tuple[str, ...],
@@ -73,13 +73,17 @@ class Stage:
 
         Parameters
         ----------
-        positions : of joints by name [rad, m].
+        positions : of joints by name [rad, m], or all of them (nq,).
         contacts, row_offsets, kinds : of the matrix, as in DelassusMatrix.
         G : (m, m).
         world : (3, 3) axes of the world, along which the rows are, as columns in the root link;
             None where each contact has its own.
         """
-        q, unknown = completed(self._robot, positions)
+        q, unknown = (
+            completed(self._robot, positions)
+            if isinstance(positions, Mapping)
+            else (positions, [])
+        )
         poses = self._skeleton.poses(q)
         placed, rows = [], []
         for i, block in linear_blocks(G, row_offsets, kinds).items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import io
+import json
 import os
 import re
 import subprocess
@@ -17,8 +20,8 @@ from urdf_text import joint, link, robot_xml
 import delassus_ros
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import NumericAlgorithm, TracedAlgorithm, registry
-from delassus_ros.cli import commands
-from delassus_ros.cli import options as text
+from delassus_ros.cli import commands, parsing
+from delassus_ros.cli import report as text
 from delassus_ros.cli.main import main
 from delassus_ros.conditioning.monitor import ConditionMonitor
 from delassus_ros.conditioning.structural_rank import generic_matrices
@@ -433,9 +436,9 @@ def test_a_joint_with_several_entries_is_not_set_by_name(capsys, arm: str) -> No
     ("argv", "words"),
     [
         ((), "required: VERB"),
-        (("walk",), "invalid choice: 'walk'"),
+        (("walk",), "unknown verb 'walk'"),
         (("compute", QUADRUPED), "required: --contact"),
-        (("compute", QUADRUPED, *LEGS, "--axes", "body"), "invalid choice: 'body'"),
+        (("compute", QUADRUPED, *LEGS, "--axes", "body"), "unknown choice 'body'"),
         (("compare", QUADRUPED, *LEGS, "--calls", "0"), "'0' is not a positive number"),
         (("compare", QUADRUPED, *LEGS, "--calls", "x"), "'x' is not a positive number"),
     ],
@@ -499,3 +502,75 @@ def test_tables_are_aligned() -> None:
     assert text.table([("a", "b")], indent="  ") == "  a  b"
     shown = text.matrix(np.array([[1.0, 1e-17], [-2.5, 1e-3]]), ["x", "long"])
     assert shown == "  x        1      0\n  long  -2.5  0.001"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("inpsect", QUADRUPED), "unknown verb 'inpsect'; did you mean 'inspect'?"),
+        (("inspect", QUADRUPED, "--bas", "fixed", "--lop", "x"), "unknown option '--lop'; did"),
+        (("compute", QUADRUPED, *LEGS, "--axes", "wold"), "did you mean 'world'?"),
+        (("inspect", QUADRUPED, "another"), "unknown argument 'another'"),
+    ],
+)
+def test_the_nearest_word_is_named(capsys, argv, words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(list(argv))
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1 and "--help" in said
+
+
+def test_every_answer_as_data(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def data(*argv: str) -> dict:
+        return json.loads(output(capsys, *argv, "--json"))
+
+    names = [each["name"] for each in data("list")["algorithms"]]
+    assert names == list(algorithms.names())
+    robot = Robot.from_urdf(QUADRUPED)
+    inspected = data("inspect", QUADRUPED)
+    assert [j["name"] for j in inspected["joints"][1:]] == list(robot.joint_names)
+    assert inspected["joints"][0]["lower"] is None and inspected["joints"][3]["upper"] == -0.3
+    assert inspected["links"]["LF_FOOT"] == "LF_KFE"
+    assert {c["frame"]: c["kind"] for c in inspected["contacts"]}["LF_FOOT"] == "point"
+    computed = data("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=-1.4", "--outputs", "J")
+    contacts = [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT", "surface")]
+    expected = DelassusSolver(Problem(robot, contacts, outputs=["J"]), cache=False).solve(
+        robot.q({"LF_KFE": -1.4})
+    )
+    np.testing.assert_array_equal(computed["G"], expected.matrix)
+    np.testing.assert_array_equal(computed["J"], expected.J)
+    assert computed["contacts"][1] == {
+        "name": "RH_FOOT", "frame": "RH_FOOT", "kind": "surface", "rows": 6
+    }  # fmt: skip
+    compared = data("compare", QUADRUPED, "--contact", "LF_FOOT", "--calls", "20")
+    assert {each["name"] for each in compared["algorithms"]} >= {"pv_osimr", "ltl", "dense"}
+    assert all(each["error"] < 1e-9 for each in compared["algorithms"])
+    assert data("config", QUADRUPED)["/**"]["ros__parameters"]["contacts"]["names"]
+    exported = data("export", QUADRUPED, "--contact", "LF_FOOT")
+    assert Path(exported["files"]["object"]).is_file()
+    assert data("rotors", QUADRUPED) == {"robot": "delassus_quadruped", "rotors": 0}
+
+
+def test_what_json_has_not_is_null() -> None:
+    report = text.Report("", {"a": np.array([1.0, np.inf]), "b": np.float64(2), "c": (np.nan,)})
+    assert json.loads(report.json()) == {"a": [1.0, None], "b": 2.0, "c": [None]}
+
+
+def test_frames_of_the_robot_are_completed(monkeypatch) -> None:
+    options = argparse.Namespace(robot=QUADRUPED, base=None)
+    assert parsing.frames("LF_F", options) == ["LF_FOOT"]
+    assert parsing.frames("", argparse.Namespace(robot="/no/such.urdf", base=None)) == []
+
+
+def test_progress_is_said_on_a_terminal_after_a_while(monkeypatch) -> None:
+    said = io.StringIO()
+    said.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stderr", said)
+    clock = iter([0.0, 0.5, 2.5, 9.0])
+    monkeypatch.setattr(text.time, "monotonic", lambda: next(clock))
+    assert list(text.progress("compiling", ["a", "b", "c"])) == ["a", "b", "c"]
+    assert "a (1 of 3)" not in said.getvalue()
+    assert said.getvalue().endswith("compiling: c (3 of 3)\r\033[K")

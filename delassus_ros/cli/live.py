@@ -1,0 +1,176 @@
+"""``delassus watch`` and ``delassus contacts``: a running node, where there is no ros2cli."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.cli.report import Report, table
+from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
+from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.needs import without
+from delassus_ros.stopping import StopRequest
+
+_PERIOD = 0.2  # s between two views
+_NODE = "delassus_node"
+
+
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    """Add whose matrices are watched, and for how long."""
+    _add_node(parser)
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="how long (default: until Ctrl-C)"
+    )
+
+
+def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
+    """Add the contacts that are said to be active."""
+    parser.add_argument(
+        "names", nargs="*", metavar="CONTACT", help="contacts that are active; none: all lift off"
+    )
+    parser.add_argument(
+        "--topic", default="active_contacts", help="where to say so (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=20.0,
+        metavar="HZ",
+        help="how often it is repeated, with a new stamp (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="how long (default: until Ctrl-C)"
+    )
+
+
+def _add_node(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--node", default=_NODE, metavar="NAME", help="name of the node (default: %(default)s)"
+    )
+
+
+def watch(options: argparse.Namespace) -> Report:
+    """Show each contact's effective masses, validity, rank and condition, until told to stop."""
+    with _ros("delassus watch") as (node, stopping):
+        from delassus_msgs.msg import DelassusMatrix
+        from delassus_msgs_py import MatrixReader
+        from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+        from delassus_ros.node.queue import take
+
+        topic = f"{options.node}/delassus"
+        qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+        source = node.create_subscription(DelassusMatrix, topic, lambda _: None, qos, raw=True)
+        reader, end = MatrixReader(), _end(options.seconds)
+        began, count, latest, lines = time.monotonic(), 0, None, 0
+        while not stopping() and time.monotonic() < end:
+            time.sleep(_PERIOD)
+            while (found := take(source)) is not None:
+                latest = reader.read(found[0])
+                count += 1
+            if sys.stdout.isatty():
+                shown = _view(latest, count / (time.monotonic() - began), source.topic_name)
+                sys.stdout.write(f"\033[{lines}A\033[J" if lines else "")
+                print(shown, flush=True)
+                lines = shown.count("\n") + 1
+        rate = count / (time.monotonic() - began)
+        if latest is None:
+            publishers = node.count_publishers(source.topic_name)
+            raise InputError(
+                f"nothing came on {source.topic_name}, whose publishers are {publishers}; is the "
+                "node active, and are joint states coming? --node names another one"
+            )
+        data = {"topic": source.topic_name, "rate": rate, "matrices": count, **_about(latest)}
+        return Report("" if lines else _view(latest, rate, source.topic_name), data)
+
+
+def contacts(options: argparse.Namespace) -> Report:
+    """Say which contacts are active, again and again, until told to stop."""
+    if not 0.1 <= options.rate <= 1000.0:
+        raise InputError(f"--rate is {options.rate:g}; expected 0.1 to 1000")
+    with _ros("delassus contacts") as (node, stopping):
+        from delassus_msgs.msg import ActiveContacts
+        from rclpy.qos import DurabilityPolicy, QoSProfile
+
+        qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        publisher = node.create_publisher(ActiveContacts, options.topic, qos)
+        message = ActiveContacts(names=options.names)
+        message.status = [ActiveContacts.ACTIVE] * len(options.names)
+        end, sent = _end(options.seconds), 0
+        while not stopping() and time.monotonic() < end:
+            message.header.stamp = node.get_clock().now().to_msg()
+            publisher.publish(message)
+            sent += 1
+            time.sleep(1.0 / options.rate)
+        topic = publisher.topic_name
+        readers = publisher.get_subscription_count()
+        names = ", ".join(options.names) or "none"
+        said = f"said {sent} times on {topic} that {names} touch; readers: {readers}"
+        return Report(said, {"topic": topic, "names": options.names, "sent": sent,
+                             "readers": readers})  # fmt: skip
+
+
+def _end(seconds: float | None) -> float:
+    return time.monotonic() + seconds if seconds is not None else np.inf
+
+
+@contextmanager
+def _ros(program: str) -> Iterator[tuple[Any, Callable[[], bool]]]:
+    """Have a node, and what tells whether to stop, while the block runs."""
+    lacking = without(program, "rclpy", "delassus_msgs", "delassus_msgs_py")
+    if lacking is not None:
+        raise DelassusError(lacking)
+    import rclpy
+
+    from delassus_ros.ros_program import ros
+
+    with StopRequest() as stop, ros([]):
+        node = rclpy.create_node("delassus_cli", start_parameter_services=False)
+        try:
+            yield node, lambda: stop.requested
+        finally:
+            node.destroy_node()
+
+
+def _about(received: Any) -> dict[str, Any]:
+    """Return a matrix as data."""
+    from delassus_ros.node.reasons import Reason, Validity
+
+    G = np.array(received.matrix)
+    blocks = linear_blocks(G, received.row_offsets, received.kinds)
+    return {
+        "validity": Validity(received.validity).name,
+        "reasons": [bit.name for bit in Reason if bit and bit in Reason(received.reasons)],
+        "rank": received.rank,
+        "condition": received.condition,
+        "algorithm": received.algorithm,
+        "masses": {
+            received.contacts[i]: EffectiveMass.of(G[rows, rows]).masses
+            for i, rows in blocks.items()
+        },
+    }
+
+
+def _view(received: Any, rate: float, topic: str) -> str:
+    """Return what there is to see of the latest matrix."""
+    if received is None:
+        return f"waiting for {topic} ..."
+    about = _about(received)
+    reasons = " + ".join(about["reasons"])
+    head = f"{topic}: {about['validity']}" + (f", {reasons}" if reasons else "")
+    lines = [f"{head}; {rate:.0f} per second"]
+    if received.matrix.size:
+        lines.append(
+            f"rank {about['rank']} of {len(received.matrix)}, condition {about['condition']:.4g}, "
+            f"{about['algorithm']}, {1e6 * received.compute_time:.1f} µs"
+        )
+        rows = [("contact", "lightest", "", "heaviest kg")]
+        rows += [(name, *(f"{m:.4g}" for m in masses)) for name, masses in about["masses"].items()]
+        lines += ["", table(rows, numeric=(1, 2, 3))]
+    return "\n".join(lines)

@@ -1,0 +1,62 @@
+"""Arguments of the command line: the nearest right one where one is wrong, and completion."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from delassus_ros.errors import DelassusError, unknown
+from delassus_ros.model.robot import Robot
+
+
+class SuggestingParser(argparse.ArgumentParser):
+    """Names the nearest verb, option or choice where one does not exist."""
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parse; see :meth:`argparse.ArgumentParser.parse_args`."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            self.error(self._unknown(rest[0], found))
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, without the usage, which `--help` has."""
+        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            what = "verb" if isinstance(action, argparse._SubParsersAction) else "choice"
+            raise argparse.ArgumentError(action, unknown(what, str(value), list(action.choices)))
+
+    def _unknown(self, argument: str, found: argparse.Namespace) -> str:
+        """Return what there is to say of an argument that no parser took."""
+        parser = getattr(found, "parser", self)
+        if not argument.startswith("-"):
+            return f"unknown argument {argument!r}; is the word before it one of two?"
+        names = [name for action in parser._actions for name in action.option_strings]
+        return unknown("option", argument.partition("=")[0], names)
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Complete words for a shell that asks for it.
+
+    ``eval "$(register-python-argcomplete delassus)"``, of the package argcomplete, makes bash and
+    zsh ask.
+    """
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    import argcomplete
+
+    argcomplete.autocomplete(parser)
+
+
+def frames(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """Return the frames of the robot that has been typed, for :mod:`argcomplete`."""
+    try:
+        robot = Robot.from_urdf(parsed_args.robot, base=parsed_args.base or "floating")
+    except (DelassusError, AttributeError, TypeError):
+        # Nothing to go by yet.
+        return []
+    return [name for name in robot.frames if name.startswith(prefix)]

@@ -1,0 +1,182 @@
+"""``delassus plot``: a figure of a robot's matrix, and of what it depends on."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from delassus_ros.cli.commands import closed_configuration, refuse_reference
+from delassus_ros.cli.options import (
+    add_configuration,
+    add_problem,
+    configuration_of,
+    orientation_of,
+    problem_of,
+)
+from delassus_ros.cli.report import Report, about, headline, progress, table
+from delassus_ros.closure import Closure
+from delassus_ros.closure.samples import closed_inputs
+from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.contacts import row_scales
+from delassus_ros.drawing.scene import Stage
+from delassus_ros.drawing.skeleton import Skeleton
+from delassus_ros.errors import InputError
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array, rotation_from_quaternion
+from delassus_ros.needs import missing
+from delassus_ros.problem import Problem
+from delassus_ros.solver.solver import DelassusSolver
+
+_STEPS = 200
+"""Configurations at which conditions are computed."""
+_CALLS = 300
+_PEER = "ltl"
+"""What the time of the algorithm is drawn beside."""
+
+
+def add_plot(parser: argparse.ArgumentParser) -> None:
+    """Add what is plotted, where it goes, and to where the robot moves."""
+    add_problem(parser)
+    add_configuration(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FIGURE.png",
+        help="the file to write, .png, .svg or .pdf (default: the robot description's name, here)",
+    )
+    parser.add_argument(
+        "--to",
+        metavar="VALUES",
+        help="a configuration as for --q: condition numbers are plotted on the straight way "
+        "there; without, at random configurations",
+    )
+    parser.add_argument(
+        "--algorithm",
+        default="auto",
+        metavar="NAME",
+        help="one of `delassus list` (default: %(default)s)",
+    )
+
+
+def plot(options: argparse.Namespace) -> Report:
+    """Write a figure of four panels: robot, matrix, condition and time."""
+    lacking = missing("delassus plot", "matplotlib")
+    if lacking is not None:
+        raise InputError(lacking)
+    from delassus_ros.drawing import figures
+
+    problem = problem_of(options)
+    robot, contacts = problem.robot, problem.contacts
+    q = _configuration(options, robot)
+    world = _world(options, problem)
+    solver = DelassusSolver(problem, options.algorithm)
+    G = solver.solve(q, base_orientation=orientation_of(options)).matrix
+    skeleton = Skeleton(robot)
+    stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts})
+    kinds = tuple(contact.kind_name for contact in contacts)
+    scene = stage.scene(q, contacts.names, contacts.row_offsets, kinds, G, world)
+    figure, (body, matrix, condition, times) = figures.new_figure(4)
+    figures.draw_robot(body, skeleton.bones(skeleton.poses(q)), scene)
+    figures.draw_matrix(matrix, G, contacts.names, contacts.row_offsets)
+    conditions, along = _conditions(options, solver, q)
+    figures.draw_condition(condition, conditions, along)
+    lasting = _times(problem, solver.algorithm)
+    figures.draw_times(times, lasting)
+    figure.suptitle(headline(problem))
+    output = options.output or f"{Path(options.robot).stem}.png"
+    try:
+        figures.save(figure, Path(output))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{output!r} cannot be written: {error}") from error
+    facts = [
+        ("figure", output),
+        ("condition", f"{conditions.min():.4g} to {conditions.max():.4g}, {along}"),
+        ("time", f"{1e6 * lasting[solver.algorithm][-1][1]:.2f} µs with all contacts"),
+    ]
+    data = {
+        **about(problem),
+        "figure": output,
+        "masses": {each.name: each.mass.masses for each in scene.contacts},
+        "conditions": conditions,
+        "seconds": lasting,
+    }
+    return Report("\n".join([headline(problem), "", table(facts)]), data)
+
+
+def _configuration(options: argparse.Namespace, robot: Robot) -> Array:
+    if robot.is_closed:
+        return closed_configuration(options, robot)[0]
+    refuse_reference(options, robot)
+    return configuration_of(options, robot)
+
+
+def _world(options: argparse.Namespace, problem: Problem) -> Array | None:
+    """Return the axes of the rows in the root link; None if each contact has its own."""
+    if problem.axes == "contact":
+        return None
+    if problem.robot.base == "fixed":
+        return np.eye(3)
+    orientation = orientation_of(options)
+    if orientation is None:
+        raise InputError(
+            "--axes world with a floating base needs the orientation of the root link: add "
+            "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
+        )
+    turn: Array = rotation_from_quaternion(orientation).T
+    return turn
+
+
+def _conditions(
+    options: argparse.Namespace, solver: DelassusSolver, q: Array
+) -> tuple[Array, str]:
+    """Return condition numbers, and at what configurations they are."""
+    problem, robot = solver.problem, solver.problem.robot
+    orientation = orientation_of(options)
+    if options.to is not None:
+        there = configuration_of(argparse.Namespace(q=options.to), robot)
+        way = np.linspace(q, there, _STEPS)
+        along = "from --q to --to"
+        if robot.is_closed:
+            closure = Closure(robot)
+            names = [robot.joint_names.index(name) for name in closure.independent]
+            results = [closure.solve(dict(zip(closure.independent, p[names], strict=True)))
+                       for p in way]  # fmt: skip
+            way = np.array([r.q for r in results if r.status.is_valid])
+    else:
+        along = "share of random configurations"
+        way = np.array([inputs["q"] for inputs in closed_inputs(problem, _STEPS)])
+    scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
+    turn = None if orientation is None else np.tile(orientation, (len(way), 1))
+    matrices = solver.solve_batch(way, base_orientation=turn).matrix
+    values = np.linalg.eigvalsh(matrices * np.outer(scales, scales))
+    found = values[:, -1] / np.maximum(values[:, 0], 1e-16 * values[:, -1])
+    return (found if options.to is not None else np.sort(found)), along
+
+
+def _times(problem: Problem, algorithm: str) -> dict[str, list[tuple[int, float]]]:
+    """Return per algorithm the median time of a call with the first contact, two, and so on."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    cases = [(name, k + 1) for name in dict.fromkeys((algorithm, _PEER))
+             for k in range(len(problem.contacts))]  # fmt: skip
+    labels = [f"{name} with {count} contacts" for name, count in cases]
+    for name, count in progress("timing", cases, labels):
+        contacts = list(problem.contacts)[:count]
+        smaller = Problem(problem.robot, contacts, problem.axes)
+        bound = DelassusSolver(smaller, name).bind()
+        for port, values in closed_inputs(smaller, 1)[0].items():
+            bound.inputs[port][...] = values
+        found.setdefault(name, []).append((count, _median(bound.solve)))
+    return found
+
+
+def _median(call: Callable[[], object]) -> float:
+    times = np.empty(_CALLS)
+    for k in range(_CALLS):
+        start = time.perf_counter()
+        call()
+        times[k] = time.perf_counter() - start
+    return float(np.median(times))

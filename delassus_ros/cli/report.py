@@ -1,0 +1,119 @@
+"""How answers are written: text with tables, the same as data, and that something is going on."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+
+T = TypeVar("T")
+_SILENT = 2.0
+"""Seconds after which somebody at a terminal is told how far it is."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a verb answers.
+
+    Attributes
+    ----------
+    text : for people.
+    data : for programs: the same in dictionaries, lists, numbers and text.
+    """
+
+    text: str
+    data: Mapping[str, Any]
+
+    def json(self) -> str:
+        """Return the data as JSON; numbers that JSON has not are null."""
+        return json.dumps(_plain(self.data), indent=2, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the types that JSON has."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def progress(label: str, items: Sequence[T], names: Iterable[str] | None = None) -> Iterator[T]:
+    """Yield items; from two seconds on, say on a terminal how many are done."""
+    began, said = time.monotonic(), False
+    for k, (item, name) in enumerate(zip(items, names or map(str, items), strict=True)):
+        if sys.stderr.isatty() and time.monotonic() - began > _SILENT:
+            sys.stderr.write(f"\r\033[K{label}: {name} ({k + 1} of {len(items)})")
+            sys.stderr.flush()
+            said = True
+        yield item
+    if said:
+        sys.stderr.write("\r\033[K")
+        sys.stderr.flush()
+
+
+def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent: str = "") -> str:
+    """Return rows with aligned columns; the columns `numeric` are aligned to the right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
+    lines = []
+    for row in texts:
+        cells = [
+            cell.rjust(width) if i in numeric else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(indent + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def matrix(values: Array, labels: Sequence[str]) -> str:
+    """Return a matrix, each row with its label before it."""
+    # What is rounding noise beside the largest entry is shown as zero.
+    noise = 1e-14 * float(np.abs(values).max(initial=0.0))
+    rows = [
+        [label, *(f"{0.0 if abs(value) <= noise else value:.6g}" for value in row)]
+        for label, row in zip(labels, values, strict=True)
+    ]
+    return table(rows, numeric=range(1, 1 + values.shape[1]), indent="  ")
+
+
+def headline(problem: Problem) -> str:
+    """Return the robot, the rows and the contacts, in a line."""
+    contacts = ", ".join(
+        f"{contact.name} ({contact.kind_name}"
+        + ("" if contact.moving == "nothing" else f", moving {contact.moving}")
+        + ")"
+        for contact in problem.contacts
+    )
+    return (
+        f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
+        f"{problem.axes} axes: {contacts}"
+    )
+
+
+def about(problem: Problem) -> dict[str, Any]:
+    """Return the same as data."""
+    return {
+        "robot": problem.robot.name,
+        "base": problem.robot.base,
+        "axes": problem.axes,
+        "contacts": [
+            {"name": c.name, "frame": c.frame, "kind": c.kind_name, "rows": c.rows}
+            for c in problem.contacts
+        ],
+    }

@@ -1,0 +1,123 @@
+"""Figures of matrices by matplotlib: robot and ellipsoids, the matrix, what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from delassus_ros.drawing.heat_map import DECADES, shares
+from delassus_ros.drawing.scene import Placed, Scene
+from delassus_ros.model.spatial import Array
+
+_INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
+_SPHERE = 24
+"""Meridians and half as many parallels of an ellipsoid."""
+
+
+def ellipsoid_surface(contact: Placed, scale: float, longest: float) -> tuple[Array, Array, Array]:
+    """Return the surface of a contact's ellipsoid as x, y, z (n, n / 2) in the root link [m]."""
+    u = np.linspace(0.0, 2.0 * np.pi, _SPHERE)
+    v = np.linspace(0.0, np.pi, _SPHERE // 2)
+    sphere = np.stack([np.outer(np.cos(u), np.sin(v)), np.outer(np.sin(u), np.sin(v)),
+                       np.outer(np.ones_like(u), np.cos(v))])  # fmt: skip
+    axes = contact.directions * contact.mass.semi_axes(scale, longest)
+    x, y, z = np.tensordot(axes, sphere, 1) + contact.centre[:, None, None]
+    return x, y, z
+
+
+def size_of(bones: Sequence[tuple[Array, Array]]) -> float:
+    """Return the largest extent of a robot [m]."""
+    points = np.array([end for bone in bones for end in bone]).reshape(-1, 3)
+    return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
+
+
+def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) -> None:
+    """Draw a robot's skeleton with the ellipsoids of effective mass at its contacts.
+
+    The lightest direction of all contacts is drawn as a twelfth of the robot; the others grow
+    with their mass, up to a quarter of it.
+    """
+    size = size_of(bones)
+    lightest = min((contact.mass.masses[0] for contact in scene.contacts), default=1.0)
+    scale, longest = size / 12.0 / lightest, size / 4.0
+    for start, end in bones:
+        axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
+    for (i, j), share in scene.couplings.items():
+        ends = scene.contacts[i].centre, scene.contacts[j].centre
+        line = {"color": _BLUE, "linewidth": 4.0 * share, "alpha": 0.6}
+        axes.plot(*zip(*ends, strict=True), linestyle="--", **line)
+    for contact in scene.contacts:
+        axes.plot_surface(
+            *ellipsoid_surface(contact, scale, longest), color=_GREEN, alpha=0.55, linewidth=0
+        )
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.view_init(elev=18, azim=-55)
+    axes.set_title(f"effective mass; 1 kg is {1e3 * scale:.0f} mm, dashes: coupling", color=_INK)
+
+
+def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence[int]) -> None:
+    """Draw how much each row is coupled to each other, without units; black is exactly nothing."""
+    values = np.where(G == 0.0, -np.inf, shares(G))
+    colours = matplotlib.colormaps["inferno"].with_extremes(bad="black", under="black")
+    image = axes.imshow(values, cmap=colours, vmin=-DECADES, vmax=0.0)
+    for row in row_offsets[1:-1]:
+        for line in (axes.axhline, axes.axvline):
+            line(row - 0.5, color="white", linewidth=0.8)
+    middles = [(a + b - 1) / 2 for a, b in zip(row_offsets, row_offsets[1:], strict=False)]
+    axes.set_xticks(middles, names, rotation=45, ha="right")
+    axes.set_yticks(middles, names)
+    axes.set_title("log₁₀ |G_ij| / √(G_ii G_jj)", color=_INK)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8)
+
+
+def draw_condition(axes: Any, conditions: Array, along: str) -> None:
+    """Draw condition numbers along a way, from 0 to 1, or how they are distributed."""
+    axes.semilogy(np.linspace(0.0, 1.0, len(conditions)), conditions, color=_BLUE)
+    axes.set_xlabel(along)
+    axes.set_title("condition number", color=_INK)
+    axes.grid(alpha=0.3, which="both")
+
+
+def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> None:
+    """Draw the time per call over the number of contacts, of each algorithm [s]."""
+    for name, points in times.items():
+        counts, seconds = zip(*points, strict=True)
+        axes.plot(counts, [1e6 * s for s in seconds], marker="o", label=name)
+        axes.set_xticks(counts)
+    axes.set_xlabel("contacts")
+    axes.set_ylabel("µs per call")
+    axes.set_ylim(bottom=0.0)
+    axes.set_title("time", color=_INK)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+
+
+def new_figure(panels: int) -> tuple[Figure, list[Any]]:
+    """Return a figure with places for so many panels, the first of them in three dimensions."""
+    columns = min(panels, 2)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(6.4 * columns, 5.2 * rows), layout="constrained")
+    places: list[Any] = [
+        figure.add_subplot(rows, columns, k + 1, projection="3d" if k == 0 else None)
+        for k in range(panels)
+    ]
+    return figure, places
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the file's name says.
+
+    Raises
+    ------
+    ValueError
+        For a format that matplotlib does not have; names those that it has.
+    OSError
+        If the file cannot be written.
+    """
+    figure.savefig(path, dpi=150)

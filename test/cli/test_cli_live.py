@@ -1,0 +1,116 @@
+"""`delassus watch` and `delassus contacts` beside a running node; `ros2 delassus`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+from delassus_msgs_py import contact_block  # noqa: E402
+from ros_support import Graph, overrides  # noqa: E402
+
+from delassus_ros import Robot  # noqa: E402
+from delassus_ros.cli.main import main  # noqa: E402
+from delassus_ros.cli.ros2 import DelassusCommand  # noqa: E402
+from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+
+
+@pytest.fixture(name="graph")
+def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    with Graph(capfd) as graph:
+        # The commands have a context of their own, in the same domain.
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
+        yield graph
+
+
+@contextmanager
+def command(*argv: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a command beside what the test does; it is ended with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "delassus_ros.cli.main", *argv],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Interrupt a command, as Ctrl-C does, and return what it answers."""
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (0, "")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+@pytest.fixture(name="node")
+def make_node(graph: Graph) -> DelassusNode:
+    values = {
+        "autostart": True,
+        "robot_description": robots.quadruped().read_text(encoding="utf-8"),
+        "contacts.names": list(FEET),
+        "realtime.hold_garbage": False,
+        **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
+    }
+    node = DelassusNode(context=graph.context, parameter_overrides=overrides(values))
+    graph.add(node)
+    node.start()
+    return node
+
+
+def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    q = np.random.default_rng(2).uniform(-0.5, 0.5, robot.nq).tolist()
+    watching = ("watch", "--seconds", "3", "--json")
+    with command("contacts", "LF", "RH", "--json") as by_hand, command(*watching) as watch:
+
+        def has_ended() -> bool:
+            graph.move(robot.joint_names, q)
+            return watch.poll() is not None
+
+        graph.until(has_ended, "end of watch")
+        shown, error = json.loads(watch.stdout.read()), watch.stderr.read()
+        assert (watch.returncode, error) == (0, "")
+        said = answer(by_hand)
+    assert said["names"] == ["LF", "RH"] and said["sent"] > 2 and said["readers"] == 1
+    assert shown["algorithm"] == "pv_osimr" and shown["matrices"] > 0
+    good = [m for m in graph.matrices if list(m.contacts) == ["LF", "RH"]]
+    masses = 1.0 / np.linalg.eigvalsh(contact_block(good[-1], "LF"))[::-1]
+    np.testing.assert_allclose(shown["masses"]["LF"], masses, rtol=1e-9)
+
+
+def test_watch_says_that_nothing_comes(graph, capfd) -> None:
+    assert main(["watch", "--seconds", "0.3", "--node", "nobody"]) == 2
+    said = capfd.readouterr().err
+    assert "nothing came on /nobody/delassus, whose publishers are 0; is the node active" in said
+
+
+def test_a_rate_that_cannot_be(capfd) -> None:
+    assert main(["contacts", "LF", "--rate", "0"]) == 2
+    assert "--rate is 0; expected 0.1 to 1000" in capfd.readouterr().err
+
+
+def test_as_an_extension_of_ros2_it_passes_all_words_on(capfd) -> None:
+    extension, parser = DelassusCommand(), argparse.ArgumentParser()
+    extension.add_arguments(parser, "ros2 delassus")
+    words = ["compute", str(robots.quadruped()), "--contact", "LF_FOOT", "--axes", "contact"]
+    status = extension.main(parser=parser, args=parser.parse_args(words))
+    assert status == 0 and "3 rows in contact axes: LF_FOOT" in capfd.readouterr().out

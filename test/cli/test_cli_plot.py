@@ -1,0 +1,62 @@
+"""`delassus plot`: files that are pictures, and numbers that are right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from cli_support import QUADRUPED, output, refusal
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+
+FEET = ("--contact", "LF_FOOT", "--contact", "RH_FOOT")
+
+
+def test_a_figure_of_a_quadruped(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(output(capsys, "plot", QUADRUPED, *FEET, "--to", "LF_KFE=-2.0", "--json"))
+    assert (tmp_path / "quadruped.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    robot = Robot.from_urdf(QUADRUPED)
+    problem = Problem(robot, [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT")])
+    solver = DelassusSolver(problem, "dense", cache=False)
+    G = solver.solve(robot.neutral()).matrix
+    masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
+    np.testing.assert_allclose(found["masses"]["LF_FOOT"], masses, rtol=1e-9)
+    assert len(found["conditions"]) == 200
+    values = np.linalg.eigvalsh(solver.solve(robot.q({"LF_KFE": -2.0})).matrix)
+    assert found["conditions"][-1] == pytest.approx(values[-1] / values[0], rel=1e-6)
+    assert [count for count, _ in found["seconds"]["auto"]] == [1, 2]
+    assert set(found["seconds"]) == {"auto", "ltl"}
+
+
+@pytest.mark.parametrize("end", ["svg", "pdf"])
+def test_other_formats(capsys, tmp_path: Path, end: str) -> None:
+    path = tmp_path / f"figure.{end}"
+    out = output(capsys, "plot", QUADRUPED, *FEET, "-o", str(path))
+    assert f"figure     {path}" in out and "share of random configurations" in out
+    assert path.read_bytes()[:5] in (b"<?xml", b"%PDF-")
+
+
+def test_closed_loops_and_world_axes(capsys, tmp_path: Path) -> None:
+    leg = str(Path(__file__).parents[2] / "docs" / "geared_leg.urdf")
+    path = tmp_path / "leg.png"
+    way = ("--to", "knee=0.8", "--axes", "world")
+    out = output(
+        capsys, "plot", leg, "--base", "fixed", "--contact", "sole:surface", "-o", str(path), *way
+    )
+    assert "from --q to --to" in out and path.is_file()
+
+
+def test_what_cannot_be_plotted(capsys, tmp_path: Path) -> None:
+    arm = (str(robots.quadruped()), *FEET)
+    words = "needs the orientation of the root link: add --orientation"
+    assert words in refusal(capsys, "plot", *arm, "--axes", "world")
+    said = refusal(capsys, "plot", *arm, "-o", str(tmp_path / "figure.xyz"))
+    assert "figure.xyz' cannot be written: Format 'xyz' is not supported" in said
+    said = refusal(capsys, "plot", *arm, "-o", str(tmp_path / "no" / "figure.png"))
+    assert "cannot be written: [Errno 2] No such file" in said
