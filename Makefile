@@ -47,6 +47,7 @@ help:
 	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make setup      only sets up $(VENV)'
+	@echo 'make docs       builds the documentation site in build/site'
 	@echo 'make clean      removes all that these commands made'
 	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.13)'
 
@@ -87,6 +88,11 @@ soak: setup
 .PHONY: bench
 bench: $(STAMPS)/bench
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: docs
+docs: setup
+	@$(BIN)/python -m sphinx -b html docs build/site -q -W --keep-going
+	@echo 'Site: build/site/index.html'
 
 .PHONY: lint
 lint: setup

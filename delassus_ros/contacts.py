@@ -227,7 +227,7 @@ def row_scales(contacts: Iterable[Contact], characteristic_length: float) -> Arr
 
     Linear rows have factor 1, angular ones the characteristic length l: l times an angular
     velocity is the velocity of a point at that distance. A row of a selection that mixes both
-    lies in between: |(a, b)| / |(a, b / l)| for its linear part a and angular part b.
+    lies in between: ‖(a, b)‖ / ‖(a, b / l)‖ for its linear part a and angular part b.
 
     Raises
     ------

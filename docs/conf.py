@@ -1,0 +1,61 @@
+"""Sphinx: the documentation site. ``make docs`` builds it; rosdoc2 finds it by rosdoc2.yaml."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
+
+project = "delassus_ros"
+copyright = "the delassus_ros authors"
+release = version = _MANIFEST.findtext("version") or ""
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build"]
+# Links to files that are no pages, as the README has them, lead to the repository's own copies.
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_execution_cache_path = str(ROOT / "build" / "notebooks")
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+napoleon_numpy_docstring = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = f"delassus_ros {release}"
+html_static_path = ["pictures"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def _diagrams(_app: object, page: str, source: list[str]) -> None:
+    """Show the drawings of diagrams: who writes Mermaid draws them again, see CONTRIBUTING."""
+    numbers = iter(range(100))
+    folder = "../" * page.count("/") + "pictures"
+    source[0] = re.sub(
+        r"```mermaid\n.*?```",
+        lambda _: f"![diagram]({folder}/{Path(page).name}_{next(numbers)}.svg)",
+        source[0],
+        flags=re.DOTALL,
+    )
+
+
+def setup(app: object) -> None:
+    """Register what is above."""
+    app.connect("source-read", _diagrams)  # type: ignore[attr-defined]
