@@ -79,15 +79,7 @@ def compute(options: argparse.Namespace) -> Report:
     else:
         refuse_reference(options, problem.robot)
         q, done = configuration_of(options, problem.robot), ""
-    orientation = orientation_of(options)
-    oriented = any(port.name == "base_orientation" for port in problem.inputs)
-    if orientation is None and oriented:
-        raise InputError(
-            "--axes world with a floating base needs the orientation of the root link: add "
-            "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
-        )
-    if orientation is not None and not oriented:
-        raise InputError("--orientation is of use with --axes world and a floating base alone")
+    orientation = orientation_of(options, problem)
     motion = motion_of(options, problem)
     # Last, as it takes long.
     solver = DelassusSolver(problem, options.algorithm)

@@ -18,15 +18,17 @@ from delassus_ros.needs import without
 from delassus_ros.stopping import StopRequest
 
 _PERIOD = 0.2  # s between two views
-_NODE = "delassus_node"
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
     """Add whose matrices are watched, and for how long."""
-    _add_node(parser)
     parser.add_argument(
-        "--seconds", type=float, metavar="S", help="how long (default: until Ctrl-C)"
+        "--node",
+        default="delassus_node",
+        metavar="NAME",
+        help="name of the node (default: %(default)s)",
     )
+    _add_seconds(parser)
 
 
 def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
@@ -44,14 +46,12 @@ def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help="how often it is repeated, with a new stamp (default: %(default)g)",
     )
+    _add_seconds(parser)
+
+
+def _add_seconds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="how long (default: until Ctrl-C)"
-    )
-
-
-def _add_node(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--node", default=_NODE, metavar="NAME", help="name of the node (default: %(default)s)"
     )
 
 
@@ -59,7 +59,7 @@ def watch(options: argparse.Namespace) -> Report:
     """Show each contact's effective masses, validity, rank and condition, until told to stop."""
     with _ros("delassus watch") as (node, stopping):
         from delassus_msgs.msg import DelassusMatrix
-        from delassus_msgs_py import MatrixReader
+        from delassus_msgs_py import MatrixReader, MessageError
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
         from delassus_ros.node.queue import take
@@ -72,7 +72,10 @@ def watch(options: argparse.Namespace) -> Report:
         while not stopping() and time.monotonic() < end:
             time.sleep(_PERIOD)
             while (found := take(source)) is not None:
-                latest = reader.read(found[0])
+                try:
+                    latest = reader.read(found[0])
+                except MessageError as error:
+                    raise InputError(f"{source.topic_name}: {error}") from error
                 count += 1
             if sys.stdout.isatty():
                 shown = _view(latest, count / (time.monotonic() - began), source.topic_name)

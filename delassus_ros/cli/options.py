@@ -203,10 +203,26 @@ def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
     return [_contact(text, robot) for text in options.contacts or ()]
 
 
-def orientation_of(options: argparse.Namespace) -> Array | None:
-    """Return the orientation of the base, None where it is not given."""
-    given = options.orientation
-    return None if given is None else _numbers("--orientation", given)
+def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | None:
+    """Return the orientation of the base; None where the problem does not need it.
+
+    Raises
+    ------
+    InputError
+        If it is needed and not given, or the other way round.
+    """
+    oriented = any(port.name == "base_orientation" for port in problem.inputs)
+    given = None
+    if options.orientation is not None:
+        given = _numbers("--orientation", options.orientation)
+    if given is None and oriented:
+        raise InputError(
+            "--axes world with a floating base needs the orientation of the root link: add "
+            "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
+        )
+    if given is not None and not oriented:
+        raise InputError("--orientation is of use with --axes world and a floating base alone")
+    return given
 
 
 def configuration_of(options: argparse.Namespace, robot: Robot) -> Array:

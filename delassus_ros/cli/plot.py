@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from delassus_ros.cli.commands import closed_configuration, refuse_reference
+from delassus_ros.cli.commands import closed_configuration, closure_of, refuse_reference
 from delassus_ros.cli.options import (
     add_configuration,
     add_problem,
@@ -18,7 +18,6 @@ from delassus_ros.cli.options import (
     problem_of,
 )
 from delassus_ros.cli.report import Report, about, headline, progress, table
-from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contacts import row_scales
@@ -72,17 +71,19 @@ def plot(options: argparse.Namespace) -> Report:
     problem = problem_of(options)
     robot, contacts = problem.robot, problem.contacts
     q = _configuration(options, robot)
-    world = _world(options, problem)
+    orientation = orientation_of(options, problem)
     solver = DelassusSolver(problem, options.algorithm)
-    G = solver.solve(q, base_orientation=orientation_of(options)).matrix
+    G = solver.solve(q, base_orientation=orientation).matrix
     skeleton = Skeleton(robot)
     stage = Stage(robot, {c.name: (c.frame, c.placement) for c in contacts})
     kinds = tuple(contact.kind_name for contact in contacts)
-    scene = stage.scene(q, contacts.names, contacts.row_offsets, kinds, G, world)
+    scene = stage.scene(
+        q, contacts.names, contacts.row_offsets, kinds, G, _world(problem, orientation)
+    )
     figure, (body, matrix, condition, times) = figures.new_figure(4)
     figures.draw_robot(body, skeleton.bones(skeleton.poses(q)), scene)
     figures.draw_matrix(matrix, G, contacts.names, contacts.row_offsets)
-    conditions, along = _conditions(options, solver, q)
+    conditions, along = _conditions(options, solver, q, orientation)
     figures.draw_condition(condition, conditions, along)
     lasting = _times(problem, solver.algorithm)
     figures.draw_times(times, lasting)
@@ -114,38 +115,31 @@ def _configuration(options: argparse.Namespace, robot: Robot) -> Array:
     return configuration_of(options, robot)
 
 
-def _world(options: argparse.Namespace, problem: Problem) -> Array | None:
+def _world(problem: Problem, orientation: Array | None) -> Array | None:
     """Return the axes of the rows in the root link; None if each contact has its own."""
     if problem.axes == "contact":
         return None
-    if problem.robot.base == "fixed":
-        return np.eye(3)
-    orientation = orientation_of(options)
-    if orientation is None:
-        raise InputError(
-            "--axes world with a floating base needs the orientation of the root link: add "
-            "--orientation X,Y,Z,W, for example --orientation 0,0,0,1"
-        )
-    turn: Array = rotation_from_quaternion(orientation).T
+    turn: Array = np.eye(3) if orientation is None else rotation_from_quaternion(orientation).T
     return turn
 
 
 def _conditions(
-    options: argparse.Namespace, solver: DelassusSolver, q: Array
+    options: argparse.Namespace, solver: DelassusSolver, q: Array, orientation: Array | None
 ) -> tuple[Array, str]:
     """Return condition numbers, and at what configurations they are."""
     problem, robot = solver.problem, solver.problem.robot
-    orientation = orientation_of(options)
     if options.to is not None:
         there = configuration_of(argparse.Namespace(q=options.to), robot)
         way = np.linspace(q, there, _STEPS)
         along = "from --q to --to"
         if robot.is_closed:
-            closure = Closure(robot)
+            closure = closure_of(options, robot)
             names = [robot.joint_names.index(name) for name in closure.independent]
             results = [closure.solve(dict(zip(closure.independent, p[names], strict=True)))
                        for p in way]  # fmt: skip
             way = np.array([r.q for r in results if r.status.is_valid])
+            if not len(way):
+                raise InputError("--to: nowhere on the way there do the loops close")
     else:
         along = "share of random configurations"
         way = np.array([inputs["q"] for inputs in closed_inputs(problem, _STEPS)])

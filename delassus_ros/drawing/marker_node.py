@@ -28,6 +28,8 @@ from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternio
 from delassus_ros.node.diagnostics import names_of
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.orientation_input import OrientationInput, read_message
+from delassus_ros.node.qos import PLACEMENTS
+from delassus_ros.node.queue import take
 from delassus_ros.node.reasons import Reason
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest
@@ -79,10 +81,10 @@ _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class MarkerNode(Node):
-    """Draws the latest matrix, on the robot as it was then.
+    """Draws the latest matrix on the robot, where its latest joint state puts it.
 
-    It takes the latest of each message itself, when it is time to draw, and belongs to no
-    executor: what comes at 1 kHz meanwhile costs it nothing. It offers no parameter services.
+    It takes messages itself, when it is time to draw, and belongs to no executor: what comes at
+    1 kHz meanwhile is received by the middleware alone. It offers no parameter services.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ class MarkerNode(Node):
         for name, kind, qos in (
             ("robot_description", String, _LATCHED), ("layout", Layout, _LATCHED),
             ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
-            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, _LATEST),
+            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, PLACEMENTS),
             ("delassus", DelassusMatrix, _LATEST),
         ):  # fmt: skip
             topic = f"delassus_node/{name}" if name in ("layout", "delassus") else name
@@ -127,11 +129,20 @@ class MarkerNode(Node):
         self._description = ""
         self._layout: Layout | None = None
         self._positions: dict[str, float] = {}
-        self._sequence = 0
         self._next_picture = 0.0
 
     def draw(self) -> bool:
-        """Publish markers of the latest matrix, if another one has come; return whether it did."""
+        """Publish markers of the latest matrix, if another one has come; return whether it did.
+
+        What cannot be drawn, a position that is NaN for one, is said in the log.
+        """
+        try:
+            return self._draw()
+        except (DelassusError, ValueError) as error:
+            self._warn("drawing", f"nothing is drawn: {error}")
+            return False
+
+    def _draw(self) -> bool:
         self._take_all()
         data = self._taken("delassus")
         if data is None or not (self._watched(self._markers) or self._watched(self._pictures)):
@@ -156,13 +167,9 @@ class MarkerNode(Node):
     # What comes.
 
     def _taken(self, name: str) -> Any:
-        """Return the latest message of a topic since the last look; None if none has come."""
-        source, latest = self._sources[name], None
-        handle = source.handle
-        with handle:
-            while (found := handle.take_message(source.msg_type, source.raw)) is not None:
-                latest = found[0]
-        return latest
+        """Return the oldest message of a topic that has come since; None if none has."""
+        found = take(self._sources[name])
+        return None if found is None else found[0]
 
     def _take_all(self) -> None:
         layout, description = self._taken("layout"), self._taken("robot_description")
@@ -174,8 +181,7 @@ class MarkerNode(Node):
         state = self._taken("joint_states")
         if state is not None and len(state.name) == len(state.position):
             self._positions.update(zip(state.name, state.position, strict=True))
-        placements = self._taken("contact_placements")
-        if placements is not None:
+        while (placements := self._taken("contact_placements")) is not None:
             for name, pose in zip(placements.names, placements.poses, strict=False):
                 if self._stage is not None and name in self._stage.frames:
                     self._stage.frames[name] = self._stage.frames[name][0], _transform(pose)

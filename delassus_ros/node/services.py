@@ -168,6 +168,8 @@ class ComputeService:
         positions, turns = places_of(message)
         if len(positions) != len(names):
             raise InputError(f"placements have {len(names)} names but {len(positions)} poses")
+        if len(set(names)) < len(names):
+            raise InputError("placements list a contact more than once")
         return {
             "contact_positions": dict(zip(names, positions, strict=True)),
             "contact_orientations": {

@@ -8,6 +8,7 @@ independent joints are those of the identity.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -118,9 +119,11 @@ def largest_residual(robot: Robot, q: Sequence[float]) -> tuple[float, str]:
     for cluster in clusters_of(robot):
         if not cluster.is_ordinary:
             for value, what in zip(residual(robot, cluster, q), row_names(cluster), strict=True):
-                # Written so that NaN counts.
-                if not abs(value) <= worst:
-                    worst, name = abs(float(value)), what
+                size = abs(float(value))
+                if math.isnan(size):
+                    return size, what
+                if size > worst:
+                    worst, name = size, what
     return worst, name
 
 

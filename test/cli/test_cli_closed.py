@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -224,3 +225,20 @@ def test_export_takes_the_loops(capsys, tmp_path, four_bar, where):
     count = DelassusSolver(four_bar_problem(), "pv_osimr").operations
     assert count is not None and Path(target).stat().st_size > 1000
     assert "pv_osimr" in out
+
+
+def test_plot_draws_the_robot_on_the_branch_of_the_reference(capsys, four_bar, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    way = ("--contact", "coupler_end", "--to", "crank=0.5", "-o", str(tmp_path / "bar.svg"))
+    found = []
+    for side in (1.0, -1.0):
+        coupler, rocker = assembled(0.8, side)
+        reference = f"--reference=crank=0.8,coupler={coupler},rocker={rocker}"
+        found.append(json.loads(output(capsys, "plot", *four_bar, *way, reference, "--json")))
+        # Where the crank is drawn, on this branch; it is the only freedom.
+        s = DelassusSolver(four_bar_problem(), cache=False).solve([0.8, coupler, rocker])
+        lightest = found[-1]["masses"]["coupler_end"][0]
+        assert lightest == pytest.approx(1.0 / np.linalg.eigvalsh(s.matrix)[-1], rel=1e-6)
+        assert len(found[-1]["conditions"]) == 200
+    masses = [each["masses"]["coupler_end"][0] for each in found]
+    assert abs(masses[0] - masses[1]) > 1e-3 * masses[0]

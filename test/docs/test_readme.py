@@ -12,6 +12,7 @@ import pytest
 import robots
 
 import delassus_ros
+from delassus_ros.algorithms import registry
 from delassus_ros.model.reading.yaml import read_side_file
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +39,8 @@ def test_what_is_imported_exists(page):
                 assert [n.name for n in node.names if not hasattr(module, n.name)] == []
 
 
-def test_the_errors_are_those_that_the_readme_names():
-    text = (ROOT / "README.md").read_text()
+def test_the_errors_are_those_that_the_pages_name():
+    text = (ROOT / "docs/library.md").read_text() + CLOSED.read_text()
     for name in ("DelassusError", "Status", "Solution", "Closure"):
         assert f"`{name}`" in text
         assert hasattr(delassus_ros, name)
@@ -49,13 +50,51 @@ def test_the_errors_are_those_that_the_readme_names():
     assert all(issubclass(each, delassus_ros.DelassusError) for each in raised)
 
 
-def blocks(language: str) -> list[str]:
-    text = (ROOT / "README.md").read_text()
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+CLOSED = ROOT / "docs" / "tutorials" / "closed_loops.md"
+INSTALLING = ROOT / "docs" / "tutorials" / "installing.md"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_the_readme_is_short_and_prints_what_it_says(capsys):
+    page = ROOT / "README.md"
+    assert len(page.read_text().splitlines()) <= 130
+    pytest.importorskip("qpsolvers", reason="qpsolvers is not installed")
+    names: dict[str, object] = {}
+    for block in blocks(page, "python"):
+        exec(block, names)
+    (shown,) = blocks(page, "text")
+    assert capsys.readouterr().out == shown
+    assert (names["f"][2::3] > 0.0).all()
+
+
+HOW_TO = sorted((ROOT / "docs" / "howto").glob("*.md"))
+NOTEBOOKS = sorted(
+    p for p in (ROOT / "docs" / "tutorials").glob("*.md") if "mystnb" in p.read_text()
+)
+
+
+@pytest.mark.parametrize("page", [*HOW_TO, *NOTEBOOKS], ids=lambda page: page.stem)
+def test_every_block_of_python_runs(page, monkeypatch, tmp_path):
+    """One after the other, as a reader would paste them; those of notebooks in any folder."""
+    code = re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", page.read_text(), re.DOTALL)
+    for package in ("mujoco", "qpsolvers", "rosbags", "delassus_msgs_py"):
+        if any(re.search(rf"^(?:import|from) {package}\b", block, re.MULTILINE) for block in code):
+            pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.chdir(tmp_path)
+    # What a page registers is there for it alone.
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    names: dict[str, object] = {"__name__": "page"}
+    for block in code:
+        exec(re.sub(r"^:tags:.*\n", "", block), names)
+    assert not list(tmp_path.iterdir()), "a page leaves files behind"
 
 
 def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
-    examples = [block for block in blocks("python") if ".solve(" in block]
+    pages = (ROOT / "docs" / "library.md", CLOSED)
+    examples = [b for page in pages for b in blocks(page, "python") if ".solve(" in b]
     (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
     (tmp_path / "leg.urdf").write_text((ROOT / "docs" / "geared_leg.urdf").read_text())
     monkeypatch.chdir(tmp_path)
@@ -79,14 +118,14 @@ def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
 def test_the_demo_packages_are_those_of_the_extra():
     lines = (ROOT / "requirements" / "sim.txt").read_text().splitlines()
     wanted = {line for line in lines if line and not line.startswith("#")}
-    (command,) = re.findall(r".*mujoco.*", "".join(blocks("bash")))
+    (command,) = re.findall(r".*mujoco.*", "".join(blocks(INSTALLING, "bash")))
     assert set(re.findall(r"'([^']+)'", command)) == wanted
 
 
 def test_the_programs_are_those_of_the_package():
     setup = (ROOT / "setup.py").read_text()
     programs = set(re.findall(r'"(\w+)": "delassus_ros\.', setup))
-    text = (ROOT / "README.md").read_text()
+    text = INSTALLING.read_text()
     paragraph = next(part for part in text.split("\n\n") if "not on `PATH`" in part)
     named = set(re.findall(r"`(delassus_\w+)`", paragraph))
     assert named | {"delassus"} == programs
@@ -94,7 +133,7 @@ def test_the_programs_are_those_of_the_package():
 
 
 def test_the_loops_file_says_what_its_comments_say():
-    (text,) = [block for block in blocks("yaml") if block.startswith("loops:")]
+    (text,) = [block for block in blocks(CLOSED, "yaml") if block.startswith("loops:")]
     side = read_side_file(text)
     assert [loop.name for loop in side.loops] == ["lift"]
     assert dict(side.couplings[0].ratios) == {"ankle_rotor": -1.0, "knee": 12.0, "ankle": 12.0}
@@ -104,8 +143,7 @@ def test_the_loops_file_says_what_its_comments_say():
 def test_the_parameters_are_those_of_the_node():
     settings = pytest.importorskip("delassus_ros.node.settings")
     parameters = settings.PARAMETERS
-    text = (ROOT / "README.md").read_text()
-    table = text[text.index("### Parameters") : text.index("## As a library")]
+    table = (ROOT / "docs" / "reference" / "parameters.md").read_text()
     rows: dict[str, str] = {}
     for line in table.splitlines():
         if line.startswith("| `"):

@@ -13,7 +13,9 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 pytest.importorskip("visualization_msgs", reason="visualization_msgs is not installed")
 
 import robots  # noqa: E402
+from delassus_msgs.msg import ContactPlacements  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
+from geometry_msgs.msg import Pose  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from ros_support import LATCHED, Graph, overrides  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
@@ -198,6 +200,32 @@ def test_world_axes_without_an_orientation_draw_words_and_say_why(graph: Graph) 
     markers = drawn.until(lambda m: of(m, "state")[0].text.startswith("OK"), "words")
     assert not of(markers, "effective mass")
     assert graph.wait_for_log("no orientation of the base has arrived yet: ellipsoids along")
+
+
+def test_what_cannot_be_drawn_is_said_and_the_next_is_drawn(graph: Graph) -> None:
+    drawn = Drawn(graph)
+    graph.touch(["LF"])
+    drawn.until(lambda m: of(m, "effective mass"), "an ellipsoid")
+    place = graph.peer.create_publisher(ContactPlacements, "contact_placements", 10)
+    graph.until(lambda: place.get_subscription_count(), "subscription")
+    words = "nothing is drawn: translation"
+    for x in (np.nan, 0.02):
+        message = ContactPlacements(names=["LF"], poses=[Pose()])
+        message.poses[0].position.x = x
+        message.poses[0].orientation.w = 1.0
+        place.publish(message)
+        if np.isnan(x):
+            drawn.until(lambda m: any(words in line for line in graph.log), "words")
+    before = len(drawn.arrays)
+    drawn.until(lambda m: len(drawn.arrays) > before, "markers again")
+    pose = Skeleton(drawn.robot)
+    foot = pose.frame(pose.poses(drawn.q), "LF_FOOT") @ [0.02, 0.0, 0.0, 1.0]
+
+    def moved(markers: list[Marker]) -> bool:
+        p = of(markers, "effective mass")[0].pose.position
+        return bool(np.allclose([p.x, p.y, p.z], foot[:3], atol=1e-9))
+
+    drawn.until(moved, "an ellipsoid there")
 
 
 def test_parameters_out_of_range_are_refused(graph: Graph) -> None:

@@ -288,5 +288,9 @@ def test_a_rolling_foot_live(graph: Graph, start: Start, robot: Robot, q: list[f
     graph.until(asked.done, "answer")
     assert not asked.result().success
     assert "contact 'RF' has moving='nothing'" in asked.result().message
+    request.placements = placed(["LF", "LF"], [[0.05, 0.0, 0.0]] * 2)
+    asked = client.call_async(request)
+    graph.until(asked.done, "answer")
+    assert asked.result().message == "placements list a contact more than once"
     assert node.count_subscribers("contact_placements") == 1
     assert DEGRADED not in {message.validity for message in graph.matrices}
