@@ -1,17 +1,15 @@
-"""Sphinx: the documentation site. ``make docs`` builds it; rosdoc2 finds it by rosdoc2.yaml."""
+"""Sphinx: the documentation site. ``make docs`` builds it, and rosdoc2 by ``rosdoc2.yaml``."""
 
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-_MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
+import delassus_ros
 
 project = "delassus_ros"
 copyright = "the delassus_ros authors"
-release = version = _MANIFEST.findtext("version") or ""
+release = version = delassus_ros.__version__
 
 extensions = [
     "myst_nb",
@@ -27,7 +25,6 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-nb_execution_cache_path = str(ROOT / "build" / "notebooks")
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -40,6 +37,8 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_title = f"delassus_ros {release}"
 html_static_path = ["pictures"]
+# rosdoc2 takes away what it does not know, unless it is asked not to, and has a theme of its own.
+rosdoc2_settings = {"allow_other_extensions": True, "override_theme": False}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -29,50 +30,70 @@ def exported(folder: Path, *more: str, config: Path = CONFIG) -> tuple[str, ...]
     return ("export", str(config), "--urdf", QUADRUPED, *files, *more)
 
 
-def test_export_as_the_example_in_cpp_says(tmp_path: Path) -> None:
-    """Every command in the comment of controller.cpp, as it stands there."""
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
+def run_as_commented(example: Path, folder: Path, changes: Mapping[str, str]) -> str:
+    """Run every command in the comment of an example, as it stands there but for `changes`."""
     root = EXAMPLE.parents[2]
-    comment = EXAMPLE.read_text().partition("#include")[0]
-    export, build, feed = (line[5:] for line in comment.splitlines() if line[:5] == "//   ")
-    for folder in ("config", "delassus_ros", "examples"):
-        (tmp_path / folder).symlink_to(root / folder)
-    command = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
-    script = "\n".join(["set -e", export.replace("delassus", command, 1), build, feed])
+    comment = example.read_text().partition("#include")[0]
+    commands = "\n".join(line[5:] for line in comment.splitlines() if line[:5] == "//   ")
+    for old, new in changes.items():
+        assert old in commands
+        commands = commands.replace(old, new)
+    for name in ("config", "delassus_ros", "examples"):
+        (folder / name).symlink_to(root / name)
+    program = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        ["sh", "-c", "set -e\n" + commands.replace("delassus", program, 1)],
+        cwd=folder, capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    printed = done.stdout.splitlines()
-    assert printed[0].startswith("delassus_quadruped: floating base, 12 rows in contact axes: LF")
-    G = np.array([[float(word) for word in line.split()] for line in printed[-6:]])
+    return done.stdout
+
+
+def the_matrix_of_the_example(printed: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what controller.cpp printed, and what it should be."""
+    G = [[float(word) for word in line.split()] for line in printed.splitlines()[-6:]]
     robot = Robot.from_urdf(QUADRUPED)
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
     solver = DelassusSolver(Problem(robot, contacts), cache=False)
-    expected = solver.solve([0.0, 0.7, -1.4] * 4, ("LF", "RH"))
-    assert np.array_equal(G, expected.matrix)
+    return np.array(G), solver.solve([0.0, 0.7, -1.4] * 4, ("LF", "RH")).matrix
+
+
+def test_export_as_the_example_in_cpp_says(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    printed = run_as_commented(EXAMPLE, tmp_path, {})
+    assert printed.startswith("delassus_quadruped: floating base, 12 rows in contact axes: LF")
+    G, expected = the_matrix_of_the_example(printed)
+    assert np.array_equal(G, expected)
+
+
+@pytest.mark.parametrize("cpu", ["generic", "cortex-a76"])
+def test_the_example_runs_on_a_processor_of_another_kind(tmp_path: Path, cpu: str) -> None:
+    """Arm, 64 bits, as an emulator of Debian's qemu-user-static runs it."""
+    compiler, emulator = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
+    for program in (compiler, emulator):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    there = {
+        "export ": f"export --target aarch64-linux-gnu --cpu {cpu} ",
+        "g++": f"{compiler} -static",
+        "| ./": f"| {emulator} -cpu max ./",
+    }
+    printed = run_as_commented(EXAMPLE, tmp_path, there)
+    machine = int.from_bytes((tmp_path / "controller").read_bytes()[18:20], "little")
+    assert machine == 183, "not an ELF file for aarch64"
+    G, expected = the_matrix_of_the_example(printed)
+    # Sine and cosine are those of another library there.
+    np.testing.assert_allclose(G, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_an_operational_space_law_in_cpp(tmp_path: Path) -> None:
     """The torques of operational_space.cpp, and that it allocates nothing."""
     if shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
-    root, example = EXAMPLE.parents[2], EXAMPLE.with_name("operational_space.cpp")
-    comment = example.read_text().partition("#include")[0]
-    commands = [line[5:] for line in comment.splitlines() if line[:5] == "//   "]
-    for folder in ("config", "delassus_ros", "examples"):
-        (tmp_path / folder).symlink_to(root / folder)
-    command = f"{shlex.quote(sys.executable)} -m delassus_ros.cli.main"
-    script = "\n".join(["set -e", commands[0].replace("delassus", command, 1), *commands[1:]])
-    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+    run_as_commented(EXAMPLE.with_name("operational_space.cpp"), tmp_path, {})
     undefined = subprocess.run(
         ["nm", "-u", tmp_path / "operational_space"], capture_output=True, text=True, check=True
     ).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import re
 from pathlib import Path
@@ -48,6 +49,15 @@ def test_the_errors_are_those_that_the_pages_name():
     raised = [each for each in errors if isinstance(each, type) and issubclass(each, Exception)]
     assert len(raised) > 5
     assert all(issubclass(each, delassus_ros.DelassusError) for each in raised)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_drawings_are_of_the_diagrams(page):
+    """`scripts/diagrams.py` draws them, and writes down of which text each is."""
+    for number, text in enumerate(blocks(page, "mermaid")):
+        drawing = ROOT / "docs" / "pictures" / f"{page.stem}_{number}.svg"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        assert drawing.read_text().endswith(f"<!-- {digest} -->\n"), f"draw {drawing.name} anew"
 
 
 CLOSED = ROOT / "docs" / "tutorials" / "closed_loops.md"

@@ -80,6 +80,22 @@ def test_both_packages_have_one_version() -> None:
         for manifest in ("package.xml", "msg/package.xml")
     }
     assert versions == {delassus_ros.__version__}
+    (cited,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == delassus_ros.__version__
+
+
+def test_conda_gets_what_the_manifests_need() -> None:
+    """Packages of ROS are called so in RoboStack; those of Python lose Debian's prefix."""
+    tables = (ROOT / "pixi.toml").read_text().partition("[pypi-dependencies]")[0]
+    there = set(re.findall(r"^([\w-]+) =", tables, re.MULTILINE))
+    python = {f"python3-{name}": name for name in ("defusedxml", "numpy")}
+    python["python3-yaml"] = "pyyaml"
+    for manifest in ("package.xml", "msg/package.xml"):
+        root = ElementTree.parse(ROOT / manifest).getroot()
+        kinds = ("depend", "exec_depend", "buildtool_depend")
+        needed = {str(node.text) for kind in kinds for node in root.iter(kind)} - {"delassus_msgs"}
+        names = {python.get(n, f"ros-jazzy-{n.replace('_', '-')}") for n in needed}
+        assert len(names) > 5 and names <= there, names - there
 
 
 def test_the_messages_are_built_against_the_pinned_ros() -> None:

@@ -47,6 +47,22 @@ def chain(n: int) -> Robot:
     return Robot.from_urdf(text.encode(), "fixed")
 
 
+def refined(rows: list[dict[int, mpmath.mpf]], right: np.ndarray) -> np.ndarray:
+    """Solve linear equations in float64, again and again for what is left at full precision."""
+    floats = np.zeros((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        for j, a in row.items():
+            floats[i, j] = a
+    inverse = np.linalg.inv(floats)
+    solved = np.full(right.shape, mpmath.mpf(0), dtype=object)
+    for _ in range(40):
+        left = right - np.array([sum(a * solved[j] for j, a in row.items()) for row in rows])
+        if max(map(abs, left.flat)) < 1e-42 * max(map(abs, right.flat)):
+            return solved
+        solved = solved + inverse @ left.astype(float)
+    raise AssertionError("the refinement does not converge")
+
+
 def dense_at_50_digits(
     robot: Robot, known: dict[Quantity, tuple[float, ArrayLike]], wanted: Quantity,
     q: np.ndarray, rates: np.ndarray,
@@ -70,29 +86,29 @@ def dense_at_50_digits(
                     noisy.append((equation, sigma))
                 else:
                     exact.append(equation)
-        n, e = system.columns.size, len(exact)
-        Z, r = mpmath.zeros(n + e), mpmath.zeros(n + e, 1)
+        n = system.columns.size
+        rows: list[dict[int, mpmath.mpf]] = [{} for _ in range(n + len(exact))]
+        reading = instant.reading(wanted)
+        right = np.full((len(rows), 1 + len(reading)), mpmath.mpf(0), dtype=object)
+
+        def add(i: int, j: int, value: mpmath.mpf) -> None:
+            rows[i][j] = rows[i].get(j, 0) + value
+
         for equation, sigma in noisy:
             w = 1 / mpmath.mpf(sigma) ** 2
             for i, a in equation.row.items():
-                r[i] -= w * a * equation.constant
+                right[i, 0] -= w * a * equation.constant
                 for j, b in equation.row.items():
-                    Z[i, j] += w * a * b
+                    add(i, j, w * a * b)
         for k, equation in enumerate(exact, start=n):
-            r[k] = -equation.constant
+            right[k, 0] = -equation.constant
             for i, a in equation.row.items():
-                Z[i, k] += a
-                Z[k, i] += a
-        reading = instant.reading(wanted)
-        right = mpmath.zeros(n + e, 1 + len(reading))
-        right[:, 0] = r
+                add(i, k, a)
+                add(k, i, a)
         for k, equation in enumerate(reading, start=1):
             for i, a in equation.row.items():
                 right[i, k] = a
-        A, p = mpmath.mp.LU_decomp(Z)
-        solved = mpmath.zeros(n + e, right.cols)
-        for k in range(right.cols):
-            solved[:, k] = mpmath.mp.U_solve(A, mpmath.mp.L_solve(A, right[:, k], p))
+        solved = refined(rows, right)
         values = [
             sum((a * solved[i, 0] for i, a in eq.row.items()), eq.constant) for eq in reading
         ]

@@ -281,6 +281,12 @@ def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
     )
 
 
+def faults_of_the_run(errors: str) -> list[str]:
+    """Return the faults, but for that the machine was too busy even for a low rate."""
+    busy = "the machine was too busy for the publisher"
+    return [line for line in errors.splitlines() if not line.endswith(busy)]
+
+
 def test_a_short_run_accounts_for_every_joint_state() -> None:
     """At a low rate, as the machine may be busy; one limit that nobody can keep."""
     loose = [f"--{name}=1e9" for name in ("p99", "ratio", "cpu", "growth")]
@@ -293,8 +299,7 @@ def test_a_short_run_accounts_for_every_joint_state() -> None:
     assert sent == answered + superseded > 100
     assert "0 refused, 0 lost before and 0 after the node\n" in output
     assert re.search(r"^[1-9]\d* answers recomputed, 0 of them wrong$", output, re.MULTILINE)
-    # A busy machine may be too slow even for that rate.
-    faults = [line for line in errors.splitlines() if "joint states per second" not in line]
+    faults = faults_of_the_run(errors)
     assert len(faults) == 1, errors
     assert faults[0].startswith("fault: median [ms] ")
     assert output.splitlines()[-1] == "FAIL"
@@ -493,7 +498,8 @@ def test_a_run_in_which_other_readers_are_killed() -> None:
     loose = [f"--{name}=1e9" for name in ("ratio", "cpu", "growth")]
     program = start("--seconds=8", "--rate=100", "--superseded=99", "--kill-readers", *loose)
     output, errors = program.communicate(timeout=LIMIT)
-    assert program.returncode == 0, output + errors
+    assert faults_of_the_run(errors) == [], output + errors
+    assert "0 refused, 0 lost before and 0 after the node\n" in output, output + errors
     found = re.search(r"(\d+) other readers killed, (\d+) of them stopped before", output)
     assert found is not None, output + errors
     assert int(found[1]) > 3 and int(found[2]) > 0

