@@ -2,19 +2,28 @@
 
 The simulated quadruped bends its knees; at each foot is the ellipsoid of its effective mass, which
 says how heavy the robot is there in each direction, and bars join feet that move with each other.
+Beside it the heat map of its matrix, what `delassus plot` draws, and what `delassus watch` shows
+of the demo.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 from PIL import Image
+from rich.console import Console
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main as delassus
+from delassus_ros.drawing.heat_map import heat_map
 from delassus_ros.drawing.scene import Placed, Scene, Stage
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plants import make_plant
@@ -88,10 +97,41 @@ def film() -> None:
     first.save(target, save_all=True, append_images=others, duration=70, loop=0, optimize=True)
 
 
+def colours() -> None:
+    """Draw the heat map of the standing quadruped's matrix, as on the topic ``~/heat_map``."""
+    robot = Robot.from_urdf(demo_urdf().encode())
+    solver = DelassusSolver(Problem(robot, [Contact(leg, f"{leg}_FOOT") for leg in LEGS]))
+    G = solver.solve([0.1, 0.7, -1.4] * 4).matrix
+    Image.fromarray(heat_map(G, (0, 3, 6, 9, 12), cell=24)).save(PICTURES / "heat_map.png")
+
+
+def terminal() -> None:
+    """Run the demo, watch its node, and draw what is said last."""
+    domain = {"ROS_DOMAIN_ID": "77", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    environment = {**os.environ, **domain, "AMENT_PREFIX_PATH": sys.prefix}
+    programs = Path(sys.executable).parent
+    demo = subprocess.Popen([programs / "delassus_demo"], env=environment, stdout=subprocess.PIPE)
+    try:
+        watch = [programs / "delassus", "watch", "--seconds", "10"]
+        shown = subprocess.run(watch, env=environment, capture_output=True, text=True, check=True)
+    finally:
+        demo.terminate()
+        demo.communicate()
+    console = Console(record=True, width=80, file=StringIO())
+    console.print("$ delassus watch", style="bold")
+    console.print(shown.stdout, highlight=False)
+    # Without fonts of other hosts: a page is drawn from what is beside it.
+    svg = console.export_svg(title="delassus")
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    (PICTURES / "watch.svg").write_text(svg)
+
+
 def main() -> None:
     """Draw all pictures."""
     PICTURES.mkdir(exist_ok=True)
     film()
+    colours()
+    terminal()
     urdf = Path(__file__).resolve().parents[1] / "delassus_ros" / "sim" / "quadruped.urdf"
     stance = ",".join(f"{leg}_HFE=0.7,{leg}_KFE=-1.4" for leg in LEGS)
     contacts = [word for leg in LEGS for word in ("--contact", f"{leg}={leg}_FOOT")]

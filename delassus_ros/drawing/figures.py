@@ -79,6 +79,7 @@ def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence
 def draw_condition(axes: Any, conditions: Array, along: str) -> None:
     """Draw condition numbers along a way, from 0 to 1, or how they are distributed."""
     axes.semilogy(np.linspace(0.0, 1.0, len(conditions)), conditions, color=_BLUE)
+    axes.set_ylim(0.9 * min(conditions), 1.1 * max(conditions))
     axes.set_xlabel(along)
     axes.set_title("condition number", color=_INK)
     axes.grid(alpha=0.3, which="both")
