@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
+source_suffix = {".md": "myst-nb"}
 exclude_patterns = ["_build"]
 # Links to files that are no pages, as the README has them, lead to the repository's own copies.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
@@ -39,8 +40,13 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_title = f"delassus_ros {release}"
 html_static_path = ["pictures"]
-# rosdoc2 takes away what it does not know, unless it is asked not to, and has a theme of its own.
-rosdoc2_settings = {"allow_other_extensions": True, "override_theme": False}
+# rosdoc2 takes away what it does not know, unless it is asked not to, and has a theme and a reader
+# of Markdown of its own.
+rosdoc2_settings = {
+    "allow_other_extensions": True,
+    "override_theme": False,
+    "support_markdown": False,
+}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -22,7 +22,7 @@ from delassus_ros.errors import DelassusError, InputError, RobotError, unknown
 from delassus_ros.estimator.estimation import Answer, Estimation, Sensor
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import STEADY, stamp_of
+from delassus_ros.node.arrival import stamp_of
 from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_impossible_changes
 from delassus_ros.node.diagnostics import Entry, Level, Report, names_of, of_input
 from delassus_ros.node.joint_state_bytes import JointStateReader
@@ -34,6 +34,7 @@ from delassus_ros.node.qos import LATEST, OUTPUTS, Mismatches, advertise, subscr
 from delassus_ros.node.reasons import InputHealth, Validity
 from delassus_ros.node.settings import RCLPYS
 from delassus_ros.node.swaps import DescriptionTopic
+from delassus_ros.node.timers import STEADY
 from delassus_ros.node.timing import Histogram
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest

@@ -16,8 +16,8 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
 from delassus_ros.monitor.agreement import TOLERANCE, NodeAnswer, Pairs, checked_matrix_of
-from delassus_ros.node.arrival import STEADY
 from delassus_ros.node.main import executing
+from delassus_ros.node.timers import STEADY
 from delassus_ros.ros_program import run_program
 
 _PERIOD = 1.0  # s between reports

@@ -9,9 +9,6 @@ import math
 import time
 from collections import deque
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
-
 
 class Arrival:
     """When the latest message of an input was sent, by the node's clock.
@@ -173,17 +170,3 @@ def ahead_of_clock(ahead: float, step: int) -> str:
         f"{ahead:.4g} s ahead of this node's clock: synchronise the clocks of the two hosts, or "
         "check use_sim_time"
     )
-
-
-STEADY = Clock(clock_type=ClockType.STEADY_TIME)
-"""For timers: only ages and stamps are by the node's clock."""
-
-
-def steady() -> Clock:
-    """Return one for a timer that must not share it.
-
-    An instant that passes while rclpy's events executor is busy is counted as many times as timers
-    of the same clock come and go meanwhile; theirs are then called several times at once, and not
-    for as many periods.
-    """
-    return Clock(clock_type=ClockType.STEADY_TIME)

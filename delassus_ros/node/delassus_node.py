@@ -24,7 +24,6 @@ from delassus_ros.algorithms import registered
 from delassus_ros.errors import SAID, DelassusError, RobotError, unknown
 from delassus_ros.model.reading.xml import check_document
 from delassus_ros.node import parameters
-from delassus_ros.node.arrival import STEADY
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.configuration import Configuration
 from delassus_ros.node.logs import LogBridge, LoopLog, Throttle
@@ -33,6 +32,7 @@ from delassus_ros.node.qos import Mismatches, unused_overrides
 from delassus_ros.node.services import ListService
 from delassus_ros.node.settings import OPERATION, Operation, Settings
 from delassus_ros.node.swaps import DescriptionTopic, refusal
+from delassus_ros.node.timers import STEADY
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 

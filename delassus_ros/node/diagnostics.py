@@ -19,7 +19,6 @@ from rclpy.qos import QoSProfile
 
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
-from delassus_ros.node.arrival import steady
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.qos import Mismatches
@@ -27,6 +26,7 @@ from delassus_ros.node.realtime import Outcome
 from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
 from delassus_ros.node.stream import Stream
 from delassus_ros.node.swaps import AlgorithmChange, DescriptionChange
+from delassus_ros.node.timers import steady
 from delassus_ros.node.timing import Histogram, Timing
 
 

@@ -9,8 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sensor_msgs.msg import Imu
-
 from delassus_ros.errors import SAID, InputError, UnknownNames
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
@@ -371,7 +369,7 @@ def read_message(
     """
     header = message.header
     stamp = stamp_of(header.stamp.sec, header.stamp.nanosec)
-    if isinstance(message, Imu):
+    if not hasattr(message, "child_frame_id"):
         # REP 145 and the message's own comment: -1 says that there is no estimate.
         if message.orientation_covariance[0] == -1.0:
             return source.refuse(now, "the Imu says that it has none", delay)

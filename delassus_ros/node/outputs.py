@@ -17,10 +17,10 @@ from delassus_msgs.msg import (
 from geometry_msgs.msg import Wrench
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
-from delassus_ros.node.arrival import STEADY
 from delassus_ros.node.matrix_output import SummaryOutput
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.qos import LATCHED, OUTPUTS, advertise
+from delassus_ros.node.timers import STEADY
 
 _LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed deadlines
 

@@ -16,7 +16,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.arrival import STEADY, ClockSteps, SystemClock
+from delassus_ros.node.arrival import ClockSteps, SystemClock
 from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import WATCHES, Pipeline
@@ -25,6 +25,7 @@ from delassus_ros.node.queue import Take, take, with_delay
 from delassus_ros.node.realtime import Outcome, RealtimeMode
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation
+from delassus_ros.node.timers import STEADY
 from delassus_ros.node.timing import Schedule, Timing, timer_period
 
 _SHORTEST_WATCH = 0.002  # s

@@ -25,7 +25,6 @@ from delassus_ros.compiler.cached_code import stored_kernel
 from delassus_ros.compiler.kernel import CompiledKernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.arrival import STEADY
 from delassus_ros.node.background import BackgroundTask, GivenUpError, Ready, wait_for_end
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.logs import LoopLog, Throttle
@@ -34,6 +33,7 @@ from delassus_ros.node.queue import take
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.services import reason_against
 from delassus_ros.node.settings import Settings
+from delassus_ros.node.timers import STEADY
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 

@@ -177,7 +177,7 @@ class SimulatorNode(Node):
         self._truth = None
         if wanted:
             # Here, as nothing else of the demo needs nav_msgs.
-            from delassus_ros.sim.reference import TruthPublisher
+            from delassus_ros.sim.truth_publisher import TruthPublisher
 
             self._truth = TruthPublisher(self, "base", self._simulation.contact_names)
 

@@ -139,12 +139,37 @@ def test_pip_puts_the_commands_where_ros_looks_for_them() -> None:
 
 
 def test_the_library_imports_without_ros_and_without_optional_packages() -> None:
-    program = (
-        "import sys\n"
-        "for name in ('rclpy', 'delassus_msgs', 'pinocchio', 'mujoco', 'rich', 'mpmath'):\n"
-        "    sys.modules[name] = None\n"
-        "import delassus_ros\n"
+    imported_without(("pinocchio", "mujoco", "rich", "mpmath"), "import delassus_ros")
+
+
+def test_the_command_needs_ros_for_live_nodes_alone(tmp_path: Path) -> None:
+    absent = ("builtin_interfaces", "geometry_msgs", "sensor_msgs", "delassus_msgs_py")
+    urdf, kernel = ROOT / "delassus_ros" / "sim" / "quadruped.urdf", tmp_path / "kernel.o"
+    imported_without(
+        absent,
+        "from delassus_ros.cli.main import main\n"
+        "assert main(['list']) == 0\n"
+        "for verb in ('inspect', 'config', 'rotors'):\n"
+        f"    assert main([verb, {str(urdf)!r}]) == 0\n"
+        "for verb in ('compute', 'compare'):\n"
+        f"    assert main([verb, {str(urdf)!r}, '--contact', 'LF_FOOT']) == 0\n"
+        f"export = ['export', {str(urdf)!r}, '--contact', 'LF_FOOT', '-o', {str(kernel)!r}]\n"
+        "assert main(export) == 0\n"
+        "assert main(['watch']) == 2\n",
     )
+    assert kernel.stat().st_size > 1000
+
+
+def test_simulated_robots_need_no_ros() -> None:
+    pytest.importorskip("mujoco", reason="needs the extra sim")
+    program = "from delassus_ros.sim.plants import make_plant; make_plant('quadruped')"
+    imported_without(("builtin_interfaces", "geometry_msgs", "sensor_msgs"), program)
+
+
+def imported_without(absent: tuple[str, ...], program: str) -> None:
+    """Run a program in a process where ROS and other packages are not installed."""
+    absent = ("rclpy", "delassus_msgs", *absent)
+    program = f"import sys\nfor name in {absent}: sys.modules[name] = None\n{program}\n"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
