@@ -70,7 +70,9 @@ class TrialError(Exception):
 
 def run(command: Sequence[str | Path], **environment: str) -> str:
     """Run a command to its end and return what it printed."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AMENT", "ROS"))}
+    # Those of the environment that this runs in lead to its own libraries.
+    foreign = ("PYTHON", "AMENT", "ROS", "_ROS", "LD_LIBRARY_PATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     done = subprocess.run(
         command, env=kept | environment, capture_output=True, text=True, timeout=1200, check=False
     )

@@ -232,10 +232,14 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
 def test_velocities_that_are_missing_and_silence_are_said(scene: Scene) -> None:
     scene.activate(input_timeout=0.2, diagnostics_period=0.05)
     q, torques, _ = standing(scene)
-    for _ in range(3):
+
+    def is_answered() -> bool:
+        """Two states make an acceleration, unless a busy machine has them too far apart."""
         scene.send(q, np.zeros(18), torques)
         time.sleep(PERIOD)
-    assert scene.estimates[-1].validity == Estimate.VALIDITY_OK
+        return bool(scene.estimates[-1].validity == Estimate.VALIDITY_OK)
+
+    scene.until(is_answered, "an estimate")
     rates = np.zeros(18)
     rates[8] = np.nan
     scene.send(q, rates, torques)
