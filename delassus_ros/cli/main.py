@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import delassus_ros
-from delassus_ros.cli import commands, config, export, inspection, live, plot, rotors
+from delassus_ros.cli import bag, commands, config, export, inspection, live, plot, rotors
 from delassus_ros.cli.options import (
     add_configuration,
     add_contacts,
@@ -40,6 +40,7 @@ examples:
   delassus contacts LF RH
   delassus config quadruped.urdf > quadruped.yaml
   delassus export quadruped.urdf --contact LF=LF_FOOT --contact RH=RH_FOOT --axes world
+  delassus bag run.mcap --params quadruped.yaml -o out
 
 `delassus VERB --help` explains a verb.
 """
@@ -190,6 +191,22 @@ def _parser() -> argparse.ArgumentParser:
             live.contacts,
             "tell a running node by hand which contacts are active",
             "LF RH",
+        )
+    )
+    bag.add_bag(
+        verb(
+            "bag",
+            bag.bag,
+            "compute from a recording what the node would have published: messages and a table",
+            "run.mcap --params my_robot.yaml -o out",
+        )
+    )
+    bag.add_bags(
+        verb(
+            "bags",
+            bag.bags,
+            "the same for many recordings, on all processors or on a cluster",
+            "data/*.mcap --params my_robot.yaml -o out --engine ray",
         )
     )
     return parser

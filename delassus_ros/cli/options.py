@@ -319,11 +319,20 @@ def settings_of(path: str) -> Settings:
 
     Raises
     ------
+    DelassusError
+        For what :func:`parameters_of` and :meth:`Settings.from_parameters` refuse.
+    """
+    return Settings.from_parameters(parameters_of(path))
+
+
+def parameters_of(path: str) -> dict[str, Any]:
+    """Return the parameters in a file like those in ``config/``, by full name.
+
+    Raises
+    ------
     InputError
         If the file cannot be read, is not YAML of this form, has a key twice, a value has a
         wrong type, or the node has no such parameter; the node itself only warns of that.
-    DelassusError
-        For what :meth:`Settings.from_parameters` refuses.
     """
     try:
         content = load_yaml(Path(path), "parameter file", _RosLoader)
@@ -339,7 +348,7 @@ def settings_of(path: str) -> Settings:
     complaints = misspelt(values, contacts) if contacts else ()
     if complaints:
         raise InputError(f"parameter file {path!r}: {complaints[0]}")
-    return Settings.from_parameters(values)
+    return values
 
 
 def _section(path: str, content: Any) -> Mapping[Any, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from builtin_interfaces.msg import Time
 from delassus_msgs.msg import Layout
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
@@ -66,14 +66,14 @@ class Computation:
         solver: DelassusSolver,
         fallback: DelassusSolver | None,
         limits: Limits,
-        clock: Any,
+        now: Callable[[], int],
         warn: Callable[[str, str], object],
     ) -> Computation:
         """Put everything together for solvers of the described robot.
 
         Parameters
         ----------
-        clock : the node's.
+        now : time of the node's clock [ns].
         warn : takes the kind of a warning and its text.
 
         Raises
@@ -88,13 +88,14 @@ class Computation:
         closure = settings.closure(problem)
         more = settings.besides_the_problem(problem)
         world_frame = settings.orientation_world_frame
-        layout = make_layout(problem, clock.now().to_msg(), world_frame, more)
+        seconds, nanoseconds = divmod(now(), 1_000_000_000)
+        stamp = Time(sec=seconds, nanosec=nanoseconds)
+        layout = make_layout(problem, stamp, world_frame, more)
         pipeline = Pipeline(
             solver,
             layout,
             settings.rows == "all",
-            # Half as long as clock.now(), for the same number.
-            lambda: int(clock.handle.get_now().nanoseconds),
+            now,
             warn,
             limits,
             closure,

@@ -18,6 +18,7 @@ from delassus_ros.node.services import ComputeService
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.node.stream import Stream
 from delassus_ros.node.swaps import AlgorithmChange, DescriptionChange
+from delassus_ros.node.timers import now_of
 from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]
@@ -146,9 +147,9 @@ class Configuration:
         solver: DelassusSolver,
         fallback: DelassusSolver | None,
     ) -> Computation:
-        limits, clock = self.operation.limits, self._node.get_clock()
+        limits, now = self.operation.limits, now_of(self._node)
         self._compute.prepare(solver)
-        return Computation.make(settings, description, solver, fallback, limits, clock, self._warn)
+        return Computation.make(settings, description, solver, fallback, limits, now, self._warn)
 
     def _adopt(self, computation: Computation) -> None:
         """Go on with another robot, or another description of the same."""

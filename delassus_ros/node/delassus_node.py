@@ -32,7 +32,7 @@ from delassus_ros.node.qos import Mismatches, unused_overrides
 from delassus_ros.node.services import ListService
 from delassus_ros.node.settings import OPERATION, Operation, Settings
 from delassus_ros.node.swaps import DescriptionTopic, refusal
-from delassus_ros.node.timers import STEADY
+from delassus_ros.node.timers import STEADY, now_of
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
@@ -258,7 +258,7 @@ class DelassusNode(EventlessNode):
         solver = DelassusSolver(problem, settings.algorithm)
         fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
         computation = Computation.make(
-            settings, description, solver, fallback, operation.limits, self.get_clock(), self._warn
+            settings, description, solver, fallback, operation.limits, now_of(self), self._warn
         )
         self.get_logger().info(
             f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"

@@ -376,6 +376,13 @@ class Pipeline:
         )  # fmt: skip
 
     @property
+    def latest_motion(self) -> tuple[Solution, Array] | None:
+        """What the latest matrix is of and the velocities (n,) then; None where not known."""
+        if self._matrix_of is None or self._unmoved is not None or not self._moves:
+            return None
+        return self._matrix_of[0], self._solver.inputs["rates"]
+
+    @property
     def beside_state(self) -> tuple[Validity, Reason, str] | None:
         """Validity, reasons and words of what came beside the latest matrix; None for nothing."""
         output = self._beside

@@ -1,9 +1,13 @@
-"""The clock of timers, apart from what knows no ROS."""
+"""The clocks of a node: its own, and that of its timers; apart from what knows no ROS."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.node import Node
 
 STEADY = Clock(clock_type=ClockType.STEADY_TIME)
 """For timers: only ages and stamps are by the node's clock."""
@@ -17,3 +21,10 @@ def steady() -> Clock:
     for as many periods.
     """
     return Clock(clock_type=ClockType.STEADY_TIME)
+
+
+def now_of(node: Node) -> Callable[[], int]:
+    """Return what tells the time of a node's clock [ns]; 0 while that has no time yet."""
+    clock: Any = node.get_clock()
+    # Half as long as clock.now(), for the same number.
+    return lambda: int(clock.handle.get_now().nanoseconds)

@@ -19,7 +19,7 @@ LAYERS = (
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",
     "testing",
-    "node", "estimator", "monitor", "drawing", "sim", "soak",
+    "node", "estimator", "monitor", "drawing", "recordings", "sim", "soak",
     "cli", "programs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""

@@ -1,0 +1,238 @@
+"""``delassus bag`` and ``delassus bags``: what the node would have published, from recordings."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from delassus_ros.cli.options import parameters_of
+from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.report import Report, table
+from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.model.reading.source import located
+from delassus_ros.model.reading.xml import parse_xml
+from delassus_ros.model.robot import Robot
+from delassus_ros.needs import missing, without
+
+if TYPE_CHECKING:
+    from delassus_ros.recordings.episode import Episode, Task
+    from delassus_ros.recordings.recording import Recording
+
+_NEEDED = ("mcap", "pyarrow", "rosbags")
+_PERIOD = 0.5  # s between two words of how far it is
+
+
+def add_bag(parser: argparse.ArgumentParser) -> None:
+    """Add one recording."""
+    parser.add_argument(
+        "recording",
+        metavar="RECORDING",
+        help="an .mcap file, or a folder that rosbag2 has written",
+    )
+    _add_task(parser)
+
+
+def add_bags(parser: argparse.ArgumentParser) -> None:
+    """Add many recordings, and what works at them."""
+    parser.add_argument(
+        "recordings", nargs="+", metavar="RECORDING", help=".mcap files, or folders of rosbag2"
+    )
+    _add_task(parser)
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray", "dask"),
+        default="local",
+        help="processes of this machine, or a cluster (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="how many work at once (default: processors)"
+    )
+    parser.add_argument(
+        "--retries",
+        type=int,
+        default=3,
+        metavar="N",
+        help="how often a recording is begun again whose worker dies (default: %(default)s)",
+    )
+
+
+def _add_task(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FOLDER", help="where the files are written"
+    )
+    parser.add_argument(
+        "--params",
+        metavar="FILE.yaml",
+        help="parameters of the node (default: those that 'delassus config' proposes)",
+    )
+    parser.add_argument(
+        "--urdf",
+        metavar="FILE",
+        help="robot description (default: the recording's, on /robot_description)",
+    )
+    parser.add_argument(
+        "--columns",
+        default="matrix,condition,effective_mass",
+        metavar="NAMES",
+        help="what the tables have, of matrix, condition, effective_mass, impulse and "
+        "estimated_force (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--format",
+        default="parquet,mcap",
+        metavar="NAMES",
+        help="parquet for tables, mcap for messages (default: both)",
+    )
+    parser.add_argument(
+        "--remap",
+        action="append",
+        default=[],
+        metavar="TOPIC:=NAME",
+        help="a topic that is called otherwise, as joint_states:=/arm/joint_states",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="do it even where it is finished already"
+    )
+
+
+def bag(options: argparse.Namespace) -> Report:
+    """Write what the node would have published for one recording."""
+    _check_packages("delassus bag")
+    from delassus_ros.recordings.episode import map_episode
+
+    path = Path(options.recording)
+    task = _task_of(options, [path])
+    episode = map_episode(path, task, progress=_Progress())
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+    if episode.error and not episode.files:
+        raise InputError(episode.error)
+    return Report(_words(episode), dataclasses.asdict(episode))
+
+
+def bags(options: argparse.Namespace) -> Report:
+    """Write the same for many."""
+    packages = {"local": (), "ray": ("ray",), "dask": ("distributed",)}[options.engine]
+    _check_packages("delassus bags", *packages)
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"--workers is {options.workers}; expected 1 or more")
+    from delassus_ros.recordings.engines import map_recordings
+
+    paths = [Path(each) for each in options.recordings]
+    task = _task_of(options, paths)
+    count = 0
+
+    def done(episode: Episode) -> None:
+        nonlocal count
+        count += 1
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\033[K{count} of {len(paths)}: {episode.recording}")
+            sys.stderr.flush()
+
+    began = time.monotonic()
+    found = map_recordings(paths, task, options.engine, options.workers, options.retries, done)
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+    return _summary(found, time.monotonic() - began)
+
+
+def _check_packages(program: str, *more: str) -> None:
+    lacking = missing(program, *_NEEDED, *more) or without(
+        program, "rclpy", "delassus_msgs", "delassus_msgs_py"
+    )
+    if lacking is not None:
+        raise DelassusError(lacking)
+
+
+def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
+    from delassus_ros.recordings.episode import Task, description_of
+    from delassus_ros.recordings.recording import Recording
+
+    description = ""
+    if options.urdf:
+        document = parse_xml(located(options.urdf))
+        description = ElementTree.tostring(document, encoding="unicode")
+    parameters: dict[str, Any]
+    if options.params:
+        parameters = parameters_of(options.params)
+    else:
+        text = description or description_of(Recording(paths[0]))
+        ends = proposals(Robot.from_urdf(text.encode()), parse_xml(text.encode()))
+        chosen = [each for each in ends if each.chosen]
+        parameters = {"algorithm": "auto", "contacts.names": [each.frame for each in chosen]}
+        for each in chosen:
+            parameters[f"contacts.{each.frame}.frame"] = each.frame
+            parameters[f"contacts.{each.frame}.kind"] = each.kind
+    remap = {}
+    for each in options.remap:
+        topic, separator, name = each.partition(":=")
+        if not separator or not name.startswith("/"):
+            raise InputError(f"--remap {each!r}; expected TOPIC:=/NAME, as joint_states:=/arm/q")
+        remap[topic] = name
+    return Task(
+        parameters, options.output, description, _names(options.columns), _names(options.format),
+        remap, options.again,
+    )  # fmt: skip
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+class _Progress:
+    """Says how far a recording has been read, on a terminal."""
+
+    def __init__(self) -> None:
+        self._said = 0.0
+
+    def __call__(self, recording: Recording) -> None:
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - self._said > _PERIOD and recording.size:
+            self._said = now
+            share = recording.position / recording.size
+            bar = "█" * int(30 * share)
+            sys.stderr.write(f"\r\033[K{bar:30} {100.0 * share:3.0f} %  {recording.path.name}")
+            sys.stderr.flush()
+
+
+def _words(episode: Episode) -> str:
+    """Return what became of a recording, in lines."""
+    lines = [episode.recording + (": finished before" if episode.skipped else "")]
+    lines.append(
+        f"{episode.matrices} matrices, {episode.invalid} times INVALID, in {episode.seconds:.1f} s"
+    )
+    if episode.first_reason:
+        lines.append(f"INVALID first for: {episode.first_reason}")
+    if episode.took and not episode.skipped:
+        took = ", ".join(f"{name} {seconds:.2f}" for name, seconds in episode.took.items())
+        lines.append(f"took [s]: {took}")
+    lines += [f"damage: {each}" for each in episode.damage]
+    lines += [f"{count} times: {words}" for words, count in episode.warnings.values()]
+    if episode.error:
+        lines.append(f"ended early: {episode.error}")
+    lines += [f"wrote {file}" for file in episode.files]
+    return "\n".join(lines)
+
+
+def _summary(episodes: list[Episode], took: float) -> Report:
+    rows: list[tuple[object, ...]] = [("recording", "s", "matrices", "INVALID", "")]
+    for each in episodes:
+        state = each.error or ("finished before" if each.skipped else "")
+        damaged = f"{len(each.damage)} times damaged" if each.damage else ""
+        rows.append(
+            (Path(each.recording).name, f"{each.seconds:.1f}", each.matrices, each.invalid,
+             "; ".join(word for word in (state, damaged) if word))
+        )  # fmt: skip
+    failed = [each for each in episodes if each.error]
+    total = sum(each.matrices for each in episodes)
+    last = f"{len(episodes)} recordings, {total} matrices, {len(failed)} failed; {took:.1f} s"
+    data = {
+        "took": took, "failed": [each.recording for each in failed],
+        "episodes": [dataclasses.asdict(each) for each in episodes],
+    }  # fmt: skip
+    return Report(table(rows, numeric=(1, 2, 3)) + "\n" + last, data)

@@ -1,0 +1,169 @@
+"""Many recordings, each a task of its own, on the processors of this machine, Ray or Dask."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.node.settings import Settings
+from delassus_ros.recordings.episode import Episode, Task, description_of, map_episode
+from delassus_ros.recordings.recording import Recording
+from delassus_ros.solver.solver import DelassusSolver
+
+Job = tuple[int, str]
+"""Number and path of a recording."""
+
+
+def map_recordings(
+    recordings: Sequence[Path],
+    task: Task,
+    engine: str = "local",
+    workers: int | None = None,
+    retries: int = 3,
+    done: Callable[[Episode], object] = lambda _: None,
+) -> list[Episode]:
+    """Do a task for many recordings; return what became of each, in their order.
+
+    A recording that fails is said and the others go on. One whose worker dies is begun again by
+    another; what is finished is not done twice, in another call neither.
+
+    Parameters
+    ----------
+    engine : of :data:`ENGINES`. Ray takes the cluster that ``RAY_ADDRESS`` names, Dask the
+        scheduler that ``DASK_SCHEDULER_ADDRESS`` names; else both begin one on this machine.
+    workers : how many work at once, on this machine; by default one for each processor.
+    retries : how often a recording is begun again.
+    done : is called with each, as it comes.
+
+    Raises
+    ------
+    InputError
+        For an engine that does not exist or is not installed, and where two recordings would
+        write the same file.
+    """
+    if engine not in ENGINES:
+        raise InputError(unknown("engine", engine, ENGINES))
+    twice = [
+        name for name, count in Counter(path.stem for path in recordings).items() if count > 1
+    ]
+    if twice:
+        raise InputError(
+            f"several recordings are called {twice[0]!r}: their outputs would be one file; give "
+            "each call the recordings of one folder"
+        )
+    _compile(recordings, task)
+    jobs = [(number, str(path)) for number, path in enumerate(recordings)]
+    found: dict[int, Episode] = {}
+    workers = os.cpu_count() or 1 if workers is None else workers
+    for number, episode in ENGINES[engine](jobs, task, workers, retries):
+        found[number] = episode
+        done(episode)
+    return [found[number] for number, _ in jobs]
+
+
+def _compile(recordings: Sequence[Path], task: Task) -> None:
+    """Compile the kernel of the robot, so that all workers of this machine find it."""
+    for path in recordings:
+        try:
+            description = task.description or description_of(Recording(path))
+            settings = Settings.from_parameters(task.parameters)
+            DelassusSolver(settings.problem(description), settings.algorithm)
+        except DelassusError:
+            # What is wrong with it is said where it is done.
+            continue
+        return
+
+
+def _local(
+    jobs: Sequence[Job], task: Task, workers: int, retries: int
+) -> Iterator[tuple[int, Episode]]:
+    """Do the jobs in processes of this machine."""
+    waiting, begun = deque(jobs), Counter[int]()
+    # Forked workers would have the threads and locks of whoever calls.
+    context = multiprocessing.get_context("spawn")
+    while waiting:
+        running: dict[Future[Episode], Job] = {}
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            broken = False
+            while (waiting and not broken) or running:
+                # No more than work at once: what is begun when a worker dies is begun again.
+                while waiting and not broken and len(running) < workers:
+                    job = waiting.popleft()
+                    running[pool.submit(map_episode, job[1], task, job[0])] = job
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
+                    try:
+                        yield job[0], future.result()
+                    except BrokenProcessPool:
+                        broken = True
+                        begun[job[0]] += 1
+                        if begun[job[0]] <= retries:
+                            waiting.append(job)
+                            continue
+                        died = f"its worker died {begun[job[0]]} times"
+                        yield job[0], Episode(job[1], error=died)
+                    except Exception as error:
+                        # A fault of one is no reason to lose the others.
+                        yield job[0], Episode(job[1], error=f"{type(error).__name__}: {error}")
+
+
+def _ray(
+    jobs: Sequence[Job], task: Task, workers: int, retries: int
+) -> Iterator[tuple[int, Episode]]:
+    """Do the jobs as tasks of Ray."""
+    ray: Any = import_module("ray")
+    own = not ray.is_initialized()
+    if own:
+        processors = None if os.environ.get("RAY_ADDRESS") else workers
+        ray.init(num_cpus=processors, log_to_driver=False, include_dashboard=False)
+    try:
+        remote = ray.remote(max_retries=retries)(map_episode)
+        running = {remote.remote(path, task, number): (number, path) for number, path in jobs}
+        while running:
+            ready, _ = ray.wait(list(running))
+            for each in ready:
+                number, path = running.pop(each)
+                try:
+                    yield number, ray.get(each)
+                except ray.exceptions.RayError as error:
+                    yield number, Episode(path, error=f"{type(error).__name__}: {error}")
+    finally:
+        if own:
+            ray.shutdown()
+
+
+def _dask(
+    jobs: Sequence[Job], task: Task, workers: int, retries: int
+) -> Iterator[tuple[int, Episode]]:
+    """Do the jobs as tasks of Dask."""
+    distributed: Any = import_module("distributed")
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+    options = {"address": address} if address else {
+        "n_workers": workers, "threads_per_worker": 1, "dashboard_address": None,
+    }  # fmt: skip
+    with distributed.Client(**options) as client:
+        running = {
+            client.submit(map_episode, path, task, number, pure=False, retries=retries): (
+                number, path,
+            )
+            for number, path in jobs
+        }  # fmt: skip
+        for future in distributed.as_completed(list(running)):
+            number, path = running[future]
+            error = future.exception()
+            yield number, (
+                future.result() if error is None
+                else Episode(path, error=f"{type(error).__name__}: {error}")
+            )  # fmt: skip
+
+
+Engine = Callable[[Sequence[Job], Task, int, int], Iterator[tuple[int, Episode]]]
+ENGINES: dict[str, Engine] = {"local": _local, "ray": _ray, "dask": _dask}

@@ -1,0 +1,263 @@
+"""The node's pipeline over a recording: the matrices that the node would have published.
+
+Time is that of the recording: of its topic ``/clock`` if it has one, as for a node with
+``use_sim_time``, else the time at which each message was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from delassus_msgs.msg import ActiveContacts, ContactPlacements
+from nav_msgs.msg import Odometry
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
+
+from delassus_ros.errors import unknown
+from delassus_ros.node.arrival import ClockSteps, stamp_of
+from delassus_ros.node.background import wait_for_end
+from delassus_ros.node.computation import Computation
+from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
+from delassus_ros.node.pipeline import WATCHES
+from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.recordings.recording import Recorded, Recording, RecordingError
+from delassus_ros.solver.solver import DelassusSolver
+
+_LONGEST_DELAY = 10_000_000_000
+"""Ten seconds between publishing and recording are another clock, not a delay [ns]."""
+CLOCK, DESCRIPTION = "/clock", "/robot_description"
+_KINDS: dict[str, type] = {
+    "joint_states": JointState,
+    "active_contacts": ActiveContacts,
+    "contact_placements": ContactPlacements,
+    "odometry": Odometry,
+    "imu": Imu,
+    "joint_torques": JointState,
+}
+"""Topics of the node, which `remap` may call otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the node would have published at an instant.
+
+    Attributes
+    ----------
+    time : of the recording [ns].
+    matrix : serialized DelassusMatrix.
+    beside : serialized ContactDynamics; None where outputs are not asked for.
+    """
+
+    time: int
+    matrix: bytes
+    beside: bytes | None
+
+
+class Replay:
+    """Answers the messages of a recording.
+
+    Parameters
+    ----------
+    recording : has the messages.
+    settings, operation : of the node; every joint state is answered, also where a rate is set.
+    description : of the robot, URDF.
+    remap : full name per topic of the node that is called otherwise.
+
+    Attributes
+    ----------
+    computation : with problem, layout and pipeline.
+    topics : kind of each topic that is taken, by its full name.
+    computing : seconds that the pipeline took for matrices.
+    warnings : first words of each kind of warning, and how often it came.
+
+    Raises
+    ------
+    RecordingError
+        If a topic that is needed is missing, or has another type; names those that there are.
+    DelassusError
+        If robot, contacts and parameters do not fit together.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        settings: Settings,
+        operation: Operation,
+        description: str,
+        remap: Mapping[str, str] | None = None,
+    ) -> None:
+        self.warnings: dict[str, tuple[str, int]] = {}
+        self.computing = 0.0
+        self._now = 0
+        problem = settings.problem(description)
+        fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
+        self.computation = Computation.make(
+            settings, description, DelassusSolver(problem, settings.algorithm), fallback,
+            operation.limits, lambda: self._now, self._warn,
+        )  # fmt: skip
+        self._pipeline = self.computation.pipeline
+        self._recording = recording
+        names = _names(remap or {})
+        self.topics = {names[kind]: kind for kind in self._needed(settings)}
+        _check_topics(recording, self.topics)
+        self._description = description
+        self._watched = {CLOCK} if settings.robot_description else {CLOCK, DESCRIPTION}
+        self._period = int(1e9 * operation.limits.patience / WATCHES)
+        self._looked = 0
+
+    def _needed(self, settings: Settings) -> list[str]:
+        """Return the topics that the node would subscribe to."""
+        needed = ["joint_states"]
+        if not self.computation.estimates and settings.rows != "all":
+            needed.append("active_contacts")
+        if self.computation.problem.moving:
+            needed.append("contact_placements")
+        if self.computation.orientation is not None:
+            needed.append(settings.orientation_source)
+        if self.computation.torques:
+            needed.append("joint_torques")
+        return needed
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield what the node would have published, in order."""
+        topics = self._recording.scan()
+        simulated = CLOCK in topics
+        pipeline = self._pipeline
+        pipeline.begin()
+        steps = ClockSteps(simulated)
+        pipeline.set_clock_step(steps.longest)
+        wanted = {*self.topics, *self._watched}
+        for message in self._recording.messages(wanted):
+            if message.topic == DESCRIPTION:
+                self._check_description(message)
+                continue
+            if message.topic == CLOCK or not simulated:
+                now = message.time
+                if message.topic == CLOCK:
+                    stamp = deserialized(message.data, Clock, "a time").clock
+                    now = stamp_of(stamp.sec, stamp.nanosec)
+                yield from self._until(now, steps, message.time)
+            if message.topic != CLOCK:
+                answer = self._taken(message, simulated)
+                if answer is not None:
+                    yield self._answer(message.time, answer)
+
+    def _check_description(self, message: Recorded) -> None:
+        text = deserialized(message.data, String, "a robot description").data
+        if text != self._description:
+            raise RecordingError(
+                f"{self._recording.path}: another robot description on {DESCRIPTION} at "
+                f"{1e-9 * message.time:.3f} s; what is before it was answered. Where one robot of "
+                "several is meant, --urdf says which"
+            )
+
+    def _until(self, now: int, steps: ClockSteps, time: int) -> Iterator[Answer]:
+        """Let time go on, and yield what is said of silence meanwhile."""
+        pipeline = self._pipeline
+        step = now - self._now
+        if step < 0:
+            self._warn("clock", f"time goes back by {-1e-9 * step:.6g} s; inputs are forgotten")
+            self._now = self._looked = now
+            pipeline.clock_jumped()
+            return
+        if steps.simulated:
+            # The node looks at the clock as often, and finds it where it stands.
+            self._now = now
+            before = steps.longest
+            steps.add(step)
+            if steps.longest != before:
+                pipeline.set_clock_step(steps.longest)
+            yield from self._look(time)
+            return
+        if self._now == 0:
+            self._looked = now
+        while self._looked + self._period < now:
+            self._looked += self._period
+            self._now = self._looked
+            yield from self._look(self._now)
+        self._now = now
+
+    def _look(self, time: int) -> Iterator[Answer]:
+        answer = self._pipeline.watch()
+        if answer is not None:
+            yield self._answer(time, answer)
+
+    def _taken(self, message: Recorded, simulated: bool) -> bytes | None:
+        """Take a message in; return the answer to a joint state."""
+        pipeline, data = self._pipeline, message.data
+        delay = 0 if simulated else message.time - message.sent
+        delay = delay if 0 < delay < _LONGEST_DELAY else 0
+        kind = self.topics[message.topic]
+        try:
+            if kind == "joint_states":
+                start = perf_counter()
+                answer = pipeline.answer(data, delay)
+                self.computing += perf_counter() - start
+                self._wait_for_closures()
+                return answer
+            taken = deserialized(data, _KINDS[kind], f"a message of {message.topic}")
+        except UnreadableError as error:
+            self._warn("bytes", str(error))
+            return None
+        match kind:
+            case "active_contacts":
+                pipeline.set_contacts(taken, delay)
+            case "contact_placements":
+                pipeline.read_placements(taken, delay)
+            case "joint_torques":
+                pipeline.read_torques(taken, delay)
+            case _:
+                pipeline.read_orientation(taken, delay)
+        return None
+
+    def _wait_for_closures(self) -> None:
+        """Wait for code that the node makes beside its loop: here nobody waits for a matrix."""
+        tasks = [task for task in self._pipeline.tasks if not task.ended]
+        if tasks:
+            wait_for_end(tasks, lambda text: self._warn("closure", str(text)))
+
+    def _answer(self, time: int, matrix: bytes) -> Answer:
+        start = perf_counter()
+        beside = self._pipeline.beside()
+        self.computing += perf_counter() - start
+        return Answer(time, matrix, beside)
+
+    def _warn(self, kind: str, text: str) -> None:
+        words, count = self.warnings.get(kind, (text, 0))
+        self.warnings[kind] = words, count + 1
+
+
+def _names(remap: Mapping[str, str]) -> dict[str, str]:
+    """Return the full name of each topic of the node."""
+    for kind in remap:
+        if kind not in _KINDS:
+            raise RecordingError(unknown("topic of the node", kind, _KINDS))
+    return {kind: remap.get(kind, f"/{kind}") for kind in _KINDS}
+
+
+def _check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:
+    """Refuse a recording without the topics that are wanted, given with their kinds."""
+    recording.scan()
+    for topic, kind in wanted.items():
+        expected = _type_name(_KINDS[kind])
+        found = recording.topics.get(topic)
+        alike = sorted(name for name, each in recording.topics.items() if each == expected)
+        others = f"of type {expected} there are: {', '.join(alike) or 'none'}"
+        if found is None:
+            raise RecordingError(
+                f"{recording.path}: no topic {topic}; {others}; --remap {kind}:=NAME takes another"
+            )
+        if found != expected:
+            raise RecordingError(
+                f"{recording.path}: {topic} is of type {found}, expected {expected}; {others}"
+            )
+
+
+def _type_name(kind: type[Any]) -> str:
+    """Return the name of a message's type as recordings have it."""
+    package, part, *_ = kind.__module__.split(".")
+    return f"{package}/{part}/{kind.__name__}"

@@ -1,0 +1,104 @@
+"""Recordings for tests: a quadruped that bends its knees, as messages and as MCAP files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mcap", reason="mcap is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from delassus_msgs.msg import ActiveContacts  # noqa: E402
+from mcap.writer import CompressionType, Writer  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+
+from delassus_ros import Robot  # noqa: E402
+from delassus_ros.recordings.outputs import definition  # noqa: E402
+from delassus_ros.recordings.recording import Recorded  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
+
+FEET = ("LF", "RF", "LH", "RH")
+BEGIN = 1_700_000_000_000_000_000  # ns
+STEP = 10_000_000  # ns
+TYPES = {
+    "/clock": "rosgraph_msgs/msg/Clock",
+    "/robot_description": "std_msgs/msg/String",
+    "/joint_states": "sensor_msgs/msg/JointState",
+    "/active_contacts": "delassus_msgs/msg/ActiveContacts",
+}
+PARAMETERS = {
+    "contacts.names": list(FEET),
+    **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
+}
+JOINTS = Robot.from_urdf(demo_urdf().encode()).joint_names
+
+
+def positions(time: int) -> np.ndarray:
+    """Return how the robot stands at a time [ns]."""
+    bend = 0.2 * np.sin(1e-9 * (time - BEGIN) * 2.0 * np.pi)
+    return np.array([0.05, 0.6 + bend, -1.2 - 2.0 * bend] * 4)
+
+
+def at(time: int, topic: str, message: object) -> Recorded:
+    """Return a message as recorded at a time, with that stamp if it has a header."""
+    if hasattr(message, "header"):
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(time, 10**9)
+    return Recorded(time, time, topic, serialize_message(message))
+
+
+def description(time: int = BEGIN, urdf: str = "") -> Recorded:
+    return at(time, "/robot_description", String(data=urdf or demo_urdf()))
+
+
+def clock(time: int) -> Recorded:
+    message = Clock()
+    message.clock.sec, message.clock.nanosec = divmod(time, 10**9)
+    return at(time, "/clock", message)
+
+
+def touching(time: int, *names: str) -> Recorded:
+    status = [ActiveContacts.ACTIVE] * len(names)
+    return at(time, "/active_contacts", ActiveContacts(names=names, status=status))
+
+
+def state(time: int, q: np.ndarray | None = None) -> Recorded:
+    q = positions(time) if q is None else q
+    return at(time, "/joint_states", JointState(name=JOINTS, position=q.tolist()))
+
+
+def walk(steps: int, step: int = STEP, begin: int = BEGIN) -> Iterator[Recorded]:
+    """Yield a robot that puts two feet down, then the other two, and so on."""
+    yield description(begin)
+    for k in range(steps):
+        time = begin + k * step
+        if k % 5 == 0:
+            yield touching(time, *(("LF", "RH") if (k // 50) % 2 == 0 else ("RF", "LH")))
+        yield state(time)
+
+
+def write(
+    path: Path, messages: Iterable[Recorded], types: dict[str, str] | None = None,
+    chunk: int = 1 << 16, compression: CompressionType = CompressionType.ZSTD,
+) -> Path:  # fmt: skip
+    """Write an MCAP file."""
+    types = TYPES if types is None else types
+    with path.open("wb") as file:
+        writer = Writer(file, chunk_size=chunk, compression=compression)
+        writer.start("ros2")
+        channels: dict[str, int] = {}
+        for message in messages:
+            kind = types[message.topic]
+            if message.topic not in channels:
+                schema = writer.register_schema(kind, "ros2msg", definition(kind).encode())
+                channels[message.topic] = writer.register_channel(message.topic, "cdr", schema)
+            writer.add_message(channels[message.topic], message.time, message.data, message.sent)
+        writer.finish()
+    return path
