@@ -103,14 +103,14 @@ def played(graph: Graph, monkeypatch, messages: list[Recorded]) -> list[bytes]:
     )
     clocks = graph.peer.create_publisher(Clock, "/clock", 10)
     publishers = {
-        topic: graph.peer.create_publisher(
-            kind, topic, LATCHED if kind is ActiveContacts else qos
-        )
+        topic: graph.peer.create_publisher(kind, topic, LATCHED if kind is ActiveContacts else qos)
         for topic, kind in KINDS.items()
     }
     graph.until(
-        lambda: clocks.get_subscription_count()
-        and all(each.get_subscription_count() for each in publishers.values()),
+        lambda: (
+            clocks.get_subscription_count()
+            and all(each.get_subscription_count() for each in publishers.values())
+        ),
         "subscriptions",
     )
     for message in messages:

@@ -1,0 +1,106 @@
+"""Many recordings at once: nothing lost and nothing twice, also where workers die."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+from recordings_support import PARAMETERS, description, walk, write
+
+from delassus_ros.errors import InputError
+from delassus_ros.recordings import engines
+from delassus_ros.recordings.engines import map_recordings
+from delassus_ros.recordings.episode import Episode, Task, map_episode
+
+COUNT, STEPS = 6, 40
+PACKAGES = {"local": "pyarrow", "ray": "ray", "dask": "distributed"}
+
+
+def deadly(recording: str, task: Task, number: int = 0) -> Episode:
+    """Do the task; the worker that begins the third for the first time is killed."""
+    mark = Path(task.out).with_name("killed")
+    if number == 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return map_episode(recording, task, number)
+
+
+@pytest.fixture(name="recordings")
+def make_recordings(tmp_path: Path) -> list[Path]:
+    return [write(tmp_path / f"walk{k}.mcap", walk(STEPS + k)) for k in range(COUNT)]
+
+
+@pytest.fixture(name="surroundings", autouse=True)
+def make_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find what this process finds, and no cluster elsewhere."""
+    here = str(Path(__file__).parent)
+    support = str(Path(__file__).parents[1])
+    path = os.pathsep.join([here, support, os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    for name in ("RAY_ADDRESS", "DASK_SCHEDULER_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("engine", engines.ENGINES)
+def test_a_worker_is_killed_and_nothing_is_lost_or_twice(
+    engine: str, recordings: list[Path], tmp_path: Path, monkeypatch
+) -> None:
+    pytest.importorskip(PACKAGES[engine], reason=f"{PACKAGES[engine]} is not installed")
+    monkeypatch.setattr(engines, "map_episode", deadly)
+    out = tmp_path / "out"
+    seen: list[Episode] = []
+    found = map_recordings(recordings, Task(PARAMETERS, str(out)), engine, 2, done=seen.append)
+    assert (tmp_path / "killed").exists()
+    assert [each.recording for each in found] == [str(path) for path in recordings]
+    assert sorted(each.recording for each in seen) == sorted(str(path) for path in recordings)
+    assert [(each.error, each.matrices) for each in found] == [
+        ("", STEPS + k) for k in range(COUNT)
+    ]
+    for k, path in enumerate(recordings):
+        table = parquet.read_table(out / f"{path.stem}.parquet")
+        assert set(table["episode_index"].to_pylist()) == {k}
+        assert table["frame_index"].to_pylist() == list(range(STEPS + k))
+    assert not [file for file in out.iterdir() if "partial" in file.name]
+
+
+def test_what_fails_is_said_and_the_others_go_on(recordings: list[Path], tmp_path: Path) -> None:
+    write(recordings[1], [description()])
+    recordings[3].write_text("no recording")
+    recordings.append(tmp_path / "none.mcap")
+    task = Task(PARAMETERS, str(tmp_path / "out"))
+    found = map_recordings(recordings, task, workers=2)
+    errors = [each.error for each in found]
+    assert "no topic /joint_states" in errors[1] and "not an MCAP file" in errors[3]
+    assert "there is no recording" in errors[6]
+    assert [k for k, error in enumerate(errors) if not error] == [0, 2, 4, 5]
+    # Once more: only those that failed are begun.
+    write(recordings[1], walk(10))
+    again = map_recordings(recordings, task, workers=2)
+    assert [each.skipped for each in again] == [True, False, True, False, True, True, False]
+    assert again[1].matrices == 10
+
+
+def test_a_worker_that_dies_each_time_is_given_up(
+    recordings: list[Path], tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(engines, "map_episode", always_deadly)
+    task = Task(PARAMETERS, str(tmp_path / "out"))
+    found = map_recordings(recordings[:2], task, workers=1, retries=1)
+    assert [each.error for each in found] == ["its worker died 2 times"] * 2
+
+
+def always_deadly(recording: str, task: Task, number: int = 0) -> Episode:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return map_episode(recording, task, number)
+
+
+def test_what_cannot_be_done_is_refused(recordings: list[Path], tmp_path: Path) -> None:
+    task = Task(PARAMETERS, str(tmp_path / "out"))
+    with pytest.raises(InputError, match="unknown engine 'spark'; engines: local, ray, dask"):
+        map_recordings(recordings, task, "spark")
+    twin = tmp_path / "other" / recordings[0].name
+    with pytest.raises(InputError, match="several recordings are called 'walk0'"):
+        map_recordings([*recordings, twin], task)

@@ -1,0 +1,265 @@
+"""One recording to its files: right numbers, finished once, and words for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recordings_support import (
+    BEGIN, FEET, PARAMETERS, STEP, TYPES, at, description, positions, state, touching, walk, write,
+)  # fmt: skip
+
+import pyarrow.parquet as parquet  # isort: skip
+from delassus_msgs.msg import DelassusMatrix, Layout
+from delassus_msgs_py import matrix_to_numpy
+from geometry_msgs.msg import Vector3
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.errors import InputError
+from delassus_ros.recordings import episode as episode_module
+from delassus_ros.recordings.episode import Episode, Task, map_episode
+from delassus_ros.recordings.outputs import definition
+from delassus_ros.recordings.recording import Recorded, Recording
+from delassus_ros.sim import demo_urdf
+from delassus_ros.sim.humanoid import humanoid_urdf
+
+
+@pytest.fixture(name="out")
+def make_out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture(name="made")
+def make_made(tmp_path: Path, out: Path) -> Callable[..., Episode]:
+    """Return a function that writes messages as a recording and does a task for it."""
+
+    def made(messages: list[Recorded], parameters=PARAMETERS, types=None, **options) -> Episode:
+        path = write(tmp_path / "run.mcap", messages, types)
+        return map_episode(path, Task(parameters, str(out), **options))
+
+    return made
+
+
+def test_the_table_has_the_matrices_of_the_library(made, out: Path) -> None:
+    found = made(list(walk(120)), columns=("matrix", "condition", "effective_mass"))
+    assert (found.error, found.matrices, found.invalid) == ("", 120, 0)
+    table = parquet.read_table(out / "run.parquet")
+    about = json.loads(table.schema.metadata[b"delassus"])
+    assert about["contacts"] == list(FEET) and about["row_offsets"] == [0, 3, 6, 9, 12]
+    robot = Robot.from_urdf(demo_urdf().encode())
+    solver = DelassusSolver(Problem(robot, [Contact(f, f"{f}_FOOT") for f in FEET]))
+    many = solver.solve_batch(np.array([positions(t) for t in table["stamp"].to_pylist()])).matrix
+    matrices = np.array(table["matrix"].to_pylist()).reshape(-1, 12, 12)
+    active = np.array(table["active"].to_pylist())
+    assert {tuple(each) for each in active.tolist()} == {
+        (True, False, False, True), (False, True, True, False),
+    }  # fmt: skip
+    rows = np.repeat(active, 3, axis=1)
+    there = rows[:, :, None] & rows[:, None, :]
+    assert np.isnan(matrices[~there]).all()
+    np.testing.assert_allclose(matrices[there], many[there], rtol=1e-12, atol=1e-13)
+    masses = np.array(table["effective_mass"].to_pylist()).reshape(-1, 4, 3)
+    np.testing.assert_allclose(
+        masses[0, 0], 1.0 / np.linalg.eigvalsh(many[0, :3, :3])[::-1], rtol=1e-9
+    )
+    scaled = np.linalg.cond(many[0][np.ix_(rows[0], rows[0])])
+    assert table["condition"][0].as_py() == pytest.approx(scaled, rel=1e-6)
+    assert table["timestamp"].to_pylist() == pytest.approx(1e-9 * STEP * np.arange(120))
+
+
+def test_the_messages_can_be_read_by_others(made, out: Path) -> None:
+    """By the definitions in the file, and as the table has them."""
+    made(list(walk(60)))
+    recording = Recording(out / "run.mcap")
+    assert recording.scan() == {
+        "/delassus_node/layout": "delassus_msgs/msg/Layout",
+        "/delassus_node/delassus": "delassus_msgs/msg/DelassusMatrix",
+    }
+    messages = list(recording.messages())
+    assert deserialize_message(messages[0].data, Layout).contacts == list(FEET)
+    matrices = [m for m in messages if m.topic.endswith("/delassus")]
+    assert len(matrices) == 60
+    store = get_typestore(Stores.EMPTY)
+    name = "delassus_msgs/msg/DelassusMatrix"
+    store.register(get_types_from_msg(definition(name), name))
+    table = parquet.read_table(out / "run.parquet")
+    for number in (0, 59):
+        data = matrices[number].data
+        theirs = store.deserialize_cdr(data, name)
+        mine = deserialize_message(data, DelassusMatrix)
+        np.testing.assert_array_equal(theirs.matrix, mine.matrix)
+        row = np.array(table["matrix"][number].as_py())
+        np.testing.assert_array_equal(row[~np.isnan(row)], matrix_to_numpy(mine).ravel())
+
+
+def test_impulses_stop_the_contacts(made, out: Path) -> None:
+    parameters = {**PARAMETERS, "outputs": ["J", "a0"], "torques": "zero",
+                  "orientation.source": "odometry"}  # fmt: skip
+    rng = np.random.default_rng(1)
+    rates, twist = rng.normal(size=12), rng.normal(size=6)
+    messages = [description(), touching(BEGIN, "LF", "RH")]
+    robot = Robot.from_urdf(demo_urdf().encode())
+    for k in range(5):
+        time = BEGIN + k * STEP
+        odometry = Odometry(child_frame_id="base")
+        odometry.header.frame_id = "odom"
+        odometry.pose.pose.orientation.w = 1.0
+        odometry.twist.twist.linear = Vector3(**dict(zip("xyz", twist[:3], strict=True)))
+        odometry.twist.twist.angular = Vector3(**dict(zip("xyz", twist[3:], strict=True)))
+        messages.append(at(time, "/odometry", odometry))
+        q = positions(time)
+        joints = JointState(name=robot.joint_names, position=q.tolist(), velocity=rates.tolist())
+        messages.append(at(time, "/joint_states", joints))
+    types = {**TYPES, "/odometry": "nav_msgs/msg/Odometry"}
+    found = made(messages, parameters, types, columns=("matrix", "impulse"))
+    assert (found.error, found.matrices) == ("", 5), found
+    table = parquet.read_table(out / "run.parquet")
+    impulse = np.array(table["impulse"][4].as_py())
+    contacts = [Contact(f, f"{f}_FOOT") for f in FEET]
+    solver = DelassusSolver(Problem(robot, contacts, outputs=["J", "MinvJT"]))
+    moving = np.concatenate([twist, rates])
+    s = solver.solve(positions(BEGIN + 4 * STEP), ("LF", "RH"))
+    np.testing.assert_allclose(
+        impulse[[0, 1, 2, 9, 10, 11]], s.impact(moving).impulse, rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(s.matrix @ s.impact(moving).impulse, -s.J @ moving, rtol=1e-9)
+
+
+def test_what_is_finished_is_not_done_twice(made, out: Path, tmp_path: Path, monkeypatch) -> None:
+    messages = list(walk(30))
+    first = made(messages)
+    written = {file: file.stat().st_mtime_ns for file in out.iterdir()}
+    assert not first.skipped and len(written) == 3
+    again = map_episode(tmp_path / "run.mcap", Task(PARAMETERS, str(out)))
+    assert again.skipped and again.matrices == 30
+    assert {file: file.stat().st_mtime_ns for file in out.iterdir()} == written
+    # Other parameters, another recording, or a file that is gone: it is done.
+    assert not made(messages, {**PARAMETERS, "algorithm": "efpa"}).skipped
+    assert not made(list(walk(31)), {**PARAMETERS, "algorithm": "efpa"}).skipped
+    (out / "run.parquet").unlink()
+    assert not map_episode(
+        tmp_path / "run.mcap", Task({**PARAMETERS, "algorithm": "efpa"}, str(out))
+    ).skipped
+
+
+def test_a_fault_leaves_no_half_file(made, out: Path, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(episode_module.ParquetOutput, "write", fail)
+    with pytest.raises(OSError, match="no space"):
+        made(list(walk(30)))
+    assert list(out.iterdir()) == []
+
+
+def test_time_that_goes_back_is_said(made) -> None:
+    again = [message for message in walk(40) if message.topic != "/robot_description"]
+    found = made([*walk(60), *again])
+    words, count = found.warnings["clock"]
+    assert "time goes back by 0.59 s; inputs are forgotten" in words and count == 1
+    assert found.matrices + found.invalid == 100 and found.error == ""
+
+
+def test_silence_is_said_as_the_node_says_it(made, out: Path) -> None:
+    gap = [m for m in walk(200) if not 60 * STEP <= m.time - BEGIN < 160 * STEP]
+    found = made(gap, {**PARAMETERS, "input_timeout": 0.1})
+    assert found.matrices == 100 and 5 < found.invalid < 100
+    assert "no joint state any more" in found.first_reason
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m.topic != "/joint_states", "no topic /joint_states; of type sensor_msgs/msg"),
+        (lambda m: m.topic != "/active_contacts", "no topic /active_contacts; of type delassus_m"),
+        (lambda m: m.topic != "/robot_description", "no robot on /robot_description; --urdf name"),
+    ],
+)
+def test_missing_topics_are_named(made, out: Path, change, words: str) -> None:
+    found = made([m for m in walk(30) if change(m)])
+    assert words in found.error and "run.mcap" in found.error
+    assert not out.exists() or not [f for f in out.iterdir() if f.suffix != ".json"]
+
+
+def test_topics_that_are_called_otherwise(made) -> None:
+    types = {**TYPES, "/arm/joint_states": TYPES["/joint_states"]}
+    messages = [
+        Recorded(m.time, m.sent, m.topic.replace("/joint_states", "/arm/joint_states"), m.data)
+        for m in walk(30)
+    ]
+    words = "there are: /arm/joint_states; --remap joint_states:=NAME takes another"
+    assert words in made(messages, types=types).error
+    assert made(messages, types=types, remap={"joint_states": "/arm/joint_states"}).matrices == 30
+    found = made(messages, types=types, remap={"joints": "/arm/joint_states"})
+    assert "unknown topic of the node 'joints'; did you mean 'joint_states'?" in found.error
+
+
+def test_a_topic_of_another_type(made) -> None:
+    types = {**TYPES, "/joint_states": "std_msgs/msg/String"}
+    messages = [
+        at(m.time, m.topic, String(data="q")) if m.topic == "/joint_states" else m
+        for m in walk(30)
+    ]
+    found = made(messages, types=types)
+    assert "/joint_states is of type std_msgs/msg/String, expected sensor_msgs/msg" in found.error
+
+
+def test_joints_that_are_not_the_robots(made) -> None:
+    messages = [description(), touching(BEGIN, "LF")]
+    for k in range(10):
+        arm = JointState(name=["shoulder", "elbow"], position=[0.1, 0.2])
+        messages.append(at(BEGIN + k * STEP, "/joint_states", arm))
+    found = made(messages)
+    assert (found.matrices, found.invalid, found.error) == (0, 0, "")
+    words, count = found.warnings["NONE"]
+    assert "none of the robot's joints; it has 'shoulder', 'elbow'" in words and count == 10
+
+
+def test_two_robots_in_one_recording(made) -> None:
+    second = description(BEGIN + 30 * STEP, humanoid_urdf())
+    messages = sorted([*walk(60), second], key=lambda m: m.time)
+    found = made(messages)
+    assert "another robot description on /robot_description at 1700000000.300 s" in found.error
+    assert 20 < found.matrices <= 31 and len(found.files) == 2
+    # Whose is meant may be said.
+    assert made(messages, description=demo_urdf()).matrices == 60
+
+
+def test_bytes_that_are_no_message_are_passed_over(made) -> None:
+    messages = list(walk(30))
+    messages[10] = Recorded(messages[10].time, messages[10].sent, "/joint_states", b"\0\1\0\0\1")
+    found = made(messages)
+    assert found.matrices == 29 and "cannot be read" in found.warnings["bytes"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"columns": ("matrx",)}, "unknown output 'matrx'; did you mean 'matrix'?"),
+        ({"columns": ("impulse",)}, "output 'impulse' needs the velocities of the contacts"),
+        ({"columns": ("estimated_force",)}, "needs the parameter contacts.source: force"),
+    ],
+)
+def test_outputs_that_cannot_be(made, out: Path, options, words: str) -> None:
+    assert words in made(list(walk(3)), **options).error
+    assert not [file for file in out.iterdir() if ".partial" in file.name]
+
+
+def test_a_format_that_does_not_exist(out: Path) -> None:
+    with pytest.raises(InputError, match="unknown format 'csv'; formats: parquet, mcap"):
+        Task(PARAMETERS, str(out), formats=("csv",))
+
+
+def test_state_alone_gives_all_rows(made, out: Path) -> None:
+    messages = [description(), *(state(BEGIN + k * STEP) for k in range(5))]
+    assert made(messages, {**PARAMETERS, "rows": "all"}).matrices == 5
+    table = parquet.read_table(out / "run.parquet")
+    assert np.isfinite(np.array(table["matrix"].to_pylist())).all()

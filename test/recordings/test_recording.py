@@ -1,0 +1,165 @@
+"""Reading recordings: in order of time, damaged ones as far as they go, and what is none."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import struct
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from recordings_support import BEGIN, STEP, TYPES, description, state, touching, walk, write
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from delassus_ros.recordings.outputs import definition
+from delassus_ros.recordings.recording import WINDOW, Recorded, Recording, RecordingError
+
+JOINTS = {"/joint_states"}
+
+
+def test_all_messages_come_in_order(tmp_path: Path) -> None:
+    messages = list(walk(200))
+    recording = Recording(write(tmp_path / "run.mcap", messages))
+    assert recording.scan() == {topic: TYPES[topic] for topic in (*JOINTS, "/active_contacts",
+                                                                   "/robot_description")}  # fmt: skip
+    assert list(recording.messages()) == messages and not recording.damage
+    assert list(recording.messages(JOINTS)) == [m for m in messages if m.topic in JOINTS]
+    assert recording.first("/robot_description") == messages[0].data
+    assert recording.first("/nothing") is None
+    assert recording.position == pytest.approx(recording.size, rel=0.2)
+
+
+def test_what_is_written_a_little_late_comes_in_its_place(tmp_path: Path) -> None:
+    times = [BEGIN + k * STEP for k in (0, 1, 3, 2, 4, 7, 5, 6)]
+    recording = Recording(write(tmp_path / "run.mcap", map(state, times)))
+    assert [message.time for message in recording.messages()] == sorted(times)
+
+
+def test_a_clock_that_is_set_back_stays_so(tmp_path: Path) -> None:
+    """What is after it is not mixed with what was before."""
+    first = [BEGIN + k * STEP for k in range(30)]
+    again = [time - 2 * WINDOW for time in first]
+    recording = Recording(write(tmp_path / "run.mcap", map(state, first + again)))
+    assert [message.time for message in recording.messages()] == first + again
+
+
+@pytest.mark.parametrize("whole", [0.25, 0.6])
+def test_a_file_that_was_cut_off_is_read_up_to_there(tmp_path: Path, whole: float) -> None:
+    path = write(tmp_path / "run.mcap", walk(2000), chunk=4096)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(whole * len(data))])
+    recording = Recording(path)
+    found = list(recording.messages(JOINTS))
+    assert 0.8 * whole * 2000 < len(found) < 2000
+    assert found == [m for m in walk(2000) if m.topic in JOINTS][: len(found)]
+    (damage,) = recording.damage
+    offset = int(damage.rpartition("byte ")[2].split(",")[0])
+    assert str(path) in damage and 0 < len(data[: int(whole * len(data))]) - offset < 5000
+    assert set(recording.scan()) == {"/robot_description", "/joint_states", "/active_contacts"}
+
+
+def test_a_chunk_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.mcap", walk(2000), chunk=4096)
+    data = bytearray(path.read_bytes())
+    chunks, at = [], 8
+    while at < len(data) - 8:
+        opcode, length = struct.unpack_from("<BQ", data, at)
+        chunks += [at + 9 + length // 2] if opcode == 6 else []
+        at += 9 + length
+    at = chunks[len(chunks) // 3]
+    data[at : at + 4] = bytes(b ^ 0xFF for b in data[at : at + 4])
+    path.write_bytes(data)
+    recording = Recording(path)
+    found = list(recording.messages(JOINTS))
+    (damage,) = recording.damage
+    assert f"{path}: the record at byte" in damage
+    lost = [m for m in walk(2000) if m.topic in JOINTS and m not in found]
+    assert 0 < len(lost) < 100
+    # One hole, and all after it is there.
+    assert lost[-1].time - lost[0].time == (len(lost) - 1) * STEP
+    # Read again, it is not said twice.
+    assert len(list(recording.messages(JOINTS))) == len(found) and len(recording.damage) == 1
+
+
+def bag(folder: Path, messages: list[Recorded], storage: StoragePlugin) -> Path:
+    """Write a folder as rosbag2 does."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    name = TYPES["/active_contacts"]
+    store.register(get_types_from_msg(definition(name), name))
+    with Writer(folder, version=9, storage_plugin=storage) as writer:
+        topics = {
+            topic: writer.add_connection(topic, kind, typestore=store)
+            for topic, kind in TYPES.items()
+        }
+        for message in messages:
+            writer.write(topics[message.topic], message.time, message.data)
+    return folder
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
+def test_folders_of_rosbag2(tmp_path: Path, storage: StoragePlugin) -> None:
+    messages = list(walk(100))
+    recording = Recording(bag(tmp_path / "run", messages, storage))
+    assert recording.scan() == TYPES
+    found = list(recording.messages(JOINTS))
+    assert [(m.time, m.data) for m in found] == [
+        (m.time, m.data) for m in messages if m.topic in JOINTS
+    ]
+    assert recording.first("/robot_description") == messages[0].data
+
+
+def test_a_damaged_database_is_said(tmp_path: Path) -> None:
+    folder = bag(tmp_path / "run", list(walk(3000)), StoragePlugin.SQLITE3)
+    (file,) = folder.glob("*.db3")
+    with sqlite3.connect(file) as database:
+        (pages,) = database.execute("pragma page_count").fetchone()
+    data = bytearray(file.read_bytes())
+    page = len(data) // pages
+    data[pages // 2 * page : (pages // 2 + 8) * page] = bytes([0xA5]) * (8 * page)
+    file.write_bytes(data)
+    recording = Recording(folder)
+    found = list(recording.messages(JOINTS))
+    assert len(found) < 3000 and any(str(folder) in each for each in recording.damage)
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "run.mcap"
+    text.write_text("no recording")
+    with pytest.raises(RecordingError, match="not an MCAP file"):
+        list(Recording(text).messages())
+    (tmp_path / "run.txt").write_text("")
+    for path, words in (
+        (tmp_path / "none.mcap", "there is no recording"),
+        (tmp_path / "run.txt", "expected a recording, an .mcap file or a folder"),
+        (tmp_path, "without metadata.yaml"),
+    ):
+        with pytest.raises(RecordingError, match=words):
+            Recording(path)
+    folder = bag(tmp_path / "bag", list(walk(3)), StoragePlugin.MCAP)
+    (file,) = folder.glob("*.mcap")
+    shutil.move(file, tmp_path / "elsewhere.mcap")
+    with pytest.raises(RecordingError, match="names files that are not there"):
+        Recording(folder)
+    (folder / "metadata.yaml").write_text("a: 1")
+    with pytest.raises(RecordingError, match="no relative_file_paths"):
+        Recording(folder)
+
+
+def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:
+    """What waits to be put in order is of a tenth of a second, however long it goes on."""
+    peaks = []
+    for steps in (2000, 16000):
+        recording = Recording(write(tmp_path / f"{steps}.mcap", walk(steps)))
+        tracemalloc.start()
+        assert sum(1 for _ in recording.messages(JOINTS)) == steps
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0], peaks
+
+
+def test_other_messages_are_passed_over(tmp_path: Path) -> None:
+    messages = [description(), touching(BEGIN, "LF"), state(BEGIN)]
+    recording = Recording(write(tmp_path / "run.mcap", messages))
+    assert [m.topic for m in recording.messages(JOINTS)] == ["/joint_states"]
