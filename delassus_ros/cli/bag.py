@@ -1,4 +1,4 @@
-"""``delassus bag`` and ``delassus bags``: what the node would have published, from recordings."""
+"""``delassus bag``, ``bags`` and ``trajectory``: matrices of what was recorded."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from delassus_ros.cli.options import parameters_of
+from delassus_ros.cli.options import (
+    add_problem,
+    contacts_of,
+    given_joints,
+    parameters_of,
+    robot_of,
+)
 from delassus_ros.cli.proposals import proposals
-from delassus_ros.cli.report import Report, table
+from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, without
+from delassus_ros.problem import Problem
 
 if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task
@@ -77,10 +84,10 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--columns",
-        default="matrix,condition,effective_mass",
+        default="matrix,effective_mass",
         metavar="NAMES",
-        help="what the tables have, of matrix, condition, effective_mass, impulse and "
-        "estimated_force (default: %(default)s)",
+        help="what the tables have beside stamps, validity, rank and condition, of matrix, "
+        "effective_mass, impulse and estimated_force (default: %(default)s)",
     )
     parser.add_argument(
         "--format",
@@ -113,6 +120,78 @@ def bag(options: argparse.Namespace) -> Report:
     if episode.error and not episode.files:
         raise InputError(episode.error)
     return Report(_words(episode), dataclasses.asdict(episode))
+
+
+def add_trajectory(parser: argparse.ArgumentParser) -> None:
+    """Add a table of joint positions, and what is computed of it."""
+    add_problem(parser)
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="TABLE",
+        help="joint positions: a .parquet file with a column per joint or one of lists, a folder "
+        "of those (of LeRobot, say), or an .npy file",
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT.parquet", help="the table to write"
+    )
+    parser.add_argument(
+        "--columns",
+        default="matrix,effective_mass",
+        metavar="NAMES",
+        help="what it has beside q, status and condition, of matrix, effective_mass, J, MinvJT "
+        "and M (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--state",
+        default="observation.state",
+        metavar="COLUMN",
+        help="column of lists (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--names", metavar="JOINTS", help="joints of the lists, in their order, as hip,knee"
+    )
+    parser.add_argument("--degrees", action="store_true", help="angles are in degrees")
+    parser.add_argument(
+        "--others", metavar="VALUES", help="joints that the table does not have, as hip=0.1"
+    )
+    parser.add_argument(
+        "--algorithm",
+        default="auto",
+        metavar="NAME",
+        help="one of `delassus list` (default: %(default)s)",
+    )
+
+
+def trajectory(options: argparse.Namespace) -> Report:
+    """Write a table of matrices for one of joint positions."""
+    lacking = missing("delassus trajectory", "pyarrow")
+    if lacking is not None:
+        raise DelassusError(lacking)
+    from delassus_ros.recordings.trajectory import Source, map_trajectory
+
+    columns = _names(options.columns)
+    robot = robot_of(options)
+    outputs = ["G", *(name for name in columns if name in ("J", "MinvJT", "M"))]
+    problem = Problem(robot, contacts_of(options, robot), options.axes, outputs)
+    source = Source(
+        Path(options.data), options.state, _names(options.names or ""), options.degrees,
+        given_joints("--others", options.others) if options.others else None,
+    )  # fmt: skip
+    reference = None
+    if options.reference is not None:
+        reference = given_joints("--reference", options.reference)
+    began = time.perf_counter()
+    written = map_trajectory(
+        source, Path(options.output), problem, options.algorithm, columns, reference=reference
+    )
+    took = time.perf_counter() - began
+    words = (
+        f"{headline(problem)}\n{written.rows} configurations, {written.failed} without a matrix, "
+        f"in {took:.2f} s\nwrote {options.output}"
+    )
+    data = {**about(problem), **dataclasses.asdict(written), "took": took}
+    return Report(words, {**data, "output": options.output})
 
 
 def bags(options: argparse.Namespace) -> Report:

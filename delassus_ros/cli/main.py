@@ -209,6 +209,14 @@ def _parser() -> argparse.ArgumentParser:
             "data/*.mcap --params my_robot.yaml -o out --engine ray",
         )
     )
+    bag.add_trajectory(
+        verb(
+            "trajectory",
+            bag.trajectory,
+            "compute the matrices of a table of joint positions: NumPy, Parquet, LeRobot's",
+            "quadruped.urdf --contact LF_FOOT --data walk.parquet -o matrices.parquet",
+        )
+    )
     return parser
 
 

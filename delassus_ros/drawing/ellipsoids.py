@@ -37,10 +37,7 @@ class EffectiveMass:
         # Ascending masses are descending eigenvalues.
         inverse, directions = inverse[::-1], directions[:, ::-1].copy()
         directions[:, 2] *= np.sign(np.linalg.det(directions))
-        masses = np.full(3, np.inf)
-        moves = inverse > 1.0 / _HEAVY
-        masses[moves] = 1.0 / inverse[moves]
-        return cls(masses, directions)
+        return cls(_inverted(inverse), directions)
 
     @property
     def roots(self) -> Array:
@@ -57,6 +54,20 @@ class EffectiveMass:
         longest : of any of them [m]; also the shortest is a hundredth of it, so as to be seen.
         """
         return np.clip(scale * self.masses, 0.01 * longest, longest)
+
+
+def effective_masses(blocks: Array) -> Array:
+    """Return the effective masses (N, 3) of many linear blocks (N, 3, 3) [kg], lightest first."""
+    inverse = np.linalg.eigvalsh(0.5 * (blocks + np.swapaxes(blocks, 1, 2)))
+    return _inverted(np.asarray(inverse[:, ::-1], dtype=np.float64))
+
+
+def _inverted(inverse: Array) -> Array:
+    """Return masses; infinite where nothing moves."""
+    masses = np.full(inverse.shape, np.inf)
+    moves = inverse > 1.0 / _HEAVY
+    masses[moves] = 1.0 / inverse[moves]
+    return masses
 
 
 def linear_blocks(

@@ -19,9 +19,10 @@ from typing import Any
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.recordings.outputs import McapOutput, Output, ParquetOutput, partial
+from delassus_ros.recordings.outputs import McapOutput, Output, ParquetOutput
 from delassus_ros.recordings.recording import Recording, RecordingError
 from delassus_ros.recordings.replay import DESCRIPTION, Replay
+from delassus_ros.recordings.tables import partial
 from delassus_ros.version import __version__
 
 FORMATS = ("parquet", "mcap")
@@ -45,7 +46,7 @@ class Task:
     parameters: Mapping[str, Any]
     out: str
     description: str = ""
-    columns: tuple[str, ...] = ("matrix", "condition", "effective_mass")
+    columns: tuple[str, ...] = ("matrix", "effective_mass")
     formats: tuple[str, ...] = FORMATS
     remap: Mapping[str, str] = field(default_factory=dict)
     again: bool = False
@@ -75,7 +76,8 @@ class Episode:
     matrices, invalid : numbers of answers with a matrix, and without.
     first_reason : words of the first answer without one.
     seconds : of the recording.
-    took : seconds of this machine: in all, and those of reading, computing and writing.
+    took : seconds of this machine: in all, and those of reading, of answering (gates, matrix,
+        message), of the kernel alone, and of writing.
     damage : what of the recording could not be read.
     warnings : first words of each kind, and how often.
     error : why it was not done to its end; empty if it was.
@@ -201,8 +203,11 @@ def _replayed(
         for output in outputs:
             output.discard()
     total = perf_counter() - began
-    episode.took = {"in all": total, "computing": replay.computing, "writing": writing}
-    episode.took["reading"] = total - replay.computing - writing
+    episode.took = {
+        "in all": total, "reading": total - replay.answering - writing,
+        "answering": replay.answering - replay.computing, "computing": replay.computing,
+        "writing": writing,
+    }  # fmt: skip
     episode.seconds = 0.0 if first is None or last is None else 1e-9 * (last - first)
     episode.damage, episode.warnings = list(recording.damage), replay.warnings
     return episode

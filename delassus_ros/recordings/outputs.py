@@ -5,7 +5,6 @@ A file has its name only once it is whole: until then it ends in ``.partial``.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -19,14 +18,15 @@ from delassus_msgs_py import MatrixReader, ReceivedMatrix
 from mcap.writer import Writer
 from rclpy.serialization import serialize_message
 
-from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
 from delassus_ros.recordings.replay import Answer
+from delassus_ros.recordings.tables import Column, Table, about, masses, partial
 
 NODE = "/delassus_node"
-COLUMNS = ("matrix", "condition", "effective_mass", "impulse", "estimated_force")
-"""What a row of a table may have beside what it always has."""
+COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force")
+"""What a row of a table may have beside what it always has, condition and rank among that."""
 _ROWS = 2048
 """Rows that are held until they are written as one group."""
 _LATCHED = """\
@@ -43,6 +43,21 @@ _LATCHED = """\
 """QoS of a latched topic, as rosbag2 writes it down."""
 
 
+_ALWAYS = (
+    Column("episode_index", "number of the recording", "int64"),
+    Column("frame_index", "number of the row in it", "int64"),
+    Column("timestamp", "time of the recording since the first row [s]"),
+    Column("time", "time of the recording [ns]", "int64"),
+    Column("stamp", "of the joint state [ns]; 0 where none is answered", "int64"),
+    Column("sequence", "of the message", "uint64"),
+    Column("validity", "0 INVALID, 1 DEGRADED, 2 OK", "uint8"),
+    Column("reasons", "bits of DelassusMatrix.REASON_*", "uint64"),
+    Column("rank", "of the matrix; -1 unknown", "int32"),
+    Column("condition", "condition number; -1 unknown"),
+)
+"""Columns of every table of a recording, in the order of what is known of an answer."""
+
+
 class Output(Protocol):
     """A file that answers are written to."""
 
@@ -54,11 +69,6 @@ class Output(Protocol):
 
     def discard(self) -> None:
         """Leave no file behind."""
-
-
-def partial(path: Path) -> Path:
-    """Return what a file is called until it is whole."""
-    return path.with_name(f"{path.name}.partial")
 
 
 class McapOutput:
@@ -169,114 +179,62 @@ class ParquetOutput:
     def __init__(
         self, path: Path, computation: Computation, columns: Sequence[str], episode: int = 0
     ) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
         check_columns(columns, computation)
-        self._path, self._computation, self._episode = path, computation, episode
-        self._columns = tuple(columns)
+        self._computation, self._episode = computation, episode
+        self._chosen = tuple(columns)
         self._contacts = computation.problem.contacts
         self._reader = MatrixReader()
-        self._rows: list[dict[str, Any]] = []
-        self._arrow = pyarrow
+        self._rows: list[tuple[Any, ...]] = []
+        self._matrices: list[Array] = []
+        self._impulses: list[Array] = []
+        self._forces: list[Array] = []
         self._first: int | None = None
         self._count = 0
-        self._schema = self._make_schema()
-        self._writer = pyarrow.parquet.ParquetWriter(partial(path), self._schema)
+        layout = computation.layout
+        more = {"layout_id": layout.layout_id, "frame": layout.header.frame_id}
+        self._table = Table(path, self._columns(), about(computation.problem, **more))
 
-    def _make_schema(self) -> Any:
-        arrow, contacts = self._arrow, self._contacts
-        m, k = contacts.rows, len(contacts)
-
-        def numbers(size: int) -> Any:
-            return arrow.list_(arrow.float64(), size)
-
-        def field(name: str, kind: Any, about: str) -> Any:
-            return arrow.field(name, kind, metadata={"about": about})
-
-        always = [
-            field("episode_index", arrow.int64(), "number of the recording"),
-            field("frame_index", arrow.int64(), "number of the row in it"),
-            field("timestamp", arrow.float64(), "time of the recording since the first row [s]"),
-            field("time", arrow.int64(), "time of the recording [ns]"),
-            field("stamp", arrow.int64(), "of the joint state [ns]; 0 where none is answered"),
-            field("sequence", arrow.uint64(), "of the message"),
-            field("validity", arrow.uint8(), "0 INVALID, 1 DEGRADED, 2 OK"),
-            field("reasons", arrow.uint64(), "bits of DelassusMatrix.REASON_*"),
-            field("active", arrow.list_(arrow.bool_(), k), "which contacts have rows"),
-        ]
+    def _columns(self) -> list[Column]:
+        m, k = self._contacts.rows, len(self._contacts)
         chosen = {
-            "matrix": [
-                field("matrix", numbers(m * m), f"G ({m}, {m}) by rows; NaN beside active")
-            ],
-            "condition": [
-                field("rank", arrow.int32(), "of the matrix; -1 unknown"),
-                field("condition", arrow.float64(), "condition number; -1 unknown"),
-            ],
-            "effective_mass": [
-                field("effective_mass", numbers(3 * k), "lightest to heaviest per contact [kg]")
-            ],
-            "impulse": [field("impulse", numbers(m), "that stops the contacts [N s], [N m s]")],
-            "estimated_force": [
-                field("estimated_force", numbers(6 * k), "wrench per contact [N], [N m]")
-            ],
+            "matrix": Column("matrix", f"G ({m}, {m}), NaN beside active", size=m * m),
+            "effective_mass": Column("effective_mass", "lightest to heaviest [kg]", size=3 * k),
+            "impulse": Column("impulse", "that stops the contacts [N s], [N m s]", size=m),
+            "estimated_force": Column("estimated_force", "wrenches [N], [N m]", size=6 * k),
         }
-        fields = always + [each for name in self._columns for each in chosen[name]]
-        return arrow.schema(fields, {"delassus": json.dumps(self._about())})
-
-    def _about(self) -> dict[str, Any]:
-        layout = self._computation.layout
-        return {
-            "robot": layout.robot, "base": layout.base, "layout_id": layout.layout_id,
-            "axes": self._computation.problem.axes, "frame": layout.header.frame_id,
-            "contacts": list(layout.contacts), "frames": list(layout.frames),
-            "kinds": list(layout.kinds), "row_offsets": [int(n) for n in layout.row_offsets],
-            "joints": list(layout.joints),
-            "units": "SI: G in 1/kg, 1/(kg m), 1/(kg m2); linear rows first",
-        }  # fmt: skip
+        found = [*_ALWAYS, Column("active", "which contacts have rows", "bool", k)]
+        return found + [chosen[name] for name in self._chosen if name in chosen]
 
     def write(self, answer: Answer) -> None:
         """Add a row."""
         seen = self._reader.read(answer.matrix)
         places = [self._contacts.names.index(name) for name in seen.contacts]
-        active = np.zeros(len(self._contacts), dtype=bool)
-        if seen.matrix.size:
-            active[places] = True
         self._first = answer.time if self._first is None else self._first
-        row: dict[str, Any] = {
-            "episode_index": self._episode, "frame_index": self._count,
-            "timestamp": 1e-9 * (answer.time - self._first), "time": answer.time,
-            "stamp": seen.stamp, "sequence": seen.sequence, "validity": seen.validity,
-            "reasons": seen.reasons, "active": active.tolist(),
-        }  # fmt: skip
-        for name in self._columns:
-            row |= getattr(self, f"_{name}")(seen, places)
-        self._rows.append(row)
+        self._rows.append((
+            self._episode, self._count, 1e-9 * (answer.time - self._first), answer.time,
+            seen.stamp, seen.sequence, seen.validity, seen.reasons, seen.rank, seen.condition,
+        ))  # fmt: skip
+        self._matrices.append(self._filled(seen, places))
+        if "impulse" in self._chosen:
+            self._impulses.append(self._impulse(seen, places))
+        if "estimated_force" in self._chosen:
+            self._forces.append(self._estimated_forces())
         self._count += 1
         if len(self._rows) >= _ROWS:
             self._flush()
 
-    def _matrix(self, seen: ReceivedMatrix, places: list[int]) -> dict[str, Any]:
+    def _filled(self, seen: ReceivedMatrix, places: list[int]) -> Array:
+        """Return the matrix with rows for all contacts."""
         m = self._contacts.rows
         if len(seen.matrix) == m:
-            return {"matrix": seen.matrix.ravel()}
+            return np.array(seen.matrix)
         full = np.full((m, m), np.nan)
         if seen.matrix.size:
             rows = self._rows_of(places)
             full[np.ix_(rows, rows)] = seen.matrix
-        return {"matrix": full.ravel()}
+        return full
 
-    def _condition(self, seen: ReceivedMatrix, places: list[int]) -> dict[str, Any]:
-        return {"rank": seen.rank, "condition": seen.condition}
-
-    def _effective_mass(self, seen: ReceivedMatrix, places: list[int]) -> dict[str, Any]:
-        masses = np.full((len(self._contacts), 3), np.nan)
-        G = np.asarray(seen.matrix)
-        for number, rows in linear_blocks(G, seen.row_offsets, seen.kinds).items():
-            masses[places[number]] = EffectiveMass.of(G[rows, rows]).masses
-        return {"effective_mass": masses.ravel()}
-
-    def _impulse(self, seen: ReceivedMatrix, places: list[int]) -> dict[str, Any]:
+    def _impulse(self, seen: ReceivedMatrix, places: list[int]) -> Array:
         impulse = np.full(self._contacts.rows, np.nan)
         moving = self._computation.pipeline.latest_motion
         if moving is not None and seen.matrix.size:
@@ -284,45 +242,45 @@ class ParquetOutput:
             # Redundant contacts share it by the smallest sum of squares.
             wanted = -(solution.output("J") @ rates)
             impulse[self._rows_of(places)] = np.linalg.lstsq(seen.matrix, wanted, rcond=1e-10)[0]
-        return {"impulse": impulse}
+        return impulse
 
-    def _estimated_force(self, seen: ReceivedMatrix, places: list[int]) -> dict[str, Any]:
+    def _estimated_forces(self) -> Array:
         estimator = self._computation.pipeline.estimator
         forces = np.full((len(self._contacts), 6), np.nan)
         if estimator is not None and estimator.stamp:
             for name, wrench in zip(estimator.contacts.names, estimator.wrenches(), strict=True):
                 forces[self._contacts.names.index(name)] = wrench
-        return {"estimated_force": forces.ravel()}
+        return forces.ravel()
 
     def _rows_of(self, places: list[int]) -> npt.NDArray[np.int64]:
         offsets = self._contacts.row_offsets
-        found = [np.arange(offsets[place], offsets[place + 1]) for place in places]
-        return np.concatenate(found) if found else np.zeros(0, dtype=int)
+        return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in places])
 
     def _flush(self) -> None:
         if not self._rows:
             return
-        arrays = []
-        for field in self._schema:
-            values = [row[field.name] for row in self._rows]
-            if self._arrow.types.is_fixed_size_list(field.type) and field.name != "active":
-                flat = self._arrow.array(np.concatenate(values))
-                arrays.append(self._arrow.FixedSizeListArray.from_arrays(flat, type=field.type))
-            else:
-                arrays.append(self._arrow.array(values, field.type))
-        self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
-        self._rows.clear()
+        columns = zip(*self._rows, strict=True)
+        rows: dict[str, Any] = dict(zip([c.name for c in _ALWAYS], columns, strict=True))
+        matrices = np.array(self._matrices)
+        n = len(matrices)
+        first_rows = list(self._contacts.row_offsets[:-1])
+        rows["active"] = np.isfinite(matrices[:, first_rows, first_rows])
+        rows["matrix"] = matrices.reshape(n, -1)
+        if "effective_mass" in self._chosen:
+            rows["effective_mass"] = masses(matrices, self._contacts)
+        rows["impulse"], rows["estimated_force"] = self._impulses, self._forces
+        self._table.write(rows)
+        for kept in (self._rows, self._matrices, self._impulses, self._forces):
+            kept.clear()
 
     def close(self) -> None:
         """Give the file its name."""
         self._flush()
-        self._writer.close()
-        os.replace(partial(self._path), self._path)
+        self._table.close()
 
     def discard(self) -> None:
         """Leave no file behind."""
-        self._writer.close()
-        partial(self._path).unlink(missing_ok=True)
+        self._table.discard()
 
 
 def check_columns(columns: Sequence[str], computation: Computation) -> None:

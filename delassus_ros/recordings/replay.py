@@ -71,7 +71,8 @@ class Replay:
     ----------
     computation : with problem, layout and pipeline.
     topics : kind of each topic that is taken, by its full name.
-    computing : seconds that the pipeline took for matrices.
+    answering : seconds that the pipeline took.
+    computing : seconds of it that the kernel took.
     warnings : first words of each kind of warning, and how often it came.
 
     Raises
@@ -91,7 +92,7 @@ class Replay:
         remap: Mapping[str, str] | None = None,
     ) -> None:
         self.warnings: dict[str, tuple[str, int]] = {}
-        self.computing = 0.0
+        self.answering = self.computing = 0.0
         self._now = 0
         problem = settings.problem(description)
         fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
@@ -196,7 +197,8 @@ class Replay:
             if kind == "joint_states":
                 start = perf_counter()
                 answer = pipeline.answer(data, delay)
-                self.computing += perf_counter() - start
+                self.answering += perf_counter() - start
+                self.computing += pipeline.last.compute_time if answer is not None else 0.0
                 self._wait_for_closures()
                 return answer
             taken = deserialized(data, _KINDS[kind], f"a message of {message.topic}")
@@ -223,7 +225,7 @@ class Replay:
     def _answer(self, time: int, matrix: bytes) -> Answer:
         start = perf_counter()
         beside = self._pipeline.beside()
-        self.computing += perf_counter() - start
+        self.answering += perf_counter() - start
         return Answer(time, matrix, beside)
 
     def _warn(self, kind: str, text: str) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 from pathlib import Path
 
-import pyarrow.parquet as parquet
 import pytest
 from recordings_support import PARAMETERS, description, walk, write
 
@@ -15,6 +14,7 @@ from delassus_ros.recordings import engines
 from delassus_ros.recordings.engines import map_recordings
 from delassus_ros.recordings.episode import Episode, Task, map_episode
 
+parquet = pytest.importorskip("pyarrow.parquet")
 COUNT, STEPS = 6, 40
 PACKAGES = {"local": "pyarrow", "ray": "ray", "dask": "distributed"}
 

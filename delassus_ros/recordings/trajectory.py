@@ -1,0 +1,283 @@
+"""Tables of joint positions to tables of matrices: data sets without messages. Knows no ROS.
+
+In come NumPy files and Parquet, one file or a folder, with a column per joint or one of lists, as
+LeRobot's data sets have it. Rows go through a batch kernel some thousands at a time, so that a
+table may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.closure import Closure
+from delassus_ros.conditioning.monitor import ConditionSettings
+from delassus_ros.contacts import row_scales
+from delassus_ros.errors import InputError, RobotError, unknown
+from delassus_ros.model.joint import JointKind
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.recordings.tables import Column, Table, about, masses
+from delassus_ros.solver.solver import DelassusSolver
+
+ROWS = 4096
+"""Configurations that are computed at once, unless it is said otherwise."""
+KEPT = ("episode_index", "frame_index", "timestamp", "index", "task_index")
+"""Columns that are taken over where a table has them, as LeRobot's do."""
+COLUMNS = ("matrix", "effective_mass", "J", "MinvJT", "M")
+"""What a table may have beside status and condition; what needs velocities is not among it."""
+_STATE = "observation.state"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where joint positions come from.
+
+    Attributes
+    ----------
+    path : an ``.npy`` file (N, nq), a ``.parquet`` file, or a folder of those.
+    state : column of lists with the positions; one column per joint if there is none of this name.
+    names : joints of the list, in order; empty for those that the data set names in
+        ``meta/info.json``, or else those of the robot.
+    degrees : angles are degrees.
+    others : positions of joints that the table does not have [rad, m].
+    """
+
+    path: Path
+    state: str = _STATE
+    names: tuple[str, ...] = ()
+    degrees: bool = False
+    others: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a table: rows in all, and those without a matrix."""
+
+    rows: int
+    failed: int
+
+
+def map_trajectory(
+    source: Source,
+    target: Path,
+    problem: Problem,
+    algorithm: str = "auto",
+    columns: Sequence[str] = ("matrix", "effective_mass"),
+    rows: int = ROWS,
+    reference: Mapping[str, float] | None = None,
+) -> Written:
+    """Write a table of matrices, of all contacts, for a table of joint positions.
+
+    Parameters
+    ----------
+    problem : in contact axes, or with a fixed base: a table of joints has no orientation.
+    columns : of :data:`COLUMNS`; those of the problem's outputs among them.
+    rows : configurations that are computed at once.
+    reference : for loops, as for :class:`~delassus_ros.closure.Closure`: what is not given or
+        depends on others is found, and rows that do not close have no matrix.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read, lacks joints, or a column cannot be computed; says what there
+        is.
+    """
+    ports = {port.name: port for port in problem.outputs}
+    for name in columns:
+        if name not in COLUMNS:
+            raise InputError(unknown("output", name, COLUMNS))
+        if name not in ("matrix", "effective_mass") and name not in ports:
+            raise InputError(f"output {name!r} is not among the outputs of the problem")
+    if any(port.name not in ("q",) for port in problem.inputs):
+        raise InputError(
+            "a table of joint positions gives q alone, and the problem has the inputs "
+            f"{', '.join(port.name for port in problem.inputs)}: take axes 'contact', contacts "
+            "that stay where they are, and outputs without velocities"
+        )
+    solver = DelassusSolver(problem, algorithm)
+    closure = Closure(problem, reference) if problem.robot.is_closed else None
+    batches = _batches(source, problem, rows, closure)
+    first = next(batches, None)
+    if first is None:
+        raise InputError(f"{source.path}: no rows")
+    table = Table(target, _columns(problem, columns, first[1]), about(problem))
+    scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
+    count = failed = 0
+    try:
+        for Q, kept in _chain(first, batches):
+            known = np.isfinite(Q).all(axis=1)
+            solved = solver.solve_batch(np.nan_to_num(Q))
+            status = np.array(solved.status)
+            status[~known] = -1
+            matrices = np.array(solved.matrix)
+            matrices[status != 0] = np.nan
+            found: dict[str, Any] = {**kept, "status": status, "q": Q}
+            found["condition"] = _conditions(matrices, scales)
+            for name in columns:
+                if name == "effective_mass":
+                    found[name] = masses(matrices, problem.contacts)
+                elif name == "matrix":
+                    found[name] = matrices.reshape(len(Q), -1)
+                else:
+                    found[name] = getattr(solved, name).reshape(len(Q), -1)
+            table.write(found)
+            count, failed = count + len(Q), failed + int(np.count_nonzero(status))
+    except BaseException:
+        table.discard()
+        raise
+    table.close()
+    return Written(count, failed)
+
+
+Batch = tuple[Array, dict[str, Any]]
+"""Configurations (N, nq), and what is taken over with them."""
+
+
+def _chain(first: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
+    yield first
+    yield from rest
+
+
+def _columns(problem: Problem, chosen: Sequence[str], kept: Mapping[str, Any]) -> list[Column]:
+    m, k = problem.contacts.rows, len(problem.contacts)
+    sizes = {"matrix": m * m, "effective_mass": 3 * k}
+    sizes |= {port.name: port.size for port in problem.outputs if port.name != "G"}
+    found = [Column(name, "as it was", np.asarray(kept[name]).dtype.name) for name in kept]
+    found += [
+        Column("status", "0 good; else there is no matrix", "int32"),
+        Column("q", "positions, joints as in the file's metadata", size=problem.robot.nq),
+        Column("condition", "condition number of the matrix, rows scaled by 0.1 m"),
+    ]
+    return found + [Column(name, f"{name}, by rows", size=sizes[name]) for name in chosen]
+
+
+def _conditions(matrices: Array, scales: Array) -> Array:
+    found = np.full(len(matrices), np.nan)
+    there = np.isfinite(matrices).all(axis=(1, 2))
+    values = np.linalg.eigvalsh(matrices[there] * np.outer(scales, scales))
+    with np.errstate(divide="ignore"):
+        found[there] = values[:, -1] / np.maximum(values[:, 0], 0.0)
+    return found
+
+
+def _batches(
+    source: Source, problem: Problem, rows: int, closure: Closure | None
+) -> Iterator[Batch]:
+    """Yield configurations, with what is taken over; NaN where loops do not close."""
+    if source.path.suffix == ".npy":
+        read = _from_numpy(source, problem, rows)
+    else:
+        read = _from_parquet(source, problem, rows)
+    for values, names, kept in read:
+        yield _arranged(values, names, source, problem, closure), kept
+
+
+def _from_numpy(
+    source: Source, problem: Problem, rows: int
+) -> Iterator[tuple[Array, Sequence[str], dict[str, Any]]]:
+    try:
+        values = np.load(source.path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source.path} cannot be read: {error}") from error
+    names = source.names or problem.robot.joint_names
+    if values.ndim != 2 or values.shape[1] != len(names):
+        raise InputError(f"{source.path}: shape {values.shape}; expected (N, {len(names)})")
+    for start in range(0, len(values), rows):
+        yield np.array(values[start : start + rows], dtype=float), names, {}
+
+
+def _from_parquet(
+    source: Source, problem: Problem, rows: int
+) -> Iterator[tuple[Array, Sequence[str], dict[str, Any]]]:
+    import pyarrow
+    from pyarrow import dataset
+
+    folder = source.path / "data" if (source.path / "data").is_dir() else source.path
+    try:
+        data = dataset.dataset(folder, format="parquet")
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise InputError(f"{source.path} cannot be read as Parquet: {error}") from error
+    there = data.schema.names
+    if source.state in there:
+        names = source.names or _named(source) or problem.robot.joint_names
+        wanted = [source.state]
+    else:
+        names = tuple(name for name in problem.robot.joint_names if name in there)
+        wanted = list(names)
+        if not names:
+            raise InputError(
+                f"{source.path}: neither a column {source.state!r} nor one for a joint; columns: "
+                f"{', '.join(there)}; joints: {', '.join(problem.robot.joint_names)}"
+            )
+    kept = [name for name in KEPT if name in there]
+    for batch in data.to_batches(columns=wanted + kept, batch_size=rows):
+        if not batch.num_rows:
+            continue
+        if wanted == [source.state]:
+            lists = batch.column(source.state)
+            flat = lists.flatten().to_numpy(zero_copy_only=False)
+            values = np.asarray(flat, dtype=float).reshape(batch.num_rows, -1)
+            if values.shape[1] != len(names):
+                raise InputError(
+                    f"{source.path}: {source.state!r} has {values.shape[1]} numbers, and names of "
+                    f"joints are {len(names)}: {', '.join(names)}"
+                )
+        else:
+            each = [batch.column(name).to_numpy(zero_copy_only=False) for name in wanted]
+            values = np.array(each, dtype=float).T
+        taken = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in kept}
+        yield values, names, taken
+
+
+def _named(source: Source) -> tuple[str, ...]:
+    """Return the names that a data set of LeRobot's gives to the numbers of its states."""
+    for folder in (source.path, *source.path.parents):
+        file = folder / "meta" / "info.json"
+        if file.is_file():
+            try:
+                names = json.loads(file.read_text())["features"][source.state]["names"]
+            except (ValueError, KeyError, TypeError):
+                return ()
+            if isinstance(names, dict):
+                names = next(iter(names.values()), ())
+            return tuple(str(name).removesuffix(".pos") for name in names or ())
+    return ()
+
+
+def _arranged(
+    values: Array, names: Sequence[str], source: Source, problem: Problem, closure: Closure | None
+) -> Array:
+    """Return q (N, nq) from columns of joints."""
+    robot = problem.robot
+    given = {**(source.others or {}), **dict.fromkeys(names, 0.0)}
+    needed = robot.joint_names if closure is None else closure.independent
+    absent = [name for name in needed if name not in given]
+    if absent:
+        raise InputError(
+            f"{source.path}: no positions of joint {', '.join(absent)}; the table has "
+            f"{', '.join(names)}; the others can be given for all rows"
+        )
+    try:
+        base = robot.q(given)
+    except RobotError as error:
+        raise InputError(f"{source.path}: {error}") from error
+    offsets = {
+        joint.name: offset for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+    }
+    kinds = {joint.name: joint.kind for joint in robot.joints}
+    Q = np.tile(base, (len(values), 1))
+    for column, name in enumerate(names):
+        turns = source.degrees and kinds[name] is JointKind.REVOLUTE
+        Q[:, offsets[name]] = np.deg2rad(values[:, column]) if turns else values[:, column]
+    if closure is not None:
+        for row in Q:
+            positions = {name: float(row[offsets[name]]) for name in closure.independent}
+            closed = closure.solve(positions)
+            row[:] = closed.q if closed.status.is_valid else np.nan
+    return Q

@@ -1,0 +1,190 @@
+"""Tables of joint positions: NumPy, a column per joint, LeRobot's data sets, closed loops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+
+from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
+from delassus_ros.errors import InputError
+from delassus_ros.recordings import trajectory
+from delassus_ros.recordings.trajectory import Source, map_trajectory
+from delassus_ros.sim import demo_urdf
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+ROBOT = Robot.from_urdf(demo_urdf().encode())
+CONTACTS = [Contact("LF", "LF_FOOT"), Contact("sole", "RH_FOOT", kind="surface")]
+PROBLEM = Problem(ROBOT, CONTACTS)
+
+
+def configurations(count: int = 1000) -> np.ndarray:
+    return np.random.default_rng(4).uniform(-1.0, 1.0, (count, ROBOT.nq))
+
+
+def matrices_in(path: Path, rows: int = 9) -> np.ndarray:
+    return np.array(parquet.read_table(path)["matrix"].to_pylist()).reshape(-1, rows, rows)
+
+
+def test_a_numpy_file(tmp_path: Path) -> None:
+    Q = configurations()
+    np.save(tmp_path / "q.npy", Q)
+    target = tmp_path / "out.parquet"
+    problem = Problem(ROBOT, CONTACTS, outputs=["J"])
+    columns = ("matrix", "effective_mass", "J")
+    written = map_trajectory(
+        Source(tmp_path / "q.npy"), target, problem, columns=columns, rows=300
+    )
+    assert (written.rows, written.failed) == (1000, 0)
+    many = DelassusSolver(problem).solve_batch(Q)
+    np.testing.assert_allclose(matrices_in(target), many.matrix, rtol=1e-12, atol=1e-13)
+    table = parquet.read_table(target)
+    np.testing.assert_array_equal(np.array(table["q"].to_pylist()), Q)
+    J = np.array(table["J"].to_pylist()).reshape(many.J.shape)
+    np.testing.assert_allclose(J, many.J, rtol=1e-12, atol=1e-13)
+    masses = np.array(table["effective_mass"].to_pylist()).reshape(-1, 2, 3)
+    own = 1.0 / np.linalg.eigvalsh(many.matrix[:, 3:6, 3:6])[:, ::-1]
+    np.testing.assert_allclose(masses[:, 1], own, rtol=1e-8)
+    # One group of rows after the other: no more is held.
+    assert parquet.ParquetFile(target).num_row_groups == 4
+    scales = np.array([1, 1, 1, 1, 1, 1, 0.1, 0.1, 0.1])
+    condition = np.linalg.cond(many.matrix[7] * np.outer(scales, scales))
+    assert table["condition"][7].as_py() == pytest.approx(condition, rel=1e-8)
+
+
+def test_a_column_per_joint_in_any_order(tmp_path: Path) -> None:
+    Q = configurations(50)
+    columns = dict(zip(ROBOT.joint_names, Q.T, strict=True))
+    del columns["LF_HAA"]
+    shuffled = {name: columns[name] for name in sorted(columns)}
+    path = tmp_path / "q.parquet"
+    parquet.write_table(pyarrow.table({"frame_index": range(50), **shuffled}), path)
+    target = tmp_path / "out.parquet"
+    with pytest.raises(InputError, match="no positions of joint LF_HAA; the table has LF_HFE, "):
+        map_trajectory(Source(path), target, PROBLEM)
+    map_trajectory(Source(path, others={"LF_HAA": 0.3}), target, PROBLEM)
+    Q[:, 0] = 0.3
+    expected = DelassusSolver(PROBLEM).solve_batch(Q).matrix
+    np.testing.assert_allclose(matrices_in(target), expected, rtol=1e-12, atol=1e-13)
+    assert parquet.read_table(target)["frame_index"].to_pylist() == list(range(50))
+
+
+@pytest.fixture(name="lerobot")
+def make_lerobot(tmp_path: Path) -> Path:
+    """A data set of two episodes: states in degrees, names with a suffix, chunks in folders."""
+    folder = tmp_path / "set"
+    names = [f"{name}.pos" for name in reversed(ROBOT.joint_names)]
+    info = {"features": {"observation.state": {"dtype": "float32", "names": names}}}
+    (folder / "meta").mkdir(parents=True)
+    (folder / "meta" / "info.json").write_text(json.dumps(info))
+    Q = np.rad2deg(configurations(60))[:, ::-1].astype(np.float32)
+    (folder / "data" / "chunk-000").mkdir(parents=True)
+    for episode in range(2):
+        rows = Q[30 * episode : 30 * episode + 30]
+        state = pyarrow.array(rows.tolist(), pyarrow.list_(pyarrow.float32(), 12))
+        table = pyarrow.table({
+            "observation.state": state, "episode_index": np.full(30, episode),
+            "frame_index": np.arange(30), "timestamp": np.arange(30, dtype=np.float32) / 30.0,
+        })  # fmt: skip
+        parquet.write_table(
+            table, folder / "data" / "chunk-000" / f"episode_{episode:06d}.parquet"
+        )
+    return folder
+
+
+def test_a_data_set_of_lerobot(lerobot: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.parquet"
+    written = map_trajectory(Source(lerobot, degrees=True), target, PROBLEM)
+    assert (written.rows, written.failed) == (60, 0)
+    table = parquet.read_table(target)
+    Q = np.array(table["q"].to_pylist())
+    np.testing.assert_allclose(Q, configurations(60), atol=1e-6)
+    expected = DelassusSolver(PROBLEM).solve_batch(Q).matrix
+    np.testing.assert_allclose(matrices_in(target), expected, rtol=1e-12, atol=1e-13)
+    assert table["episode_index"].to_pylist() == [0] * 30 + [1] * 30
+    assert table["timestamp"].type == pyarrow.float32()
+
+
+def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
+    text = robots.shared("grbda_mit_humanoid_leg").read_bytes()
+    robot = Robot.from_urdf(text, base="fixed")
+    frame = sorted(robot.frames)[-1]
+    problem = Problem(robot, [Contact("foot", frame)])
+    closure = Closure(robot)
+    rng = np.random.default_rng(1)
+    given = rng.uniform(-0.3, 0.3, (20, len(closure.independent)))
+    given[5, 0] = np.nan
+    path, target = tmp_path / "q.parquet", tmp_path / "out.parquet"
+    columns = dict(zip(closure.independent, given.T, strict=True))
+    parquet.write_table(pyarrow.table(columns), path)
+    written = map_trajectory(Source(path), target, problem)
+    assert (written.rows, written.failed) == (20, 1)
+    found = matrices_in(target, 3)
+    assert np.isnan(found[5]).all()
+    solver = DelassusSolver(problem)
+    for k in (0, 19):
+        q = closure.solve(dict(zip(closure.independent, given[k], strict=True))).q
+        np.testing.assert_allclose(found[k], solver.solve(q).matrix, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("write", "options", "words"),
+    [
+        (lambda p: p.write_text("no table"), {}, "cannot be read as Parquet"),
+        (lambda p: None, {}, "cannot be read as Parquet"),
+        (
+            lambda p: parquet.write_table(pyarrow.table({"hip": [0.1]}), p), {},
+            "neither a column 'observation.state' nor one for a joint; columns: hip; joints: LF_",
+        ),
+        (
+            lambda p: parquet.write_table(pyarrow.table({"observation.state": [[0.1, 0.2]]}), p),
+            {}, "'observation.state' has 2 numbers, and names of joints are 12",
+        ),
+        (
+            lambda p: parquet.write_table(pyarrow.table({"observation.state": [[0.1]]}), p),
+            {"names": ("LF_HAX",)}, "no positions of joint LF_HAA",
+        ),
+        (
+            lambda p: parquet.write_table(pyarrow.table({"LF_HAA": np.zeros(0)}), p), {},
+            "no rows",
+        ),
+    ],
+)  # fmt: skip
+def test_tables_that_cannot_be_used(tmp_path: Path, write, options, words: str) -> None:
+    path, target = tmp_path / "q.parquet", tmp_path / "out.parquet"
+    write(path)
+    with pytest.raises(InputError, match=words):
+        map_trajectory(Source(path, **options), target, PROBLEM)
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith("out")]
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", configurations(3))
+    source, target = Source(tmp_path / "q.npy"), tmp_path / "out.parquet"
+    for problem, columns, words in (
+        (PROBLEM, ("matrx",), "unknown output 'matrx'; did you mean 'matrix'?"),
+        (PROBLEM, ("J",), "output 'J' is not among the outputs of the problem"),
+        (Problem(ROBOT, CONTACTS, "world"), ("matrix",), "the inputs q, base_orientation"),
+    ):
+        with pytest.raises(InputError, match=words):
+            map_trajectory(source, target, problem, columns=columns)
+    np.save(tmp_path / "q.npy", np.zeros((3, 5)))
+    with pytest.raises(InputError, match=r"shape \(3, 5\); expected \(N, 12\)"):
+        map_trajectory(source, target, PROBLEM)
+
+
+def test_a_fault_leaves_no_half_table(tmp_path: Path, monkeypatch) -> None:
+    np.save(tmp_path / "q.npy", configurations(30))
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(trajectory.Table, "write", fail)
+    with pytest.raises(OSError, match="no space"):
+        map_trajectory(Source(tmp_path / "q.npy"), tmp_path / "out.parquet", PROBLEM)
+    assert [file.name for file in tmp_path.iterdir()] == ["q.npy"]
