@@ -23,6 +23,7 @@ from delassus_ros.cli.options import (
     problem_of,
 )
 from delassus_ros.cli.report import Report, about, progress
+from delassus_ros.cli.tables import compare_tables, is_table
 from delassus_ros.closure import Closure
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
@@ -143,7 +144,11 @@ def _other_outputs(problem: Problem, solution: Solution, labels: list[str]) -> l
 
 
 def compare(options: argparse.Namespace) -> Report:
-    """Return a table of all algorithms: operations, time per call, agreement."""
+    """Return a table of all algorithms, operations, time and agreement; or compare two tables."""
+    if is_table(options.robot):
+        return compare_tables(options)
+    if options.other is not None:
+        raise InputError(f"{options.robot} is no table of matrices, as {options.other} after it")
     problem = problem_of(options)
     closed = problem.robot.is_closed
     if closed:

@@ -145,7 +145,13 @@ def _parser() -> argparse.ArgumentParser:
         "compare all algorithms: operations, time per call, agreement",
         "quadruped.urdf --contact LF_FOOT --contact RH_FOOT",
     )
-    add_problem(compare)
+    add_problem(compare, required=False)
+    compare.add_argument(
+        "other",
+        nargs="?",
+        metavar="OTHER.parquet",
+        help="another table, where ROBOT is one: how far their matrices agree",
+    )
     compare.add_argument(
         "--calls",
         type=_positive,

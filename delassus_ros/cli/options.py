@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 
 from delassus_ros.cli.parsing import frames
+from delassus_ros.cli.proposals import proposals
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.reading.source import located
@@ -81,16 +82,16 @@ def add_reference(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_problem(parser: argparse.ArgumentParser) -> None:
-    """Add the robot, its contacts and the axes."""
+def add_problem(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Add the robot, its contacts (the ends of its limbs where none is required) and the axes."""
     add_robot(parser)
-    add_contacts(parser)
+    add_contacts(parser, required, "" if required else " (default: the ends of its limbs)")
     add_axes(parser)
     add_reference(parser)
 
 
-def add_contacts(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Add the contacts."""
+def add_contacts(parser: argparse.ArgumentParser, required: bool = True, more: str = "") -> None:
+    """Add the contacts, with `more` in their help."""
     argument = parser.add_argument(
         "--contact",
         action="append",
@@ -98,7 +99,7 @@ def add_contacts(parser: argparse.ArgumentParser, required: bool = True) -> None
         metavar="[NAME=]FRAME[:KIND]",
         dest="contacts",
         help="a contact on this frame, of kind point (default) or surface, with the frame's name "
-        "or another; may be repeated",
+        f"or another; may be repeated{more}",
     )
     argument.completer = frames  # type: ignore[attr-defined]
 
@@ -193,9 +194,15 @@ def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
 
 def problem_of(options: argparse.Namespace) -> Problem:
     """Return the problem that the options describe."""
-    robot = robot_of(options)
     outputs = outputs_of(options) if "outputs" in options else ["G"]
-    return Problem(robot, contacts_of(options, robot), options.axes, outputs)
+    if options.contacts:
+        robot = robot_of(options)
+        contacts = contacts_of(options, robot)
+    else:
+        robot, document = described_robot(options)
+        ends = [each for each in proposals(robot, document) if each.chosen]
+        contacts = [Contact(each.frame, each.frame, kind=each.kind) for each in ends]
+    return Problem(robot, contacts, options.axes, outputs)
 
 
 def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:

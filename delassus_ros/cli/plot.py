@@ -18,6 +18,7 @@ from delassus_ros.cli.options import (
     problem_of,
 )
 from delassus_ros.cli.report import Report, about, headline, progress, table
+from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contacts import row_scales
@@ -39,7 +40,7 @@ _PEER = "ltl"
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Add what is plotted, where it goes, and to where the robot moves."""
-    add_problem(parser)
+    add_problem(parser, required=False)
     add_configuration(parser)
     parser.add_argument(
         "-o",
@@ -62,7 +63,9 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def plot(options: argparse.Namespace) -> Report:
-    """Write a figure of four panels: robot, matrix, condition and time."""
+    """Write a figure of four panels: robot, matrix, condition and time; or one of a table."""
+    if is_table(options.robot):
+        return plot_table(options)
     lacking = missing("delassus plot", "matplotlib")
     if lacking is not None:
         raise InputError(lacking)

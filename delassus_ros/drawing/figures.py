@@ -90,6 +90,32 @@ def draw_condition(axes: Any, conditions: Array, along: str) -> None:
     axes.grid(alpha=0.3, which="both")
 
 
+def draw_active(axes: Any, seconds: Array, active: Array, names: Sequence[str]) -> None:
+    """Draw when which contacts are active (N, k), as bars."""
+    for number, row in enumerate(active.T):
+        changes = np.flatnonzero(np.diff(row.astype(int), prepend=0, append=0))
+        bars = [
+            (seconds[start], seconds[min(end, len(seconds) - 1)] - seconds[start])
+            for start, end in zip(changes[::2], changes[1::2], strict=True)
+        ]
+        axes.broken_barh(bars, (number - 0.35, 0.7), color=_GREEN)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlabel("s")
+    axes.set_title("active contacts", color=_INK)
+
+
+def draw_over_time(axes: Any, seconds: Array, values: Mapping[str, Array], title: str) -> None:
+    """Draw positive numbers over time, by name, on a logarithmic scale."""
+    for name, numbers in values.items():
+        axes.semilogy(seconds, numbers, linewidth=1.2, label=name or None)
+    if any(values):
+        axes.legend(frameon=False)
+    axes.set_xlabel("s")
+    axes.set_title(title, color=_INK)
+    axes.grid(alpha=0.3, which="both")
+
+
 def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> None:
     """Draw the time per call over the number of contacts, of each algorithm [s]."""
     for name, points in times.items():
@@ -104,13 +130,13 @@ def draw_times(axes: Any, times: Mapping[str, Sequence[tuple[int, float]]]) -> N
     axes.legend(frameon=False)
 
 
-def new_figure(panels: int) -> tuple[Figure, list[Any]]:
-    """Return a figure with places for so many panels, the first of them in three dimensions."""
+def new_figure(panels: int, solid: bool = True) -> tuple[Figure, list[Any]]:
+    """Return a figure with places for so many panels, the first of them in space if `solid`."""
     columns = min(panels, 2)
     rows = -(-panels // columns)
     figure = Figure(figsize=(6.4 * columns, 5.2 * rows), layout="constrained")
     places: list[Any] = [
-        figure.add_subplot(rows, columns, k + 1, projection="3d" if k == 0 else None)
+        figure.add_subplot(rows, columns, k + 1, projection="3d" if solid and k == 0 else None)
         for k in range(panels)
     ]
     return figure, places

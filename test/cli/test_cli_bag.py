@@ -1,0 +1,165 @@
+"""`delassus bag`, `bags` and `trajectory`, and their tables in `plot` and `compare`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import QUADRUPED, output, refusal
+from recordings_support import FEET, Recorded, description, touching, walk, write
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.sim import demo_urdf
+
+parquet = pytest.importorskip("pyarrow.parquet")
+
+CONFIG = str(Path(__file__).parents[2] / "config" / "quadruped.yaml")
+
+
+@pytest.fixture(name="run")
+def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    return str(write(tmp_path / "run.mcap", walk(120)))
+
+
+def test_a_recording_with_the_parameters_of_the_node(capsys, run: str) -> None:
+    out = output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
+    assert "120 matrices, 0 times INVALID, in 1.2 s" in out
+    assert "wrote out/run.parquet\nwrote out/run.mcap" in out
+    assert "finished before" in output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
+    data = json.loads(
+        output(capsys, "bag", run, "--params", CONFIG, "-o", "out", "--again", "--json",
+               "--format", "parquet", "--columns", "matrix")
+    )  # fmt: skip
+    assert data["matrices"] == 120 and data["files"] == ["out/run.parquet"]
+    assert set(data["took"]) == {"in all", "reading", "answering", "computing", "writing"}
+    assert "effective_mass" not in parquet.read_schema("out/run.parquet").names
+
+
+def test_without_parameters_the_ends_of_limbs_are_the_contacts(
+    capsys, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def feet() -> list[Recorded]:
+        """The same walk with the names that are proposed."""
+        found = [m for m in walk(20) if m.topic != "/active_contacts"]
+        return [found[0], touching(found[0].time, "LF_FOOT", "RH_FOOT"), *found[1:]]
+
+    write(tmp_path / "run.mcap", feet())
+    found = json.loads(output(capsys, "bag", "run.mcap", "-o", "out", "--json"))
+    assert (found["matrices"], found["invalid"]) == (20, 0)
+    about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
+    assert about["contacts"] == [f"{foot}_FOOT" for foot in FEET]
+
+
+def test_a_robot_from_a_file(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run.mcap", [m for m in walk(20) if m.topic != "/robot_description"])
+    words = "no robot on /robot_description; --urdf names a file"
+    assert words in refusal(capsys, "bag", "run.mcap", "-o", "out", "--params", CONFIG)
+    out = output(capsys, "bag", "run.mcap", "-o", "out", "--params", CONFIG, "--urdf", QUADRUPED)
+    assert "20 matrices" in out
+
+
+def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for k in range(3):
+        write(tmp_path / f"walk{k}.mcap", walk(30 + k))
+    write(tmp_path / "walk3.mcap", [description()])
+    names = [f"walk{k}.mcap" for k in range(4)]
+    out = output(capsys, "bags", *names, "--params", CONFIG, "-o", "out", "--workers", "2")
+    assert "walk1.mcap  0.3        31        0" in out
+    assert "walk3.mcap: no topic /joint_states" in out
+    assert "4 recordings, 93 matrices, 1 failed; " in out
+    found = json.loads(output(capsys, "bags", *names, "--params", CONFIG, "-o", "out", "--json"))
+    assert [each["skipped"] for each in found["episodes"]] == [True, True, True, False]
+    assert found["failed"] == ["walk3.mcap"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--remap", "joint_states"), "expected TOPIC:=/NAME"),
+        (("--columns", "matrices"), "unknown output 'matrices'; did you mean 'matrix'?"),
+        (("--format", "csv"), "unknown format 'csv'"),
+        (("--params", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_what_cannot_be_done_is_said(capsys, run: str, options, words: str) -> None:
+    params = () if options[0] == "--params" else ("--params", CONFIG)
+    assert words in refusal(capsys, "bag", run, "-o", "out", *params, *options)
+
+
+def test_packages_that_are_missing_are_named(run: str) -> None:
+    program = (
+        "import sys\nsys.modules['pyarrow'] = None\n"
+        "from delassus_ros.cli.main import main\n"
+        f"sys.exit(main(['bag', {run!r}, '-o', 'out']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
+        cwd=Path(CONFIG).parents[1],
+    )  # fmt: skip
+    assert done.returncode == 2 and "needs the Python package pyarrow" in done.stderr
+
+
+def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
+    found = json.loads(output(capsys, "plot", "out/run.parquet", "--json"))
+    assert Path("run.png").read_bytes()[:4] == b"\x89PNG" and found["rows"] == 120
+    table = parquet.read_table("out/run.parquet")
+    worst = int(np.argmax(table["condition"].to_numpy()))
+    assert found["at"] == pytest.approx(table["timestamp"][worst].as_py())
+    other = Path(CONFIG).read_text().replace("algorithm: pv_osimr", "algorithm: efpa")
+    assert "efpa" in other
+    Path("efpa.yaml").write_text(other)
+    output(capsys, "bag", run, "--params", "efpa.yaml", "-o", "efpa")
+    same = json.loads(output(capsys, "compare", "out/run.parquet", "out/run.parquet", "--json"))
+    assert (same["rows"], same["equal"], same["largest"]) == (120, 120, 0.0)
+    said = json.loads(output(capsys, "compare", "out/run.parquet", "efpa/run.parquet", "--json"))
+    assert said["rows"] == 120 and said["equal"] < 120 and 0.0 < said["largest"] < 1e-12
+    # A change of the robot is seen, and where.
+    heavier, count = re.subn(r'mass value="(\d)', r'mass value="1\1', demo_urdf())
+    assert count
+    Path("heavier.urdf").write_text(heavier)
+    output(capsys, "bag", run, "--params", CONFIG, "-o", "heavier", "--urdf", "heavier.urdf")
+    words = output(capsys, "compare", "out/run.parquet", "heavier/run.parquet")
+    assert "the largest is at" in words and "matrices that are equal     0" in words
+
+
+def test_what_is_no_table_is_refused(capsys, run: str) -> None:
+    Path("x.parquet").write_text("no table")
+    assert "cannot be read as Parquet" in refusal(capsys, "plot", "x.parquet")
+    parquet.write_table(__import__("pyarrow").table({"a": [1]}), "x.parquet")
+    words = "not a table of delassus bag or delassus trajectory; its columns are a"
+    assert words in refusal(capsys, "plot", "x.parquet")
+    assert "expected another one" in refusal(capsys, "compare", "x.parquet")
+    assert "is no table of matrices" in refusal(capsys, "compare", QUADRUPED, "x.parquet")
+
+
+def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Q = np.random.default_rng(3).uniform(-1, 1, (40, 12))
+    np.save("q.npy", Q)
+    out = output(
+        capsys, "trajectory", QUADRUPED, "--contact", "LF_FOOT", "--data", "q.npy", "-o",
+        "out.parquet", "--columns", "matrix,J",
+    )  # fmt: skip
+    assert "40 configurations, 0 without a matrix" in out
+    robot = Robot.from_urdf(QUADRUPED)
+    many = DelassusSolver(Problem(robot, [Contact("LF", "LF_FOOT")])).solve_batch(Q).matrix
+    table = parquet.read_table("out.parquet")
+    found = np.array(table["matrix"].to_pylist()).reshape(many.shape)
+    np.testing.assert_allclose(found, many, rtol=1e-12, atol=1e-13)
+    assert "figure" in output(capsys, "plot", "out.parquet")
+    words = refusal(
+        capsys, "trajectory", QUADRUPED, "--contact", "LF_FOOT", "--data", "no.npy", "-o", "x"
+    )
+    assert "no.npy cannot be read" in words
