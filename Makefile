@@ -33,6 +33,7 @@ PACKAGE := setup.py setup.cfg pyproject.toml package.xml \
 help:
 	@echo 'make demo       simulated quadruped, node and live view; DEMO_SECONDS=5 ends by itself;'
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
+	@echo 'make record     the demo, recorded to demo.mcap or RECORD=run.mcap'
 	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
 	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer, RECORD=walk.gif films'
 	@echo 'make balance    simulated humanoid that stands, squats and steps; BALANCE_SECONDS=10 likewise'
@@ -56,6 +57,10 @@ demo: setup
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
 
 EXAMPLE = $(if $(VIEW),--view) $(if $(RECORD),--record $(abspath $(RECORD)))
+
+.PHONY: record
+record: setup
+	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) --record $(or $(RECORD),demo.mcap) $(ARGS)
 
 .PHONY: walk
 walk: setup

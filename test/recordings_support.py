@@ -14,15 +14,14 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import ActiveContacts  # noqa: E402
-from mcap.writer import CompressionType, Writer  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.recordings.outputs import definition  # noqa: E402
 from delassus_ros.recordings.recording import Recorded  # noqa: E402
+from delassus_ros.recordings.writer import RecordingWriter  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -86,19 +85,13 @@ def walk(steps: int, step: int = STEP, begin: int = BEGIN) -> Iterator[Recorded]
 
 def write(
     path: Path, messages: Iterable[Recorded], types: dict[str, str] | None = None,
-    chunk: int = 1 << 16, compression: CompressionType = CompressionType.ZSTD,
+    chunk: int = 1 << 16,
 ) -> Path:  # fmt: skip
     """Write an MCAP file."""
     types = TYPES if types is None else types
-    with path.open("wb") as file:
-        writer = Writer(file, chunk_size=chunk, compression=compression)
-        writer.start("ros2")
-        channels: dict[str, int] = {}
-        for message in messages:
-            kind = types[message.topic]
-            if message.topic not in channels:
-                schema = writer.register_schema(kind, "ros2msg", definition(kind).encode())
-                channels[message.topic] = writer.register_channel(message.topic, "cdr", schema)
-            writer.add_message(channels[message.topic], message.time, message.data, message.sent)
-        writer.finish()
+    writer = RecordingWriter(path, chunk=chunk)
+    for message in messages:
+        kind = types[message.topic]
+        writer.write_bytes(message.topic, message.time, message.data, kind, message.sent)
+    writer.close()
     return path

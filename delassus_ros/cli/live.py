@@ -1,12 +1,14 @@
-"""``delassus watch`` and ``delassus contacts``: a running node, where there is no ros2cli."""
+"""``delassus watch``, ``contacts`` and ``record``: a running graph, where there is no ros2cli."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 from delassus_ros.cli.report import Report, table
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.needs import without
+from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
 
 _PERIOD = 0.2  # s between two views
@@ -117,6 +119,52 @@ def contacts(options: argparse.Namespace) -> Report:
         said = f"said {sent} times on {topic} that {names} touch; readers: {readers}"
         return Report(said, {"topic": topic, "names": options.names, "sent": sent,
                              "readers": readers})  # fmt: skip
+
+
+def add_record(parser: argparse.ArgumentParser) -> None:
+    """Add what is recorded, and where to."""
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE.mcap", help="the recording to write"
+    )
+    parser.add_argument(
+        "--topics",
+        metavar="PATTERN",
+        help="a regular expression that the whole name of a topic has to match, as "
+        "'/joint_states|/active_contacts' (default: all but those of ROS itself)",
+    )
+    _add_seconds(parser)
+
+
+def record(options: argparse.Namespace) -> Report:
+    """Record topics to an MCAP file, until told to stop."""
+    lacking = missing("delassus record", "mcap")
+    if lacking is not None:
+        raise DelassusError(lacking)
+    path = Path(options.output)
+    try:
+        pattern = None if options.topics is None else re.compile(options.topics)
+    except re.error as error:
+        raise InputError(
+            f"--topics {options.topics!r} is no regular expression: {error}"
+        ) from error
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}")
+    with _ros("delassus record") as (node, stopping):
+        from delassus_ros.recordings.recorder import NOT_WANTED, Recorder
+
+        def wanted(topic: str) -> bool:
+            if pattern is not None:
+                return pattern.fullmatch(topic) is not None
+            return NOT_WANTED.search(topic) is None
+
+        recorder, end = Recorder(node, path, wanted), _end(options.seconds)
+        recorder.record(lambda: stopping() or time.monotonic() >= end)
+    rows: list[tuple[object, ...]] = [("topic", "messages"), *sorted(recorder.counts.items())]
+    lines = [table(rows, numeric=(1,)), f"wrote {path}"]
+    lines += [f"not recorded, as {kind} is not installed: {topic}"
+              for topic, kind in recorder.unknown.items()]  # fmt: skip
+    data = {"counts": recorder.counts, "unknown": recorder.unknown, "output": str(path)}
+    return Report("\n".join(lines), data)
 
 
 def _end(seconds: float | None) -> float:

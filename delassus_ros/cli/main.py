@@ -199,6 +199,14 @@ def _parser() -> argparse.ArgumentParser:
             "LF RH",
         )
     )
+    live.add_record(
+        verb(
+            "record",
+            live.record,
+            "record the topics of a running graph to an MCAP file",
+            "-o run.mcap",
+        )
+    )
     bag.add_bag(
         verb(
             "bag",

@@ -5,44 +5,28 @@ A file has its name only once it is whole: until then it ends in ``.partial``.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from delassus_msgs.msg import Layout
+from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import MatrixReader, ReceivedMatrix
-from mcap.writer import Writer
-from rclpy.serialization import serialize_message
 
-from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
 from delassus_ros.recordings.replay import Answer
-from delassus_ros.recordings.tables import Column, Table, about, masses, partial
+from delassus_ros.recordings.tables import Column, Table, about, masses
+from delassus_ros.recordings.writer import RecordingWriter, type_name
 
 NODE = "/delassus_node"
+_MATRIX, _BESIDE = type_name(DelassusMatrix), type_name(ContactDynamics)
 COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force")
 """What a row of a table may have beside what it always has, condition and rank among that."""
 _ROWS = 2048
 """Rows that are held until they are written as one group."""
-_LATCHED = """\
-- history: 1
-  depth: 1
-  reliability: 1
-  durability: 1
-  deadline: {sec: 9223372036, nsec: 854775807}
-  lifespan: {sec: 9223372036, nsec: 854775807}
-  liveliness: 1
-  liveliness_lease_duration: {sec: 9223372036, nsec: 854775807}
-  avoid_ros_namespace_conventions: false
-"""
-"""QoS of a latched topic, as rosbag2 writes it down."""
-
-
 _ALWAYS = (
     Column("episode_index", "number of the recording", "int64"),
     Column("frame_index", "number of the row in it", "int64"),
@@ -81,83 +65,26 @@ class McapOutput:
     """
 
     def __init__(self, path: Path, computation: Computation) -> None:
-        self._path = path
-        self._file = partial(path).open("wb")
-        self._writer = Writer(self._file)
-        self._writer.start(profile="ros2", library="delassus_ros")
+        self._writer = RecordingWriter(path, {f"{NODE}/layout"})
         self._layout: Layout | None = computation.layout
-        self._layouts = self._channel("layout", "Layout", {"offered_qos_profiles": _LATCHED})
-        self._matrices = self._channel("delassus", "DelassusMatrix", {})
-        self._beside = 0
-        if computation.beside:
-            self._beside = self._channel("dynamics", "ContactDynamics", {})
-        self._count = 0
-
-    def _channel(self, topic: str, kind: str, metadata: dict[str, str]) -> int:
-        name = f"delassus_msgs/msg/{kind}"
-        schema = self._writer.register_schema(name, "ros2msg", definition(name).encode())
-        channel: int = self._writer.register_channel(f"{NODE}/{topic}", "cdr", schema, metadata)
-        return channel
 
     def write(self, answer: Answer) -> None:
         """Write the messages of an instant."""
+        write = self._writer.write_bytes
         if self._layout is not None:
-            self._add(self._layouts, answer.time, serialize_message(self._layout))
+            self._writer.write(f"{NODE}/layout", answer.time, self._layout)
             self._layout = None
-        self._add(self._matrices, answer.time, answer.matrix)
+        write(f"{NODE}/delassus", answer.time, answer.matrix, _MATRIX)
         if answer.beside is not None:
-            self._add(self._beside, answer.time, answer.beside)
-
-    def _add(self, channel: int, time: int, data: bytes) -> None:
-        self._count += 1
-        self._writer.add_message(channel, time, data, time, self._count)
+            write(f"{NODE}/dynamics", answer.time, answer.beside, _BESIDE)
 
     def close(self) -> None:
         """Give the file its name."""
-        self._writer.finish()  # type: ignore[no-untyped-call]
-        self._file.close()
-        os.replace(partial(self._path), self._path)
+        self._writer.close()
 
     def discard(self) -> None:
         """Leave no file behind."""
-        self._file.close()
-        partial(self._path).unlink(missing_ok=True)
-
-
-def definition(name: str) -> str:
-    """Return the definition of a message with those that it is made of, as MCAP wants it."""
-    found: dict[str, str] = {}
-    todo = [name]
-    while todo:
-        each = todo.pop(0)
-        if each in found:
-            continue
-        package, part, kind = each.split("/")
-        text = _share(package, f"{part}/{kind}.msg").read_text(encoding="utf-8")
-        found[each] = text
-        for line in text.splitlines():
-            word = line.partition("#")[0].split("[")[0].split("<")[0].split()
-            if word and "/" in word[0]:
-                other, other_kind = word[0].split("/")[0], word[0].split("/")[-1]
-                todo.append(f"{other}/msg/{other_kind}")
-    first, *others = found
-    line = "=" * 80
-    return found[first] + "".join(f"\n{line}\nMSG: {_short(o)}\n{found[o]}" for o in others)
-
-
-def _share(package: str, name: str) -> Path:
-    """Return a file that a package of ROS has installed, from a distribution or by pip."""
-    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
-    for prefix in (*filter(None, prefixes), sys.prefix):
-        file = Path(prefix) / "share" / package / name
-        if file.is_file():
-            return file
-    raise DelassusError(f"package {package} has no {name} in {sys.prefix} or AMENT_PREFIX_PATH")
-
-
-def _short(name: str) -> str:
-    package, _, kind = name.split("/")
-    return f"{package}/{kind}"
+        self._writer.discard()
 
 
 class ParquetOutput:

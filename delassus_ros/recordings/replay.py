@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 from delassus_msgs.msg import ActiveContacts, ContactPlacements
 from nav_msgs.msg import Odometry
@@ -25,6 +24,7 @@ from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.pipeline import WATCHES
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.recording import Recorded, Recording, RecordingError
+from delassus_ros.recordings.writer import type_name
 from delassus_ros.solver.solver import DelassusSolver
 
 _LONGEST_DELAY = 10_000_000_000
@@ -245,7 +245,7 @@ def _check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:
     """Refuse a recording without the topics that are wanted, given with their kinds."""
     recording.scan()
     for topic, kind in wanted.items():
-        expected = _type_name(_KINDS[kind])
+        expected = type_name(_KINDS[kind])
         found = recording.topics.get(topic)
         alike = sorted(name for name, each in recording.topics.items() if each == expected)
         others = f"of type {expected} there are: {', '.join(alike) or 'none'}"
@@ -257,9 +257,3 @@ def _check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:
             raise RecordingError(
                 f"{recording.path}: {topic} is of type {found}, expected {expected}; {others}"
             )
-
-
-def _type_name(kind: type[Any]) -> str:
-    """Return the name of a message's type as recordings have it."""
-    package, part, *_ = kind.__module__.split(".")
-    return f"{package}/{part}/{kind.__name__}"

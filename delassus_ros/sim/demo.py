@@ -48,16 +48,28 @@ def find_config(robot: str = ROBOTS[0]) -> Path:
     )
 
 
-def demo_commands(config: Path, robot: str = ROBOTS[0]) -> list[Command]:
-    """Return the two nodes that the demo starts, with the parameter file of delassus_node."""
+def demo_commands(
+    config: Path, robot: str = ROBOTS[0], recording: Path | None = None
+) -> list[Command]:
+    """Return what the demo starts: two nodes, and what records their topics if that is wanted.
+
+    Parameters
+    ----------
+    config : parameter file of delassus_node.
+    recording : file to record to.
+    """
 
     def node(module: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", module, "--ros-args", *arguments]
 
-    return [
+    commands = [
         Command("simulator", node("delassus_ros.sim.simulator_node", "-p", f"robot:={robot}")),
         Command("delassus_node", node("delassus_ros.node.main", "--params-file", str(config))),
     ]
+    if recording is not None:
+        record = [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(recording)]
+        commands.append(Command("recorder", record))
+    return commands
 
 
 def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -205,6 +217,9 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="ROS parameters of delassus_node (default: the installed file of that robot)",
     )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE.mcap", help="record all topics to this file"
+    )
     return parser
 
 
@@ -222,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DelassusError as error:
         print(f"delassus_demo: {error}", file=sys.stderr)
         return 2
-    return run(demo_commands(config, options.robot), options.seconds)
+    return run(demo_commands(config, options.robot, options.record), options.seconds)
 
 
 if __name__ == "__main__":

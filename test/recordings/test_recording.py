@@ -13,8 +13,8 @@ from recordings_support import BEGIN, STEP, TYPES, description, state, touching,
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from delassus_ros.recordings.outputs import definition
 from delassus_ros.recordings.recording import WINDOW, Recorded, Recording, RecordingError
+from delassus_ros.recordings.writer import definition
 
 JOINTS = {"/joint_states"}
 
