@@ -119,7 +119,7 @@ def bag(options: argparse.Namespace) -> Report:
         sys.stderr.write("\r\033[K")
     if episode.error and not episode.files:
         raise InputError(episode.error)
-    return Report(_words(episode), dataclasses.asdict(episode))
+    return Report(_words(episode), dataclasses.asdict(episode), int(bool(episode.error)))
 
 
 def add_trajectory(parser: argparse.ArgumentParser) -> None:
@@ -314,4 +314,4 @@ def _summary(episodes: list[Episode], took: float) -> Report:
         "took": took, "failed": [each.recording for each in failed],
         "episodes": [dataclasses.asdict(each) for each in episodes],
     }  # fmt: skip
-    return Report(table(rows, numeric=(1, 2, 3)) + "\n" + last, data)
+    return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, int(bool(failed)))

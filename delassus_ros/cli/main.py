@@ -53,7 +53,10 @@ USER_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for an error of the user's."""
+    """Run the command and return its exit status.
+
+    0, 1 where some of what was asked for could not be done, or 2 for an error of the user's.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without the characters of "J M⁻¹ Jᵀ" shows question marks.
         sys.stdout.reconfigure(errors="replace")
@@ -74,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"delassus: the answer cannot be written: {error.strerror}", file=sys.stderr)
         _write_nothing_more()
         return USER_ERROR
-    return 0
+    return report.status
 
 
 def _write_nothing_more() -> None:

@@ -28,10 +28,12 @@ class Report:
     ----------
     text : for people.
     data : for programs: the same in dictionaries, lists, numbers and text.
+    status : exit status: 0, or 1 where some of what was asked for could not be done.
     """
 
     text: str
     data: Mapping[str, Any]
+    status: int = 0
 
     def json(self) -> str:
         """Return the data as JSON; numbers that JSON has not are null."""

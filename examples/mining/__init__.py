@@ -1,0 +1,1 @@
+"""Slips and near-singular stances in a data set of simulated walks."""

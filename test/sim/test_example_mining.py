@@ -1,0 +1,63 @@
+"""The example that mines recorded walks: what it finds is what the simulator knows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+for package in ("rclpy", "delassus_msgs", "mcap", "pyarrow", "daqp", "mujoco"):
+    pytest.importorskip(package, reason=f"{package} is not installed")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+from mining.mine import SHORTEST, Walk, mine  # noqa: E402
+from mining.walks import friction, record  # noqa: E402
+
+from delassus_ros.cli.options import parameters_of  # noqa: E402
+from delassus_ros.recordings.episode import Task, map_episode  # noqa: E402
+
+SECONDS = 1.6
+STRETCHED, WET, DRY = 5, 3, 2
+"""A walk with stretched knees, one on a wet floor, and one with neither."""
+
+
+@pytest.fixture(name="folder", scope="module")
+def make_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with three walks, and their tables in out/."""
+    folder = tmp_path_factory.mktemp("walks")
+    parameters = parameters_of(str(EXAMPLES / "mining" / "node.yaml"))
+    columns = ("matrix", "effective_mass", "impulse")
+    task = Task(parameters, str(folder / "out"), columns=columns, formats=("parquet",))
+    for number in (STRETCHED, WET, DRY):
+        episode = map_episode(record(number, folder, SECONDS), task)
+        assert (episode.error, episode.matrices) == ("", round(SECONDS / 0.002)), episode
+    return folder
+
+
+def test_slips_are_those_of_the_simulator(folder: Path) -> None:
+    """On the wet floor; the simulator's filter waits before and after, so ends may differ."""
+    assert friction(WET) < friction(DRY)
+    slid = {}
+    for number in (WET, DRY):
+        walk = Walk.read(folder / "out" / f"walk{number:03d}.parquet")
+        known = np.load(folder / f"walk{number:03d}.npz")["slides"]
+        slips = list(walk.slips())
+        for event in slips:
+            foot = walk.contacts.index(event.what)
+            near = (walk.time > event.begin - 0.03) & (walk.time < event.end + 0.03)
+            assert known[near, foot].any(), event
+        slid[number] = sum(event.end - event.begin for event in slips)
+    assert slid[WET] > 10 * SHORTEST and slid[WET] > 2.0 * slid[DRY]
+
+
+def test_near_singular_stances_are_those_with_stretched_knees(folder: Path) -> None:
+    tables = sorted((folder / "out").glob("*.parquet"))
+    _, stances, limit = mine(tables)
+    worst = max(stances, key=lambda event: event.worst)
+    assert worst.walk == f"walk{STRETCHED:03d}" and worst.worst > limit
+    # When the robot has risen, before it sinks again.
+    assert 0.4 < worst.begin < 0.9 and worst.what == "LF+RF+LH+RH"
