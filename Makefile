@@ -50,7 +50,7 @@ help:
 	@echo 'make setup      only sets up $(VENV)'
 	@echo 'make docs       builds the documentation site in build/site'
 	@echo 'make clean      removes all that these commands made'
-	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.13)'
+	@echo 'PYTHON=python3.12 make ... takes that Python (3.10 to 3.14)'
 
 .PHONY: demo
 demo: setup

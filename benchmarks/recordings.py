@@ -119,7 +119,7 @@ def main() -> int:
         f"## Where the time goes\n\nOne minute at 1 kHz, {60_000 / total:.0f} matrices per second:"
         "\n\n" + "\n".join(shares) + "\n\n"
         "## Many recordings\n\n"
-        f"{COUNT} recordings of {SECONDS:g} s at 1 kHz, {messages} messages, by `delassus bags`:\n\n"
+        f"{COUNT} recordings of {SECONDS:g} s at 1 kHz, {messages} messages:\n\n"
         "| workers | s | messages/s |\n|---|---|---|\n"
         f"| 1 | {times[0]:.1f} | {messages / times[0]:.0f} |\n"
         f"| 2 | {times[1]:.1f} | {messages / times[1]:.0f} |\n\n"

@@ -8,7 +8,7 @@ set -eu
 
 folder=$1
 # The ROS 2 wheels exist for these.
-supported="3.10 3.11 3.12 3.13"
+supported="3.10 3.11 3.12 3.13 3.14"
 
 missing=""
 packages=""
@@ -38,7 +38,7 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.
 
 # The first that has everything; failing that, the first of a supported version.
 python=""
-for candidate in ${PYTHON:-python3 python3.12 python3.11 python3.13 python3.10}; do
+for candidate in ${PYTHON:-python3 python3.12 python3.11 python3.13 python3.14 python3.10}; do
     is_supported "$(version_of "$candidate")" || continue
     if has_venv "$candidate" && has_headers "$candidate"; then
         python=$candidate

@@ -124,7 +124,6 @@ def map_episode(
             digest = task.digest(path)
             if not task.again and (before := _finished(report, digest)) is not None:
                 return before
-        base.parent.mkdir(parents=True, exist_ok=True)
         episode = _replayed(path, base, task, number, progress)
     except DelassusError as error:
         return Episode(str(path), error=str(error))
@@ -161,6 +160,7 @@ def _replayed(
         recording, Settings.from_parameters(parameters), Operation.from_parameters(parameters),
         description, task.remap,
     )  # fmt: skip
+    base.parent.mkdir(parents=True, exist_ok=True)
     episode = Episode(str(path))
     outputs: list[Output] = []
     began = perf_counter()

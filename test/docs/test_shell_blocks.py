@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sys
+from glob import glob
 from pathlib import Path
 
+import numpy as np
 import pytest
 import robots
 
@@ -15,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAMS = set(re.findall(r'"(\w+)": "delassus_ros\.', (ROOT / "setup.py").read_text()))
 TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-LIVE = {"watch", "contacts"}
-"""Verbs that talk to a node; test_ros_tutorial.py runs them."""
-OTHERS = {"cd", "colcon", "export", "git", "python3", "ros2", "rosdep", "rviz2", "source", "sudo"}
+LIVE = {"watch", "contacts", "record"}
+"""Verbs that talk to a node; other tests run them."""
+OTHERS = set("cd colcon export git python python3 ros2 rosdep rviz2 source sudo".split())
 
 
 def commands(page: Path) -> list[str]:
@@ -37,7 +41,35 @@ def make_desk(tmp_path, monkeypatch):
     """A folder with the robots that the pages speak of."""
     for name in ("quadruped.urdf", "my_robot.urdf"):
         (tmp_path / name).write_text(robots.quadruped().read_text())
+    np.save(tmp_path / "q.npy", np.zeros((5, 12)))
+    for config in ("my_robot.yaml", "robot.yaml"):
+        shutil.copy(ROOT / "config" / "quadruped.yaml", tmp_path / config)
+    (tmp_path / "mining").symlink_to(ROOT / "examples" / "mining")
     monkeypatch.chdir(tmp_path)
+
+
+def recorded(desk: Path, line: str) -> None:
+    """Put recordings and tables on the desk, where a line speaks of them."""
+    for package in ("mcap", "pyarrow", "rclpy", "delassus_msgs"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    from recordings_support import PARAMETERS, walk, write
+
+    from delassus_ros.recordings.episode import Task, map_episode
+
+    for path in ("run.mcap", "data/one.mcap"):
+        (desk / path).parent.mkdir(exist_ok=True)
+        write(desk / path, walk(20))
+    if "walks/" in line:
+        pytest.importorskip("daqp", reason="daqp is not installed")
+        sys.path.insert(0, str(ROOT / "examples"))
+        from mining.walks import record
+
+        (desk / "walks").mkdir()
+        record(0, desk / "walks", 0.1)
+    for folder, name in (("out", "run"), ("out", "walk000"), (".", "a"), (".", "b")):
+        write(desk / f"{name}.mcap", walk(20))
+        task = Task(PARAMETERS, folder, formats=("parquet",))
+        assert not map_episode(desk / f"{name}.mcap", task).error
 
 
 def typed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +78,8 @@ def typed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         case ["delassus", verb, *rest] if verb in LIVE:
             cli._parser().parse_args([verb, *rest])
         case ["delassus", *arguments]:
+            expanded = [sorted(glob(word)) if "*" in word else [word] for word in arguments]
+            arguments = [word for words in expanded for word in words]
             if ">" in arguments:
                 *arguments, _, target = arguments
             else:
@@ -71,9 +105,11 @@ def typed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=lambda value: getattr(value, "stem", None))
-def test_each_line_works(page, line, capsys):
+def test_each_line_works(page, line, capsys, tmp_path):
     if "delassus plot" in line:
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    if "mcap" in line or "parquet" in line:
+        recorded(tmp_path, line)
     for part in line.split(" && "):
         typed(shlex.split(part), capsys)
 

@@ -1,0 +1,78 @@
+"""`delassus record`: what is published is in the file, as it was, with its times."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recordings_support import FEET, positions
+
+from delassus_msgs.msg import ActiveContacts  # isort: skip
+from rclpy.serialization import deserialize_message
+from ros_support import Graph
+from sensor_msgs.msg import JointState
+
+from delassus_ros import Robot
+from delassus_ros.cli.main import main
+from delassus_ros.recordings.recording import Recording
+from delassus_ros.sim import demo_urdf
+
+JOINTS = list(Robot.from_urdf(demo_urdf().encode()).joint_names)
+
+
+@pytest.fixture(name="graph")
+def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    with Graph(capfd) as graph:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
+        yield graph
+
+
+def test_topics_are_recorded_as_they_are(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    # What is there before it: latched messages reach the recorder, too.
+    graph.describe(demo_urdf())
+    graph.touch(FEET[:2])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(path), "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        graph.until(lambda: graph.peer.count_subscribers("/joint_states"), "recorder")
+        graph.until(lambda: graph.peer.count_subscribers("/active_contacts"), "recorder")
+        # Lost to discovery, some of them.
+        for _ in range(50):
+            graph.move(JOINTS, positions(0).tolist())
+            graph.executor.spin_once(timeout_sec=0.01)
+        stamp = graph.move(JOINTS, positions(1).tolist())
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    found = json.loads(said)
+    recording = Recording(path)
+    assert recording.scan()["/joint_states"] == "sensor_msgs/msg/JointState"
+    messages = list(recording.messages())
+    counts = {topic: sum(m.topic == topic for m in messages) for topic in found["counts"]}
+    assert counts == found["counts"] and counts["/joint_states"] > 10
+    assert counts["/robot_description"] == 1
+    (touching,) = [m for m in messages if m.topic == "/active_contacts"]
+    assert deserialize_message(touching.data, ActiveContacts).names == list(FEET[:2])
+    last = [m for m in messages if m.topic == "/joint_states"][-1]
+    expected = JointState(name=JOINTS, position=positions(1).tolist())
+    expected.header.stamp.sec, expected.header.stamp.nanosec = divmod(stamp, 10**9)
+    assert deserialize_message(last.data, JointState) == expected
+    assert 0 <= last.time - last.sent < 10**9
+
+
+def test_what_cannot_be_recorded_is_refused(capfd, tmp_path: Path) -> None:
+    assert main(["record", "-o", str(tmp_path / "no" / "run.mcap")]) == 2
+    assert "there is no folder" in capfd.readouterr().err
+    assert main(["record", "-o", str(tmp_path / "run.mcap"), "--topics", "("]) == 2
+    assert "--topics '(' is no regular expression" in capfd.readouterr().err
