@@ -229,9 +229,16 @@ def _check_packages(program: str, *more: str) -> None:
 
 
 def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
-    from delassus_ros.recordings.episode import Task, description_of
+    from delassus_ros.recordings.episode import Task
     from delassus_ros.recordings.recording import Recording
+    from delassus_ros.recordings.replay import description_of
 
+    remap = {}
+    for each in options.remap:
+        topic, separator, name = each.partition(":=")
+        if not separator or not name.startswith("/"):
+            raise InputError(f"--remap {each!r}; expected TOPIC:=/NAME, as joint_states:=/arm/q")
+        remap[topic] = name
     description = ""
     if options.urdf:
         document = parse_xml(located(options.urdf))
@@ -240,19 +247,13 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
     if options.params:
         parameters = parameters_of(options.params)
     else:
-        text = description or description_of(Recording(paths[0]))
+        text = description or description_of(Recording(paths[0]), remap)
         ends = proposals(Robot.from_urdf(text.encode()), parse_xml(text.encode()))
         chosen = [each for each in ends if each.chosen]
         parameters = {"algorithm": "auto", "contacts.names": [each.frame for each in chosen]}
         for each in chosen:
             parameters[f"contacts.{each.frame}.frame"] = each.frame
             parameters[f"contacts.{each.frame}.kind"] = each.kind
-    remap = {}
-    for each in options.remap:
-        topic, separator, name = each.partition(":=")
-        if not separator or not name.startswith("/"):
-            raise InputError(f"--remap {each!r}; expected TOPIC:=/NAME, as joint_states:=/arm/q")
-        remap[topic] = name
     return Task(
         parameters, options.output, description, _names(options.columns), _names(options.format),
         remap, options.again,

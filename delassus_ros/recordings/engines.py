@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.node.settings import Settings
-from delassus_ros.recordings.episode import Episode, Task, description_of, map_episode
+from delassus_ros.recordings.episode import Episode, Task, map_episode
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.solver.solver import DelassusSolver
 
@@ -73,8 +72,7 @@ def _compile(recordings: Sequence[Path], task: Task) -> None:
     """Compile the kernel of the robot, so that all workers of this machine find it."""
     for path in recordings:
         try:
-            description = task.description or description_of(Recording(path))
-            settings = Settings.from_parameters(task.parameters)
+            settings, description = task.settings, task.description_for(Recording(path))
             DelassusSolver(settings.problem(description), settings.algorithm)
         except DelassusError:
             # What is wrong with it is said where it is done.

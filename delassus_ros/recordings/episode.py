@@ -21,7 +21,7 @@ from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.outputs import McapOutput, Output, ParquetOutput
 from delassus_ros.recordings.recording import Recording, RecordingError
-from delassus_ros.recordings.replay import DESCRIPTION, Replay
+from delassus_ros.recordings.replay import Replay, description_of
 from delassus_ros.recordings.tables import partial
 from delassus_ros.version import __version__
 
@@ -36,7 +36,8 @@ class Task:
     ----------
     parameters : of the node, by full name.
     out : folder that is written to.
-    description : URDF; empty for that on the recording's topic /robot_description.
+    description : URDF; empty for that of the parameters, or else the recording's own, on its topic
+        /robot_description.
     columns : of the tables.
     formats : of :data:`FORMATS`.
     remap : full name per topic of the node that is called otherwise.
@@ -55,6 +56,22 @@ class Task:
         for name in self.formats:
             if name not in FORMATS:
                 raise InputError(unknown("format", name, FORMATS))
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the node, with the description that is given.
+
+        Raises
+        ------
+        DelassusError
+            For what :meth:`Settings.from_parameters` refuses.
+        """
+        given = {"robot_description": self.description} if self.description else {}
+        return Settings.from_parameters({**self.parameters, **given})
+
+    def description_for(self, recording: Recording) -> str:
+        """Return the robot's description: that of the task, else the recording's own."""
+        return self.settings.robot_description or description_of(recording, self.remap)
 
     def digest(self, recording: Path) -> str:
         """Return what tells whether something else would be written, as text."""
@@ -131,34 +148,13 @@ def map_episode(
     return episode
 
 
-def description_of(recording: Recording) -> str:
-    """Return the robot description that a recording has.
-
-    Raises
-    ------
-    RecordingError
-        If there is none.
-    """
-    from rclpy.serialization import deserialize_message
-    from std_msgs.msg import String
-
-    data = recording.first(DESCRIPTION)
-    if data is None:
-        raise RecordingError(f"{recording.path}: no robot on {DESCRIPTION}; --urdf names a file")
-    return str(deserialize_message(data, String).data)
-
-
 def _replayed(
     path: Path, base: Path, task: Task, number: int, progress: Callable[[Recording], object]
 ) -> Episode:
     recording = Recording(path)
-    description = task.description or description_of(recording)
-    parameters = dict(task.parameters)
-    if task.description:
-        parameters["robot_description"] = task.description
     replay = Replay(
-        recording, Settings.from_parameters(parameters), Operation.from_parameters(parameters),
-        description, task.remap,
+        recording, task.settings, Operation.from_parameters(task.parameters),
+        task.description_for(recording), task.remap,
     )  # fmt: skip
     base.parent.mkdir(parents=True, exist_ok=True)
     episode = Episode(str(path))

@@ -35,7 +35,7 @@ _DAMAGE = (McapError, ValueError, RuntimeError, struct.error, zstandard.ZstdErro
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")
 _LARGEST = 1 << 30
-"""Bytes of the largest record that is read: no recorder writes such chunks."""
+"""Bytes of the largest record that is read, and that a chunk may hold: recorders write less."""
 
 
 class RecordingError(DelassusError):
@@ -86,11 +86,15 @@ class Recording:
         self.topics: dict[str, str] = {}
         self.damage: list[str] = []
         self.position = 0
+        self._scanned = False
         self.files = _files(path)
         self.size = sum(file.stat().st_size for file in self.files)
 
     def scan(self) -> dict[str, str]:
         """Return the type of each topic; a file that is damaged is read to its end for that."""
+        if self._scanned:
+            return self.topics
+        self._scanned = True
         for file in self.files:
             if file.suffix == ".mcap" and not self._summarized(file):
                 for _ in self._mcap(file, ()):
@@ -208,11 +212,17 @@ class Recording:
             stream = ReadDataStream(BytesIO(content))
             try:
                 if opcode == Opcode.CHUNK:
-                    yield from breakup_chunk(Chunk.read(stream), validate_crc=True)
+                    yield from _opened(Chunk.read(stream))
                 elif opcode in readers:
                     yield readers[opcode](stream, length)
             except _DAMAGE as error:
                 self.damage.append(f"{path}: the record at byte {offset} is damaged: {error}")
+
+
+def _opened(chunk: Chunk) -> list[McapRecord]:
+    if chunk.uncompressed_size > _LARGEST:
+        raise ValueError(f"it says that it holds {chunk.uncompressed_size} bytes")
+    return breakup_chunk(chunk, validate_crc=True)
 
 
 def _drained(waiting: list[tuple[int, int, Recorded]]) -> Iterator[Recorded]:

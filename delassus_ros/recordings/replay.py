@@ -29,8 +29,10 @@ from delassus_ros.solver.solver import DelassusSolver
 
 _LONGEST_DELAY = 10_000_000_000
 """Ten seconds between publishing and recording are another clock, not a delay [ns]."""
-CLOCK, DESCRIPTION = "/clock", "/robot_description"
+CLOCK = "/clock"
+_DESCRIPTION = "robot_description"
 _KINDS: dict[str, type] = {
+    _DESCRIPTION: String,
     "joint_states": JointState,
     "active_contacts": ActiveContacts,
     "contact_placements": ContactPlacements,
@@ -102,11 +104,12 @@ class Replay:
         )  # fmt: skip
         self._pipeline = self.computation.pipeline
         self._recording = recording
-        names = _names(remap or {})
+        names = topic_names(remap or {})
         self.topics = {names[kind]: kind for kind in self._needed(settings)}
         _check_topics(recording, self.topics)
         self._description = description
-        self._watched = {CLOCK} if settings.robot_description else {CLOCK, DESCRIPTION}
+        # Who names the robot means it, whatever else is recorded.
+        self._described = "" if settings.robot_description else names[_DESCRIPTION]
         self._period = int(1e9 * operation.limits.patience / WATCHES)
         self._looked = 0
 
@@ -131,9 +134,9 @@ class Replay:
         pipeline.begin()
         steps = ClockSteps(simulated)
         pipeline.set_clock_step(steps.longest)
-        wanted = {*self.topics, *self._watched}
+        wanted = {*self.topics, CLOCK, self._described}
         for message in self._recording.messages(wanted):
-            if message.topic == DESCRIPTION:
+            if message.topic == self._described:
                 self._check_description(message)
                 continue
             if message.topic == CLOCK or not simulated:
@@ -151,7 +154,7 @@ class Replay:
         text = deserialized(message.data, String, "a robot description").data
         if text != self._description:
             raise RecordingError(
-                f"{self._recording.path}: another robot description on {DESCRIPTION} at "
+                f"{self._recording.path}: another robot description on {self._described} at "
                 f"{1e-9 * message.time:.3f} s; what is before it was answered. Where one robot of "
                 "several is meant, --urdf says which"
             )
@@ -233,12 +236,33 @@ class Replay:
         self.warnings[kind] = words, count + 1
 
 
-def _names(remap: Mapping[str, str]) -> dict[str, str]:
-    """Return the full name of each topic of the node."""
+def topic_names(remap: Mapping[str, str]) -> dict[str, str]:
+    """Return the full name of each topic of the node.
+
+    Raises
+    ------
+    RecordingError
+        If the node has no topic that is called otherwise.
+    """
     for kind in remap:
         if kind not in _KINDS:
             raise RecordingError(unknown("topic of the node", kind, _KINDS))
     return {kind: remap.get(kind, f"/{kind}") for kind in _KINDS}
+
+
+def description_of(recording: Recording, remap: Mapping[str, str] | None = None) -> str:
+    """Return the robot description that a recording has.
+
+    Raises
+    ------
+    RecordingError
+        If there is none.
+    """
+    topic = topic_names(remap or {})[_DESCRIPTION]
+    data = recording.first(topic)
+    if data is None:
+        raise RecordingError(f"{recording.path}: no robot on {topic}; --urdf names a file")
+    return str(deserialized(data, String, "a robot description").data)
 
 
 def _check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from cli_support import QUADRUPED, output, refusal
 from recordings_support import FEET, Recorded, description, touching, walk, write
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.cli.main import main
 from delassus_ros.sim import demo_urdf
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -67,17 +68,21 @@ def test_a_robot_from_a_file(capsys, tmp_path: Path, monkeypatch) -> None:
     assert "20 matrices" in out
 
 
-def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
+def test_many_recordings(capsys, tmp_path: Path, monkeypatch, own_processes) -> None:
     monkeypatch.chdir(tmp_path)
     for k in range(3):
         write(tmp_path / f"walk{k}.mcap", walk(30 + k))
     write(tmp_path / "walk3.mcap", [description()])
     names = [f"walk{k}.mcap" for k in range(4)]
-    out = output(capsys, "bags", *names, "--params", CONFIG, "-o", "out", "--workers", "2")
+    words = ("bags", *names, "--params", CONFIG, "-o", "out", "--workers", "2")
+    # One has failed, which the exit status says.
+    assert main(words) == 1
+    out = capsys.readouterr().out
     assert "walk1.mcap  0.3        31        0" in out
     assert "walk3.mcap: no topic /joint_states" in out
     assert "4 recordings, 93 matrices, 1 failed; " in out
-    found = json.loads(output(capsys, "bags", *names, "--params", CONFIG, "-o", "out", "--json"))
+    assert main([*words, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
     assert [each["skipped"] for each in found["episodes"]] == [True, True, True, False]
     assert found["failed"] == ["walk3.mcap"]
 

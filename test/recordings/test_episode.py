@@ -242,6 +242,17 @@ def test_two_robots_in_one_recording(made) -> None:
     assert 20 < found.matrices <= 31 and len(found.files) == 2
     # Whose is meant may be said.
     assert made(messages, description=demo_urdf()).matrices == 60
+    assert made(messages, {**PARAMETERS, "robot_description": demo_urdf()}).matrices == 60
+
+
+def test_a_robot_of_a_namespace(made) -> None:
+    """Its topics are called otherwise, its description too; another robot's are there as well."""
+    topics = ("joint_states", "active_contacts", "robot_description")
+    types = {**TYPES, **{f"/two/{name}": TYPES[f"/{name}"] for name in topics}}
+    own = [Recorded(m.time, m.sent, f"/two{m.topic}", m.data) for m in walk(30)]
+    others = [description(BEGIN, humanoid_urdf()), touching(BEGIN, "left_sole")]
+    remap = {name: f"/two/{name}" for name in topics}
+    assert made([*others, *own], types=types, remap=remap).matrices == 30
 
 
 def test_bytes_that_are_no_message_are_passed_over(made) -> None:

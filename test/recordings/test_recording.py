@@ -59,15 +59,31 @@ def test_a_file_that_was_cut_off_is_read_up_to_there(tmp_path: Path, whole: floa
     assert set(recording.scan()) == {"/robot_description", "/joint_states", "/active_contacts"}
 
 
-def test_a_chunk_that_is_damaged_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "run.mcap", walk(2000), chunk=4096)
-    data = bytearray(path.read_bytes())
+def chunk_of(data: bytes) -> tuple[int, int]:
+    """Return where the content of a chunk in the middle begins, and how long it is."""
     chunks, at = [], 8
     while at < len(data) - 8:
         opcode, length = struct.unpack_from("<BQ", data, at)
-        chunks += [at + 9 + length // 2] if opcode == 6 else []
+        chunks += [(at + 9, length)] if opcode == 6 else []
         at += 9 + length
-    at = chunks[len(chunks) // 3]
+    return chunks[len(chunks) // 3]
+
+
+def test_a_chunk_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.mcap", walk(2000), chunk=4096)
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<Q", data, chunk_of(data)[0] + 16, 2**40)
+    path.write_bytes(data)
+    recording = Recording(path)
+    assert 1900 < len(list(recording.messages(JOINTS))) < 2000
+    assert "says that it holds 1099511627776 bytes" in recording.damage[0]
+
+
+def test_a_chunk_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.mcap", walk(2000), chunk=4096)
+    data = bytearray(path.read_bytes())
+    at, length = chunk_of(data)
+    at += length // 2
     data[at : at + 4] = bytes(b ^ 0xFF for b in data[at : at + 4])
     path.write_bytes(data)
     recording = Recording(path)
