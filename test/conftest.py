@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,3 @@ def one_cache_of_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
-
-
-@pytest.fixture
-def own_processes() -> Iterator[None]:
-    """End what Python begins beside worker processes and keeps to its own end."""
-    yield
-    resource_tracker._resource_tracker._stop()

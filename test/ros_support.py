@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -198,7 +199,9 @@ def stamp_of(message: Any) -> int:
 
 def children() -> set[int]:
     """Return the ids of the child processes of this process (Linux)."""
-    return set(children_of("self"))
+    # Python's own, which it keeps to its end where worker processes were begun.
+    tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
+    return set(children_of("self")) - {tracker}
 
 
 class NodeProcess:

@@ -36,7 +36,7 @@ def trees() -> list[tuple[int, tuple[JointKind, ...], str]]:
     return plain + every + [(seed, ALL, "world") for seed in range(150, 200)]
 
 
-@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
 def test_200_random_trees_on_floats(every: int) -> None:
     """Against the definition and, where it is installed, Pinocchio; the worst seed is named.
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from seeds import seeds
 
 from benchmarks import cases
 from delassus_ros import Problem, algorithms
@@ -33,7 +34,7 @@ def anywhere(tree, rng: np.random.Generator) -> Order:
     return Order(tuple(places))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_every_order_gives_the_same_matrix(seed: int) -> None:
     problem = random_problem(seed, ALL if seed % 2 else SIMPLE, "world" if seed % 3 else "contact")
     inputs = random_inputs(problem, seed)

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import robots
+from seeds import seeds
 
 from benchmarks import mechanisms, operation_counts
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
@@ -109,7 +110,7 @@ def test_auto_knows_where_kjr_is_best(generic: bool) -> None:
     assert count(problem, "auto", generic) <= count(problem, "kjr", generic)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_auto_is_never_above_on_random_trees(seed: int) -> None:
     problem = random_problem(seed, ALL)
     auto = count(problem, "auto")

@@ -68,7 +68,7 @@ def test_a_robot_from_a_file(capsys, tmp_path: Path, monkeypatch) -> None:
     assert "20 matrices" in out
 
 
-def test_many_recordings(capsys, tmp_path: Path, monkeypatch, own_processes) -> None:
+def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for k in range(3):
         write(tmp_path / f"walk{k}.mcap", walk(30 + k))

@@ -21,6 +21,7 @@ from linkages import (
     same_turn,
     tied,
 )
+from seeds import seeds
 from small_loops import at, hinge
 
 from delassus_ros import Robot, Transform
@@ -124,7 +125,7 @@ def test_a_stretched_parallelogram_has_to_be_told_its_branch():
             assert status is ClosureStatus.UNREACHABLE
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_random_four_bars_never_change_their_branch(seed):
     """Lengths as they come: cranks, rockers, and what turns nowhere all the way round."""
     rng = np.random.default_rng(seed)

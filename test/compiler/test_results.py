@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from seeds import seeds
 from test_interleave import program, quadruped_problem
 
 from delassus_ros import Problem
@@ -54,7 +55,7 @@ def check(part: Part) -> list[Piece]:
     return everything
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 @pytest.mark.parametrize("length", [10_000, 150])
 def test_every_output_is_stored_once(seed: int, length: int) -> None:
     for part in split(program(random_problem(seed)), Lengths(length, length)):

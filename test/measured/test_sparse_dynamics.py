@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem
+from seeds import seeds
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
@@ -42,7 +43,7 @@ def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):
     return {kind(joint): values[own] for joint, own in columns.items()}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 @pytest.mark.parametrize("kind", ["geared", "open"])
 def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: int) -> None:
     robot = (random_problem if kind == "geared" else random_open_problem)(seed).robot

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from seeds import seeds
 from small_loops import Z, assembled, at, four_bar, geared_chain, hinge
 
 from delassus_ros.errors import RobotError
@@ -147,7 +148,7 @@ def _strong_components(robot: Robot) -> set[frozenset[int]]:
     return {frozenset((np.flatnonzero(both[i + 1]) - 1).tolist()) for i in range(count)}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_groups_are_the_strong_components_of_the_graph(seed: int) -> None:
     random = np.random.default_rng(seed)
     tree = random_robot(random, floating=False, largest=20)

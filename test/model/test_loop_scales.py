@@ -13,6 +13,7 @@ import pytest
 from linkages import BOX, COUPLER, CRANK, along_x, four_bar, random_linkage
 from linkages import assembled as closed_form
 from rigid_body import body_jacobians, body_poses, mass_matrix
+from seeds import seeds
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.closure import ClosureStatus
@@ -427,7 +428,7 @@ def test_what_opens_a_constraint_is_told_from_rounding() -> None:
     assert not ranking.openings(0.0 * loop, motions, False).any()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_couplings_of_several_freedoms_hold_in_any_order(seed: int) -> None:
     """What moves one of them is rounding for another's joints."""
     random = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import cluster_robots
 import numpy as np
 import pytest
 import robots
+from seeds import seeds
 
 from benchmarks import cases
 from benchmarks.cluster_cases import CLUSTER_CASES
@@ -61,7 +62,7 @@ def test_every_algorithm_has_them(name) -> None:
 
 
 @pytest.mark.parametrize("axes", ["contact", "world"])
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_random_trees_against_pinocchio(seed, axes) -> None:
     kinds = (JointKind.REVOLUTE, JointKind.PRISMATIC)
     assert_agrees(with_outputs(random_problem(seed, kinds, axes)), "pv_osimr", seed)
@@ -125,13 +126,13 @@ def assert_consistent(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
     assert relative(solution.a0, solution.J @ free + solution.JdotV) < 1e-8
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_random_trees_at_50_digits(seed) -> None:
     problem = with_outputs(random_problem(seed, largest=8))
     assert_consistent(problem, random_inputs(problem, seed))
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_random_cluster_trees(seed) -> None:
     problem = with_outputs(cluster_robots.random_problem(seed))
     (inputs,) = closed_inputs(problem, 1, seed)
@@ -310,7 +311,7 @@ def assert_wrenches_act_as_contacts_do(problem: Problem, frames: list[str], seed
     assert np.array_equal(by_name.h, solver.solve(**{**inputs, "wrenches": one}).h)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10, every=3))
 def test_external_wrenches_on_random_robots(seed) -> None:
     for problem in (random_problem(seed), cluster_robots.random_problem(seed)):
         bodies = [f for f in problem.robot.frames.values() if f.body >= 0]

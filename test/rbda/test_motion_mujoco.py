@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
+from seeds import seeds
 
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo")
 
@@ -81,7 +82,7 @@ def assert_agrees(problem: Problem, seed: int, tolerance: float) -> None:
         assert relative(solution.output(name), expected) < tolerance, name
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_random_trees(seed: int) -> None:
     assert_agrees(random_problem(seed, KINDS, "world"), seed, 1e-10)
 

@@ -34,7 +34,7 @@ def make_recordings(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture(name="surroundings", autouse=True)
-def make_surroundings(monkeypatch: pytest.MonkeyPatch, own_processes: None) -> None:
+def make_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers find what this process finds, and no cluster elsewhere."""
     here = str(Path(__file__).parent)
     support = str(Path(__file__).parents[1])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import seeds
 
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
@@ -71,7 +72,7 @@ def projected(f: np.ndarray, friction: float) -> np.ndarray:
     return np.array([*(f[:2] * friction * normal / tangent), normal])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_forces_are_those_of_an_independent_solver(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k = 1 + seed % 4
