@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
 from types import TracebackType
@@ -189,6 +189,16 @@ class Graph:
             match = _LOG_LINE.fullmatch(line)
             self._log.append(match.group(1) if match else line)
         return self._log
+
+
+def graph_of_programs(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Graph]:
+    """Yield a graph whose domain the programs that a test starts are in as well; a fixture."""
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    with Graph(capfd) as graph:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
+        yield graph
 
 
 def stamp_of(message: Any) -> int:

@@ -19,7 +19,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 import robots  # noqa: E402
 from delassus_msgs_py import contact_block  # noqa: E402
-from ros_support import Graph, overrides  # noqa: E402
+from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.cli.main import main  # noqa: E402
@@ -29,13 +29,7 @@ from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 FEET = ("LF", "RF", "LH", "RH")
 
 
-@pytest.fixture(name="graph")
-def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    with Graph(capfd) as graph:
-        # The commands have a context of their own, in the same domain.
-        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
-        yield graph
+make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import robots  # noqa: E402
-from ros_support import Graph, NodeProcess  # noqa: E402
+from ros_support import NodeProcess, graph_of_programs  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.cli.main import main  # noqa: E402
@@ -25,12 +25,7 @@ from delassus_ros.cli.main import main  # noqa: E402
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "your_robot_in_ros.md"
 
 
-@pytest.fixture(name="graph")
-def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    with Graph(capfd) as graph:
-        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
-        yield graph
+make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 
 def test_the_tutorial_ends_with_matrices(graph, tmp_path, capfd) -> None:

@@ -189,10 +189,19 @@ class Processes:
         self._looker.destroy_node()
         self._context.try_shutdown()
 
-    def enclaves(self) -> dict[str, str]:
-        """Return the enclave of each node."""
+    def wait_for_enclaves(self, expected: dict[str, str]) -> None:
+        """Wait until these are the nodes and their enclaves.
+
+        Others may be seen for a while: those of a test before that had this domain, too.
+        """
+        deadline = time.monotonic() + LIMIT
+        while (found := self._enclaves()) != sorted(expected.items()):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+
+    def _enclaves(self) -> list[tuple[str, str]]:
         found = self._looker.get_node_names_and_namespaces_with_enclaves()
-        return {name: enclave for name, _, enclave in found if name != "looker"}
+        return sorted((name, enclave) for name, _, enclave in found if name != "looker")
 
     def endpoints(self, node: str) -> dict[str, set[str]]:
         """Return what a node has at present, named as in a policy."""
@@ -248,4 +257,4 @@ def test_policy_is_just_what_the_nodes_have(
         if not simulated:
             expected["subscribe"].discard("/clock")
         processes.wait_for(node, {key: names for key, names in expected.items() if names})
-    assert processes.enclaves() == {node: f"/delassus/{node}" for node in NODES}
+    processes.wait_for_enclaves({node: f"/delassus/{node}" for node in NODES})

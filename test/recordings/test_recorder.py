@@ -13,7 +13,7 @@ from recordings_support import FEET, positions
 
 from delassus_msgs.msg import ActiveContacts  # isort: skip
 from rclpy.serialization import deserialize_message
-from ros_support import Graph
+from ros_support import Graph, graph_of_programs
 from sensor_msgs.msg import JointState
 
 from delassus_ros import Robot
@@ -24,12 +24,7 @@ from delassus_ros.sim import demo_urdf
 JOINTS = list(Robot.from_urdf(demo_urdf().encode()).joint_names)
 
 
-@pytest.fixture(name="graph")
-def make_graph(capfd: pytest.CaptureFixture[str], monkeypatch):
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    with Graph(capfd) as graph:
-        monkeypatch.setenv("ROS_DOMAIN_ID", str(graph.domain))
-        yield graph
+make_graph = pytest.fixture(name="graph")(graph_of_programs)
 
 
 def test_topics_are_recorded_as_they_are(graph: Graph, tmp_path: Path) -> None:
