@@ -73,12 +73,17 @@ class Task:
         """Return the robot's description: that of the task, else the recording's own."""
         return self.settings.robot_description or description_of(recording, self.remap)
 
-    def digest(self, recording: Path) -> str:
-        """Return what tells whether something else would be written, as text."""
+    def digest(self, recording: Path, number: int) -> str:
+        """Return what tells whether something else would be written, as text.
+
+        Parameters
+        ----------
+        number : of the recording, which stands in its table.
+        """
         said = {k: v for k, v in asdict(self).items() if k not in ("again", "out")}
         files = sorted(recording.glob("*")) if recording.is_dir() else [recording]
         states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        text = json.dumps([__version__, said, states], sort_keys=True, default=str)
+        text = json.dumps([__version__, number, said, states], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -138,7 +143,7 @@ def map_episode(
     digest = ""
     try:
         if path.exists():
-            digest = task.digest(path)
+            digest = task.digest(path, number)
             if not task.again and (before := _finished(report, digest)) is not None:
                 return before
         episode = _replayed(path, base, task, number, progress)

@@ -136,19 +136,27 @@ class Replay:
         pipeline.set_clock_step(steps.longest)
         wanted = {*self.topics, CLOCK, self._described}
         for message in self._recording.messages(wanted):
-            if message.topic == self._described:
-                self._check_description(message)
-                continue
-            if message.topic == CLOCK or not simulated:
-                now = message.time
-                if message.topic == CLOCK:
-                    stamp = deserialized(message.data, Clock, "a time").clock
-                    now = stamp_of(stamp.sec, stamp.nanosec)
-                yield from self._until(now, steps, message.time)
-            if message.topic != CLOCK:
-                answer = self._taken(message, simulated)
-                if answer is not None:
-                    yield self._answer(message.time, answer)
+            try:
+                yield from self._answers_to(message, simulated, steps)
+            except UnreadableError as error:
+                self._warn("bytes", str(error))
+
+    def _answers_to(
+        self, message: Recorded, simulated: bool, steps: ClockSteps
+    ) -> Iterator[Answer]:
+        """Take a message, and yield what is published because of it."""
+        if message.topic == self._described:
+            self._check_description(message)
+            return
+        if message.topic == CLOCK:
+            stamp = deserialized(message.data, Clock, "a time").clock
+            yield from self._until(stamp_of(stamp.sec, stamp.nanosec), steps, message.time)
+            return
+        if not simulated:
+            yield from self._until(message.time, steps, message.time)
+        answer = self._taken(message, simulated)
+        if answer is not None:
+            yield self._answer(message.time, answer)
 
     def _check_description(self, message: Recorded) -> None:
         text = deserialized(message.data, String, "a robot description").data
@@ -196,18 +204,14 @@ class Replay:
         delay = 0 if simulated else message.time - message.sent
         delay = delay if 0 < delay < _LONGEST_DELAY else 0
         kind = self.topics[message.topic]
-        try:
-            if kind == "joint_states":
-                start = perf_counter()
-                answer = pipeline.answer(data, delay)
-                self.answering += perf_counter() - start
-                self.computing += pipeline.last.compute_time if answer is not None else 0.0
-                self._wait_for_closures()
-                return answer
-            taken = deserialized(data, _KINDS[kind], f"a message of {message.topic}")
-        except UnreadableError as error:
-            self._warn("bytes", str(error))
-            return None
+        if kind == "joint_states":
+            start = perf_counter()
+            answer = pipeline.answer(data, delay)
+            self.answering += perf_counter() - start
+            self.computing += pipeline.last.compute_time if answer is not None else 0.0
+            self._wait_for_closures()
+            return answer
+        taken = deserialized(data, _KINDS[kind], f"a message of {message.topic}")
         match kind:
             case "active_contacts":
                 pipeline.set_contacts(taken, delay)

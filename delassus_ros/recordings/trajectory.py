@@ -125,7 +125,8 @@ def map_trajectory(
                 elif name == "matrix":
                     found[name] = matrices.reshape(len(Q), -1)
                 else:
-                    found[name] = getattr(solved, name).reshape(len(Q), -1)
+                    found[name] = np.array(getattr(solved, name)).reshape(len(Q), -1)
+                    found[name][status != 0] = np.nan
             table.write(found)
             count, failed = count + len(Q), failed + int(np.count_nonzero(status))
     except BaseException:

@@ -83,6 +83,17 @@ def test_what_fails_is_said_and_the_others_go_on(recordings: list[Path], tmp_pat
     assert again[1].matrices == 10
 
 
+def test_each_table_has_the_number_of_its_recording(recordings: list[Path], tmp_path) -> None:
+    """Also where some were finished before, as others then."""
+    task = Task(PARAMETERS, str(tmp_path / "out"), formats=("parquet",))
+    map_recordings(recordings[3:], task, workers=1)
+    found = map_recordings(recordings[2:], task, workers=1)
+    assert not any(each.skipped for each in found)
+    for number, path in enumerate(recordings[2:]):
+        table = parquet.read_table(tmp_path / "out" / f"{path.stem}.parquet")
+        assert set(table["episode_index"].to_pylist()) == {number}
+
+
 def test_a_worker_that_dies_each_time_is_given_up(
     recordings: list[Path], tmp_path: Path, monkeypatch
 ) -> None:

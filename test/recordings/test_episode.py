@@ -20,6 +20,7 @@ from recordings_support import (
     STEP,
     TYPES,
     at,
+    clock,
     description,
     positions,
     state,
@@ -260,6 +261,10 @@ def test_bytes_that_are_no_message_are_passed_over(made) -> None:
     messages[10] = Recorded(messages[10].time, messages[10].sent, "/joint_states", b"\0\1\0\0\1")
     found = made(messages)
     assert found.matrices == 29 and "cannot be read" in found.warnings["bytes"][0]
+    clocks = [Recorded(m.time, m.sent, "/clock", clock(m.time).data) for m in walk(30)]
+    clocks[5] = Recorded(clocks[5].time, clocks[5].sent, "/clock", b"")
+    found = made(sorted([*walk(30), *clocks], key=lambda m: (m.time, m.topic != "/clock")))
+    assert found.matrices == 30 and "a time cannot be read" in found.warnings["bytes"][0]
 
 
 @pytest.mark.parametrize(
