@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import but_slow
 
 from benchmarks import cases
 from delassus_ros import DelassusSolver, algorithms
@@ -38,7 +39,10 @@ def table() -> dict[str, list[int]]:
     return {name: [int(value) for value in numbers.split("|")] for name, numbers in rows}
 
 
-@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+ROBOTS = but_slow(cases.CASES, "talos42", "atlas42")
+
+
+@pytest.mark.parametrize("case", ROBOTS, ids=lambda case: case.name)
 def test_the_table_has_what_is_counted(case: cases.Case) -> None:
     try:
         problem = case.load()

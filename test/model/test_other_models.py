@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import robots
 from pinocchio_motion import relative
+from seeds import but_slow
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import RobotError
@@ -128,7 +129,7 @@ def test_a_pinocchio_joint_without_counterpart_is_named() -> None:
         Robot.from_pinocchio(model)
 
 
-@pytest.mark.parametrize("name", ["talos", "solo12", "ur5", "atlas"])
+@pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
 def test_a_urdf_that_mujoco_compiles_is_the_robot_of_that_urdf(name: str, tmp_path: Path) -> None:
     mujoco = pytest.importorskip("mujoco")
     from urdf_text import without_geometry
@@ -156,7 +157,7 @@ def at(robot: Robot, frames: list[str], q: np.ndarray) -> np.ndarray:
     return DelassusSolver(problem, "auto", cache=False).solve(q).matrix
 
 
-@pytest.mark.parametrize("name", ["talos", "solo12", "ur5", "atlas"])
+@pytest.mark.parametrize("name", but_slow(["talos", "solo12", "ur5", "atlas"], "atlas"))
 def test_one_robot_by_three_ways(name: str) -> None:
     """By URDF, Pinocchio and MuJoCo, with positions that the helpers take there."""
     mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")

@@ -6,7 +6,7 @@ import cluster_robots
 import numpy as np
 import pytest
 import robots
-from seeds import seeds
+from seeds import but_slow, seeds
 
 from benchmarks import cases
 from benchmarks.cluster_cases import CLUSTER_CASES
@@ -42,8 +42,12 @@ def assert_agrees(problem: Problem, name: str, seed: int, tolerance: float = 1e-
         assert relative(getattr(solution, output), expected) < tolerance, output
 
 
+ROBOTS = but_slow(cases.CASES, "talos42", "atlas42")
+CLOSED = but_slow(CLUSTER_CASES, "chain24", "chain15", "tello24")
+
+
 @pytest.mark.parametrize("axes", ["contact", "world"])
-@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ROBOTS, ids=lambda case: case.name)
 def test_robots_against_pinocchio(case, axes) -> None:
     try:
         problem = case.load()
@@ -156,7 +160,7 @@ def assert_same_as_recursive(problem: Problem, inputs: dict[str, np.ndarray]) ->
     assert relative(solution.a0, solution.J @ free + solution.JdotV) < 1e-9
 
 
-@pytest.mark.parametrize("case", CLUSTER_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CLOSED, ids=lambda case: case.name)
 def test_closed_robots(case) -> None:
     try:
         closed = case.load()
