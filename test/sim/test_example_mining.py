@@ -17,8 +17,12 @@ sys.path.insert(0, str(EXAMPLES))
 from mining.mine import SHORTEST, Walk, mine  # noqa: E402
 from mining.walks import friction, record  # noqa: E402
 
+from delassus_ros import Robot  # noqa: E402
 from delassus_ros.cli.options import parameters_of  # noqa: E402
 from delassus_ros.recordings.episode import Task, map_episode  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
+
+parquet = pytest.importorskip("pyarrow.parquet")
 
 SECONDS = 1.6
 STRETCHED, WET, DRY = 5, 3, 2
@@ -61,3 +65,21 @@ def test_near_singular_stances_are_those_with_stretched_knees(folder: Path) -> N
     assert worst.walk == f"walk{STRETCHED:03d}" and worst.worst > limit
     # When the robot has risen, before it sinks again.
     assert 0.4 < worst.begin < 0.9 and worst.what == "LF+RF+LH+RH"
+
+
+def test_forces_are_estimated_without_contact_sensors(folder: Path, tmp_path: Path) -> None:
+    """From efforts, velocities and odometry: while it stands they carry its weight."""
+    parameters = parameters_of(str(EXAMPLES / "mining" / "node.yaml"))
+    columns = ("matrix", "estimated_force")
+    task = Task(
+        {**parameters, "contacts.source": "force"}, str(tmp_path), columns=columns,
+        formats=("parquet",),
+    )  # fmt: skip
+    episode = map_episode(folder / f"walk{DRY:03d}.mcap", task)
+    assert episode.error == "" and episode.matrices > 0.9 * SECONDS / 0.002, episode
+    table = parquet.read_table(tmp_path / f"walk{DRY:03d}.parquet")
+    wrenches = np.array(table["estimated_force"].to_pylist()).reshape(-1, 4, 6)
+    stands = (table["timestamp"].to_numpy() > 0.1) & (table["timestamp"].to_numpy() < 0.2)
+    bodies = Robot.from_urdf(demo_urdf().encode()).bodies
+    weight = 9.81 * sum(body.inertia.mass for body in bodies)
+    np.testing.assert_allclose(wrenches[stands, :, 2].sum(axis=1).mean(), weight, rtol=0.02)
