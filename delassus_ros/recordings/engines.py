@@ -45,8 +45,9 @@ def map_recordings(
     Raises
     ------
     InputError
-        For an engine that does not exist or is not installed, and where two recordings would
-        write the same file.
+        For an engine that does not exist, and where two recordings would write the same file.
+    ImportError
+        If the engine's package is not installed.
     """
     if engine not in ENGINES:
         raise InputError(unknown("engine", engine, ENGINES))

@@ -130,7 +130,7 @@ class ParquetOutput:
             "estimated_force": Column("estimated_force", "wrenches [N], [N m]", size=6 * k),
         }
         found = [*_ALWAYS, Column("active", "which contacts have rows", "bool", k)]
-        return found + [chosen[name] for name in self._chosen if name in chosen]
+        return found + [chosen[name] for name in self._chosen]
 
     def write(self, answer: Answer) -> None:
         """Add a row."""

@@ -47,7 +47,8 @@ class Recorder:
         self.counts: dict[str, int] = {}
         self.unknown: dict[str, str] = {}
         self._node, self._wanted = node, wanted
-        self._writer = RecordingWriter(path, _Latched())
+        self._latched: set[str] = set()
+        self._writer = RecordingWriter(path, self._latched)
         self._sources: dict[str, tuple[Any, str]] = {}
         self._looked = 0.0
 
@@ -76,16 +77,11 @@ class Recorder:
             except (ImportError, AttributeError, ValueError):
                 self.unknown[topic] = kinds[0]
                 continue
-            latched = topic.rpartition("/")[2] in LATCHED
-            qos = QoSProfile(
-                depth=_DEPTH,
-                reliability=ReliabilityPolicy.RELIABLE
-                if latched
-                else ReliabilityPolicy.BEST_EFFORT,
-                durability=(
-                    DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
-                ),
-            )
+            qos = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+            if topic.rpartition("/")[2] in LATCHED:
+                self._latched.add(topic)
+                qos.reliability = ReliabilityPolicy.RELIABLE
+                qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
             source = self._node.create_subscription(kind, topic, _nothing, qos, raw=True)
             self._sources[topic] = source, type_name(kind)
             self.counts[topic] = 0
@@ -100,13 +96,6 @@ class Recorder:
                 self.counts[topic] += 1
                 count += 1
         return count
-
-
-class _Latched:
-    """All topics that end in one of :data:`LATCHED`."""
-
-    def __contains__(self, topic: object) -> bool:
-        return str(topic).rpartition("/")[2] in LATCHED
 
 
 def _nothing(_: object) -> None:

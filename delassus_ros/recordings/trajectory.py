@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def map_trajectory(
             raise InputError(unknown("output", name, COLUMNS))
         if name not in ("matrix", "effective_mass") and name not in ports:
             raise InputError(f"output {name!r} is not among the outputs of the problem")
-    if any(port.name not in ("q",) for port in problem.inputs):
+    if any(port.name != "q" for port in problem.inputs):
         raise InputError(
             "a table of joint positions gives q alone, and the problem has the inputs "
             f"{', '.join(port.name for port in problem.inputs)}: take axes 'contact', contacts "
@@ -110,7 +111,7 @@ def map_trajectory(
     scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
     count = failed = 0
     try:
-        for Q, kept in _chain(first, batches):
+        for Q, kept in chain([first], batches):
             known = np.isfinite(Q).all(axis=1)
             solved = solver.solve_batch(np.nan_to_num(Q))
             status = np.array(solved.status)
@@ -138,11 +139,6 @@ def map_trajectory(
 
 Batch = tuple[Array, dict[str, Any]]
 """Configurations (N, nq), and what is taken over with them."""
-
-
-def _chain(first: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
-    yield first
-    yield from rest
 
 
 def _columns(problem: Problem, chosen: Sequence[str], kept: Mapping[str, Any]) -> list[Column]:
