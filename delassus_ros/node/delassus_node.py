@@ -62,6 +62,14 @@ class EventlessNode(LifecycleNode):
         """With autostart, configure and activate."""
         raise NotImplementedError
 
+    def destroy_node(self) -> None:
+        """Destroy the node, and the state machine that rclpy would leave to the garbage collector.
+
+        It holds the node's handle: for that long, a destroyed node would be in the ROS graph.
+        """
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
     def create_publisher(self, *arguments: Any, **options: Any) -> Publisher:
         """Return a new publisher, as :meth:`rclpy.node.Node.create_publisher` does."""
         return super().create_publisher(*arguments, **{**options, **_publisher()})

@@ -148,6 +148,26 @@ def test_a_destroyed_node_is_gone(graph, urdf) -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.parametrize("state", ["unconfigured", "active"])
+def test_a_destroyed_node_is_in_no_graph(graph, start, state) -> None:
+    """It leaves at once, not when garbage is collected."""
+
+    def seen() -> bool:
+        return "delassus_node" in graph.peer.get_node_names()
+
+    gc.disable()
+    try:
+        node = start(autostart=state == "active")
+        assert state_of(node) == state
+        graph.until(seen, "node")
+        graph.nodes.remove(node)
+        graph.executor.remove_node(node)
+        node.destroy_node()
+        graph.until(lambda: not seen(), "end of the node", limit=10.0)
+    finally:
+        gc.enable()
+
+
 def test_a_node_that_cannot_be_made_leaves_nothing_behind(graph) -> None:
     handlers = list(logging.getLogger("delassus_ros").handlers)
     with pytest.raises(InvalidParameterTypeException):
