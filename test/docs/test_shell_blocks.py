@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from glob import glob
 from pathlib import Path
@@ -95,6 +96,12 @@ def typed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
             text = (ROOT / "launch" / file).read_text()
             declared = set(re.findall(r'DeclareLaunchArgument\(\s*"(\w+)"', text))
             assert {argument.partition(":=")[0] for argument in arguments} <= declared
+        case ["python", "-c", program, ">", target]:
+            made = subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, text=True, check=True
+            )
+            # The desk has the same robot, by the same name.
+            assert made.stdout.strip() == Path(target).read_text().strip()
         case ["make", target, *_]:
             assert target in TARGETS
         case [assignment, *rest] if re.match(r"\w+=", assignment):
