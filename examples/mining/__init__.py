@@ -1,1 +1,1 @@
-"""Slips and near-singular stances in a data set of simulated walks."""
+"""Slips and the worst conditioned stances in a data set of simulated walks."""

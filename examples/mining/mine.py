@@ -1,8 +1,10 @@
-"""Finds slips and near-singular stances in tables: ``python -m mining.mine out/*.parquet``.
+"""Finds slips and the worst conditioned stances: ``python -m mining.mine out/*.parquet``.
 
 A foot that carries load and moves along the floor slips. The impulse p that would stop all
-contacts at once is in the table, and G p = -J v, so their velocities are as well. A stance is near
-singular where some force at the feet moves nearly nothing: its condition number says so.
+contacts at once is in the table, and G p = -J v, so their velocities are as well. Where the
+condition number of G is large, one force at the feet moves them far less than another of the same
+size. The 2 % worst conditioned stances are found: a share of all, not a limit that is bad by
+itself.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ SLIP = 0.05
 SHORTEST = 0.012
 """How long it has to last: a foot that lands is not still at once [s]."""
 RARE = 0.02
-"""Share of all stances whose condition number is called near singular: the worst."""
+"""Share of all stances that is found for its condition number: the worst."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,23 @@ class Walk:
 
     @classmethod
     def read(cls, path: Path) -> Walk:
-        """Read a table that ``delassus bags`` has written, with matrix and impulse."""
+        """Read a table that ``delassus bags`` has written, with matrix and impulse.
+
+        Raises
+        ------
+        ValueError
+            If the rows of its matrices are not along the axes of the world.
+        """
         names = ["timestamp", "condition", "active", "matrix", "impulse"]
         table = parquet.read_table(path, columns=names)
-        contacts = tuple(json.loads(table.schema.metadata[b"delassus"])["contacts"])
+        about = json.loads(table.schema.metadata[b"delassus"])
+        if about["axes"] != "world":
+            raise ValueError(
+                f"{path}: the rows of its matrices are along the axes {about['axes']!r}; expected "
+                "'world', as speeds along the floor need it: set 'axes: world' in the parameter "
+                "file and run `delassus bags` again"
+            )
+        contacts = tuple(about["contacts"])
         n, m = table.num_rows, 3 * len(contacts)
 
         def numbers(name: str) -> Array:
@@ -94,7 +109,7 @@ class Walk:
                     worst = self.speed[first : last + 1, number].max()
                     yield Event(self.name, begin, end, name, float(worst))
 
-    def near_singular(self, limit: float) -> Iterator[Event]:
+    def worse_conditioned(self, limit: float) -> Iterator[Event]:
         """Yield when feet stand so that the condition number is above a limit."""
         for first, last in _runs(self.condition > limit):
             place = first + int(np.nanargmax(self.condition[first : last + 1]))
@@ -113,25 +128,29 @@ def _runs(marks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 
 
 def mine(paths: Sequence[Path]) -> tuple[list[Event], list[Event], float]:
-    """Return slips, near-singular stances, and the condition number that these are above."""
+    """Return slips, the worst conditioned stances, and the condition number they are above."""
     walks = [Walk.read(path) for path in paths]
     conditions = np.concatenate([walk.condition for walk in walks])
     limit = float(np.nanquantile(conditions, 1.0 - RARE))
     slips = [event for walk in walks for event in walk.slips()]
-    return slips, [event for walk in walks for event in walk.near_singular(limit)], limit
+    return slips, [event for walk in walks for event in walk.worse_conditioned(limit)], limit
 
 
 def main() -> int:
     """Print what is found: the worst of each, and which walks slip."""
-    parser = argparse.ArgumentParser(description="Find slips and near-singular stances.")
+    parser = argparse.ArgumentParser(description="Find slips and the worst conditioned stances.")
     parser.add_argument("tables", type=Path, nargs="+", metavar="TABLE.parquet")
     options = parser.parse_args()
-    slips, stances, limit = mine(options.tables)
+    try:
+        slips, stances, limit = mine(options.tables)
+    except ValueError as error:
+        parser.error(str(error))
     walks = {event.walk for event in slips}
     print(f"{len(slips)} slips in {len(walks)} of {len(options.tables)} walks; the fastest:")
     for event in sorted(slips, key=lambda each: -each.worst)[:5]:
         print(f"  {event.walk} {event.begin:6.3f} s {event.what}: {event.worst:.2f} m/s")
-    print(f"{len(stances)} stances with a condition number above {limit:.0f}; the worst:")
+    print(f"the {RARE:.0%} worst conditioned stances, with a condition number above {limit:.0f},")
+    print(f"in {len(stances)} stretches of time; the worst:")
     for event in sorted(stances, key=lambda each: -each.worst)[:5]:
         print(f"  {event.walk} {event.begin:6.3f} s {event.what}: {event.worst:.0f}")
     return 0

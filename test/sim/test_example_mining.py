@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ for package in ("rclpy", "delassus_msgs", "mcap", "pyarrow", "daqp", "mujoco"):
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
-from mining.mine import SHORTEST, Walk, mine  # noqa: E402
+from mining.mine import SHORTEST, Walk, main, mine  # noqa: E402
 from mining.walks import friction, record  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
@@ -58,13 +59,31 @@ def test_slips_are_those_of_the_simulator(folder: Path) -> None:
     assert slid[WET] > 10 * SHORTEST and slid[WET] > 2.0 * slid[DRY]
 
 
-def test_near_singular_stances_are_those_with_stretched_knees(folder: Path) -> None:
+def test_the_worst_conditioned_stances_are_those_with_stretched_knees(folder: Path) -> None:
     tables = sorted((folder / "out").glob("*.parquet"))
     _, stances, limit = mine(tables)
     worst = max(stances, key=lambda event: event.worst)
     assert worst.walk == f"walk{STRETCHED:03d}" and worst.worst > limit
     # When the robot has risen, before it sinks again.
     assert 0.4 < worst.begin < 0.9 and worst.what == "LF+RF+LH+RH"
+
+
+def test_a_table_along_other_axes_is_refused(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = parquet.read_table(folder / "out" / f"walk{DRY:03d}.parquet")
+    about = json.loads(table.schema.metadata[b"delassus"]) | {"axes": "contact"}
+    path = tmp_path / "turned.parquet"
+    parquet.write_table(table.replace_schema_metadata({"delassus": json.dumps(about)}), path)
+    monkeypatch.setattr(sys, "argv", ["mine", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "turned.parquet" in said and "the axes 'contact'; expected 'world'" in said
 
 
 def test_forces_are_estimated_without_contact_sensors(folder: Path, tmp_path: Path) -> None:
