@@ -62,6 +62,7 @@ def test_the_drawings_are_of_the_diagrams(page):
 
 CLOSED = ROOT / "docs" / "tutorials" / "closed_loops.md"
 INSTALLING = ROOT / "docs" / "tutorials" / "installing.md"
+GEARED_LEG = ROOT / "docs" / "geared_leg.urdf"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -88,25 +89,33 @@ NOTEBOOKS = sorted(
 
 @pytest.mark.parametrize("page", [*HOW_TO, *NOTEBOOKS], ids=lambda page: page.stem)
 def test_every_block_of_python_runs(page, monkeypatch, tmp_path):
-    """One after the other, as a reader would paste them; those of notebooks in any folder."""
+    """One after the other, as a reader would paste them; those of notebooks in any folder.
+
+    Around it is what the pages take from the repository.
+    """
     code = re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", page.read_text(), re.DOTALL)
     for package in ("mujoco", "qpsolvers", "rosbags", "delassus_msgs_py"):
         if any(re.search(rf"^(?:import|from) {package}\b", block, re.MULTILINE) for block in code):
             pytest.importorskip(package, reason=f"{package} is not installed")
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "docs" / "tutorials"
+    folder.mkdir(parents=True)
+    (tmp_path / "docs" / "geared_leg.urdf").write_text(GEARED_LEG.read_text())
+    monkeypatch.chdir(folder)
+    before = sorted(tmp_path.rglob("*"))
     # What a page registers is there for it alone.
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     names: dict[str, object] = {"__name__": "page"}
     for block in code:
         exec(re.sub(r"^:tags:.*\n", "", block), names)
-    assert not list(tmp_path.iterdir()), "a page leaves files behind"
+    assert sorted(tmp_path.rglob("*")) == before, "a page leaves files behind"
+    if page == CLOSED:
+        assert names["G"].shape == (3, 3)
+        assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
 
 
 def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
-    pages = (ROOT / "docs" / "library.md", CLOSED)
-    examples = [b for page in pages for b in blocks(page, "python") if ".solve(" in b]
-    (tmp_path / "anymal.urdf").write_text(robots.quadruped().read_text())
-    (tmp_path / "leg.urdf").write_text((ROOT / "docs" / "geared_leg.urdf").read_text())
+    examples = [b for b in blocks(ROOT / "docs" / "library.md", "python") if ".solve(" in b]
+    (tmp_path / "quadruped.urdf").write_text(robots.quadruped().read_text())
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for example in examples:
@@ -122,7 +131,6 @@ def test_the_library_examples_run(monkeypatch, tmp_path, capsys):
     rolled = names["rolling"].solve(names["q"], contact_positions=place).matrix
     assert np.array_equal(names["bound"].solve(names["q"]).matrix, rolled)
     assert names["G"].shape == (3, 3)
-    assert names["closed"].q[names["leg"].joint_names.index("knee_rotor")] == 12.0
 
 
 def test_the_demo_packages_are_those_of_the_extra():
