@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import importlib
 import re
@@ -14,6 +15,7 @@ import robots
 
 import delassus_ros
 from delassus_ros.algorithms import registry
+from delassus_ros.cli import main as cli
 from delassus_ros.model.reading.yaml import read_side_file
 
 ROOT = Path(__file__).parents[2]
@@ -158,10 +160,82 @@ def test_the_loops_file_says_what_its_comments_say():
     assert side.independent == ("crank",)
 
 
+def section(page: str, heading: str) -> str:
+    """Return what stands below a heading of a page of the reference."""
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
+    (found,) = re.findall(rf"^## `{heading}`.*\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
+    return found
+
+
+def first_column(text: str) -> set[str]:
+    """Return the names in the first column of tables; `.values` goes on from the name before."""
+    names = set()
+    for line in text.splitlines():
+        full = ""
+        for name in re.findall(r"`([^`]+)`", line.split("|")[1] if line.startswith("| `") else ""):
+            full = full.rpartition(".")[0] + name if name.startswith(".") else name
+            names.add(full)
+    return names
+
+
+OTHERS = {
+    "delassus_markers": "drawing.marker_node",
+    "delassus_estimator": "estimator.node",
+    "delassus_monitor": "monitor.monitor_node",
+    "delassus_compare": "monitor.compare_node",
+    "delassus_simulator": "sim.simulator_node",
+    "delassus_plant": "sim.plant_node",
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_the_topics_of_the_other_nodes_are_those_of_their_help(program):
+    for package in ("rclpy", "delassus_msgs"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    text = importlib.import_module(f"delassus_ros.{OTHERS[program]}")._HELP
+    topics, _, parameters = text.partition("\nparameters")
+    named = first_column(section("topics", program))
+    for name in named - {"/clock", "~/contact_force/<contact>"}:
+        assert re.search(rf"(?<![\w/~]){re.escape(name)}(?![\w/])", topics), name
+    for kind in set(re.findall(r"\b\w+_msgs/\w+", topics)):
+        assert f"`{kind}`" in section("topics", program), kind
+    if parameters:
+        heading = "delassus_monitor" if program == "delassus_compare" else program
+        shown = section("parameters", heading)
+        for name in first_column(shown):
+            assert re.search(rf"\b{name}\b", parameters), name
+
+
+def test_the_parameters_of_markers_estimator_and_plant_are_complete():
+    for package in ("rclpy", "delassus_msgs"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    from delassus_ros.drawing import marker_node
+    from delassus_ros.estimator import settings
+
+    assert first_column(section("parameters", "delassus_markers")) == set(marker_node._PARAMETERS)
+    wrenches = {f"wrenches.<name>.{key}" for key in settings.OF_WRENCH}
+    shown = first_column(section("parameters", "delassus_estimator"))
+    assert shown == {*settings.PARAMETERS, *wrenches}
+    source = (ROOT / "delassus_ros" / "sim" / "plant_node.py").read_text()
+    plant = set(re.findall(r'self\._read\("(\w+)"', source))
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    from delassus_ros.sim.plant import PlantSettings
+
+    plant |= {field.name for field in dataclasses.fields(PlantSettings)}
+    assert first_column(section("parameters", "delassus_plant")) == plant
+
+
+def test_the_verbs_are_all_on_the_page_of_commands():
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    (shown,) = re.findall(r"for verb in \((.*?)\):", text, re.DOTALL)
+    (verbs,) = [a.choices for a in cli._parser()._actions if isinstance(a.choices, dict)]
+    assert set(re.findall(r'"(\w+)"', shown)) == set(verbs)
+
+
 def test_the_parameters_are_those_of_the_node():
     settings = pytest.importorskip("delassus_ros.node.settings")
     parameters = settings.PARAMETERS
-    table = (ROOT / "docs" / "reference" / "parameters.md").read_text()
+    table = section("parameters", "delassus_node")
     rows: dict[str, str] = {}
     for line in table.splitlines():
         if line.startswith("| `"):
