@@ -142,6 +142,11 @@ def test_the_demo_packages_are_those_of_the_extra():
     assert set(re.findall(r"'([^']+)'", command)) == wanted
 
 
+def test_the_extras_are_those_of_the_requirements():
+    table = first_column((ROOT / "docs" / "library.md").read_text())
+    assert table == {file.stem for file in ROOT.glob("requirements/*.txt")}
+
+
 def test_the_programs_are_those_of_the_package():
     setup = (ROOT / "setup.py").read_text()
     programs = set(re.findall(r'"(\w+)": "delassus_ros\.', setup))
