@@ -19,8 +19,9 @@ from typing import Any
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.recordings.mcap_file import RecordingError
 from delassus_ros.recordings.outputs import McapOutput, Output, ParquetOutput
-from delassus_ros.recordings.recording import Recording, RecordingError
+from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay, description_of
 from delassus_ros.recordings.tables import partial
 from delassus_ros.version import __version__

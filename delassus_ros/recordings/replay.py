@@ -23,7 +23,8 @@ from delassus_ros.node.computation import Computation
 from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.pipeline import WATCHES
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.recordings.recording import Recorded, Recording, RecordingError
+from delassus_ros.recordings.mcap_file import Recorded, RecordingError
+from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
 from delassus_ros.solver.solver import DelassusSolver
 

@@ -23,7 +23,8 @@ from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.recordings.recording import Recorded, Recording
+from delassus_ros.recordings.mcap_file import Recorded
+from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
 from delassus_ros.sim import demo_urdf
 

@@ -1,0 +1,302 @@
+"""Reading one MCAP file, as far as it is whole.
+
+Where a file has its index, at its end, chunks are read where the index says they are, in order of
+time, whatever else is damaged. A file that was cut off has none: its records are read one after
+the other, as they were written. What is damaged is left out and reported with file and offset.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import zstandard
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.reader import make_reader
+from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Schema
+from mcap.records import Message as McapMessage
+from mcap.stream_reader import breakup_chunk
+from mcap.summary import Summary
+
+from delassus_ros.errors import DelassusError
+
+WINDOW = 100_000_000
+"""Messages that were written so much out of order are put into order [ns]; what is further back is
+a clock that was set back."""
+_DAMAGE = (McapError, ValueError, RuntimeError, OverflowError, struct.error, zstandard.ZstdError)
+"""What readers of records and decompressors raise; of LZ4 it is a RuntimeError."""
+_MAGIC = b"\x89MCAP0\r\n"
+_HEAD = struct.Struct("<BQ")
+_INDEX_HEAD = struct.Struct("<HI")
+_LARGEST = 1 << 30
+"""Bytes of the largest record that is read, and that a chunk may hold: recorders write less."""
+_END = {Opcode.DATA_END: 4, Opcode.FOOTER: 20}
+"""Length of the records that end a file's data."""
+
+
+class RecordingError(DelassusError):
+    """A recording that cannot be read, or has not what is needed; names file, topic and type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A message as it was recorded.
+
+    Attributes
+    ----------
+    time, sent : when it was recorded, and when it was published [ns].
+    topic : full name.
+    data : serialized, in CDR.
+    """
+
+    time: int
+    sent: int
+    topic: str
+    data: bytes
+
+
+class McapFile:
+    """An MCAP file.
+
+    Parameters
+    ----------
+    path : of the file.
+    topics : type per topic, to which those are added that are met.
+    damage : to which is added what cannot be read, with file and offset.
+
+    Attributes
+    ----------
+    position : bytes that have been read so far.
+    """
+
+    def __init__(self, path: Path, topics: dict[str, str], damage: list[str]) -> None:
+        self._path, self._topics, self._damage = path, topics, damage
+        self._size = path.stat().st_size
+        self.position = 0
+
+    def summarized(self) -> bool:
+        """Take the topics from the summary at the end of the file; return whether it has one."""
+        with self._path.open("rb") as file:
+            return self._summary(file) is not None
+
+    def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
+        """Yield the messages of some topics, or of all: by the index in order of time.
+
+        Without an index, or where messages of one topic go back in time by more than
+        :data:`WINDOW`, they come as they were written.
+
+        Raises
+        ------
+        RecordingError
+            If it is no MCAP file.
+        """
+        with self._path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise RecordingError(f"{self._path}: not an MCAP file; its first bytes are others")
+            summary = self._summary(file)
+            if summary is not None and summary.chunk_indexes:
+                yield from self._indexed(file, summary, topics)
+                return
+            file.seek(len(_MAGIC))
+            yield from self._as_written(file, topics)
+
+    def _summary(self, file: IO[bytes]) -> Summary | None:
+        """Return the summary, and note the topics that have messages."""
+        file.seek(0)
+        try:
+            summary = make_reader(file).get_summary()
+        except (*_DAMAGE, OSError):
+            # A damaged footer may point anywhere, before the file as well.
+            return None
+        if summary is None or not summary.channels:
+            return None
+        counts = summary.statistics.channel_message_counts if summary.statistics else None
+        for number, channel in summary.channels.items():
+            schema = summary.schemas.get(channel.schema_id)
+            there = counts is None or counts.get(number, 0)
+            if channel.message_encoding == "cdr" and schema is not None and there:
+                self._topics[channel.topic] = schema.name
+        return summary
+
+    # By the index.
+
+    def _indexed(
+        self, file: IO[bytes], summary: Summary, topics: Container[str] | None
+    ) -> Iterator[Recorded]:
+        names = {
+            number: channel.topic
+            for number, channel in summary.channels.items()
+            if topics is None or channel.topic in topics
+        }
+        reported, count = len(self._damage), 0
+        for count, message in enumerate(self._ordered(file, summary, names), 1):
+            yield message
+        said = summary.statistics.channel_message_counts if summary.statistics else {}
+        expected = sum(said.get(number, 0) for number in names)
+        if count < expected and len(self._damage) == reported:
+            self._damage.append(f"{self._path}: {count} messages of {expected} that its end counts")
+
+    def _ordered(
+        self, file: IO[bytes], summary: Summary, names: dict[int, str]
+    ) -> Iterator[Recorded]:
+        chunks = [
+            chunk
+            for chunk in sorted(summary.chunk_indexes, key=lambda each: each.chunk_start_offset)
+            if not chunk.message_index_offsets or names.keys() & chunk.message_index_offsets
+        ]
+        if self._goes_back(file, chunks, names):
+            for chunk in chunks:
+                yield from self._chunk(file, chunk, names)
+            return
+        chunks.sort(key=lambda each: each.message_start_time)
+        waiting: list[tuple[int, int, int, Recorded]] = []
+        for chunk in chunks:
+            while waiting and waiting[0][0] < chunk.message_start_time:
+                yield heapq.heappop(waiting)[-1]
+            for number, message in enumerate(self._chunk(file, chunk, names)):
+                heapq.heappush(waiting, (message.time, chunk.chunk_start_offset, number, message))
+        while waiting:
+            yield heapq.heappop(waiting)[-1]
+
+    def _goes_back(
+        self, file: IO[bytes], chunks: Sequence[ChunkIndex], wanted: Container[int]
+    ) -> bool:
+        """Return whether time goes back within one topic; also where no index of messages says."""
+        newest: dict[int, int] = {}
+        for chunk in chunks:
+            if not chunk.message_index_offsets:
+                return True
+            for channel, offset in chunk.message_index_offsets.items():
+                if channel not in wanted:
+                    continue
+                times = self._times(file, offset)
+                if times is None:
+                    return True
+                if not times.size:
+                    continue
+                before = np.maximum.accumulate(np.append(newest.get(channel, 0), times))
+                if (times < before[:-1] - WINDOW).any():
+                    return True
+                newest[channel] = int(before[-1])
+        return False
+
+    def _times(self, file: IO[bytes], offset: int) -> np.ndarray | None:
+        """Return the times of a chunk's messages of a channel, as they were written [ns]."""
+        content = self._record(file, offset, Opcode.MESSAGE_INDEX)
+        if content is None or len(content) < _INDEX_HEAD.size:
+            return None
+        _, length = _INDEX_HEAD.unpack_from(content)
+        if length % 16 or length > len(content) - _INDEX_HEAD.size:
+            return None
+        pairs = np.frombuffer(content, "<i8", length // 8, _INDEX_HEAD.size).reshape(-1, 2)
+        times: np.ndarray = pairs[np.argsort(pairs[:, 1], kind="stable"), 0]
+        return times
+
+    def _chunk(self, file: IO[bytes], chunk: ChunkIndex, names: dict[int, str]) -> list[Recorded]:
+        """Return the messages of a chunk; none if it is damaged."""
+        offset = chunk.chunk_start_offset
+        content = self._record(file, offset, Opcode.CHUNK)
+        self.position += chunk.chunk_length + chunk.message_index_length
+        if content is None or len(content) != chunk.chunk_length - _HEAD.size:
+            self._damage.append(
+                f"{self._path}: the record at byte {offset} is damaged: not the chunk that the "
+                "index says"
+            )
+            return []
+        try:
+            records = _opened(Chunk.read(ReadDataStream(BytesIO(content))))
+        except _DAMAGE as error:
+            self._damage.append(f"{self._path}: the record at byte {offset} is damaged: {error}")
+            return []
+        return [
+            Recorded(each.log_time, each.publish_time, names[each.channel_id], each.data)
+            for each in records
+            if isinstance(each, McapMessage) and each.channel_id in names
+        ]
+
+    def _record(self, file: IO[bytes], offset: int, opcode: Opcode) -> bytes | None:
+        """Return the content of a record; None if there is no such record at the offset."""
+        if offset > self._size:
+            return None
+        file.seek(offset)
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return None
+        found, length = _HEAD.unpack(head)
+        if found != opcode or length > min(_LARGEST, self._size - file.tell()):
+            return None
+        return file.read(length)
+
+    # Without an index.
+
+    def _as_written(self, file: IO[bytes], topics: Container[str] | None) -> Iterator[Recorded]:
+        schemas: dict[int, str] = {}
+        names: dict[int, str] = {}
+        strange = 0
+        for record in self._records(file):
+            match record:
+                case Schema():
+                    schemas[record.id] = record.name
+                case Channel():
+                    names[record.id] = record.topic
+                    if record.message_encoding == "cdr":
+                        self._topics[record.topic] = schemas.get(record.schema_id, "")
+                case McapMessage():
+                    self.position = file.tell()
+                    topic = names.get(record.channel_id)
+                    if topic is None:
+                        strange += 1
+                    elif topics is None or topic in topics:
+                        yield Recorded(record.log_time, record.publish_time, topic, record.data)
+        if strange:
+            self._damage.append(
+                f"{self._path}: {strange} messages are left out: their channels were in damaged "
+                "records"
+            )
+
+    def _records(self, file: IO[bytes]) -> Iterator[McapRecord]:
+        """Yield the records of a file, those of chunks among them."""
+        readers: dict[int, Callable[[ReadDataStream, int], McapRecord]] = {
+            Opcode.SCHEMA: lambda stream, _: Schema.read(stream),
+            Opcode.CHANNEL: lambda stream, _: Channel.read(stream),
+            Opcode.MESSAGE: McapMessage.read,
+        }
+        while True:
+            offset = file.tell()
+            head = file.read(_HEAD.size)
+            if len(head) < _HEAD.size:
+                self._damage.append(
+                    f"{self._path}: ends at byte {offset}, without an MCAP file's end"
+                )
+                return
+            opcode, length = _HEAD.unpack(head)
+            if _END.get(opcode) == length:
+                return
+            if length > min(_LARGEST, self._size - file.tell()):
+                self._damage.append(f"{self._path}: ends within the record at byte {offset}")
+                return
+            content = file.read(length)
+            stream = ReadDataStream(BytesIO(content))
+            try:
+                if opcode == Opcode.CHUNK:
+                    yield from _opened(Chunk.read(stream))
+                elif opcode in readers:
+                    yield readers[opcode](stream, length)
+            except _DAMAGE as error:
+                self._damage.append(
+                    f"{self._path}: the record at byte {offset} is damaged: {error}"
+                )
+
+
+def _opened(chunk: Chunk) -> list[McapRecord]:
+    if chunk.uncompressed_size > _LARGEST:
+        raise ValueError(f"it says that it holds {chunk.uncompressed_size} bytes")
+    return breakup_chunk(chunk, validate_crc=True)
