@@ -88,6 +88,7 @@ def write(
     chunk: int = 1 << 16,
 ) -> Path:  # fmt: skip
     """Write an MCAP file."""
+    path.parent.mkdir(exist_ok=True)
     types = TYPES if types is None else types
     writer = RecordingWriter(path, chunk=chunk)
     for message in messages:

@@ -75,7 +75,8 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--params",
         metavar="FILE.yaml",
-        help="parameters of the node (default: those that 'delassus config' proposes)",
+        help="parameters of the node (default: the contacts of the layout that was recorded, or "
+        "the ends of limbs where the recorded contacts are called so)",
     )
     parser.add_argument(
         "--urdf",
@@ -86,7 +87,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         "--columns",
         default="matrix,effective_mass",
         metavar="NAMES",
-        help="what the tables have beside stamps, validity, rank and condition, of matrix, "
+        help="columns of the tables beside stamps, validity, rank and condition: any of matrix, "
         "effective_mass, impulse and estimated_force (default: %(default)s)",
     )
     parser.add_argument(
@@ -119,7 +120,7 @@ def bag(options: argparse.Namespace) -> Report:
         sys.stderr.write("\r\033[K")
     if episode.error and not episode.files:
         raise InputError(episode.error)
-    return Report(_words(episode), dataclasses.asdict(episode), int(bool(episode.error)))
+    return Report(_words(episode), dataclasses.asdict(episode), int(_lacks(episode)))
 
 
 def add_trajectory(parser: argparse.ArgumentParser) -> None:
@@ -139,8 +140,8 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
         "--columns",
         default="matrix,effective_mass",
         metavar="NAMES",
-        help="what it has beside q, status and condition, of matrix, effective_mass, J, MinvJT "
-        "and M (default: %(default)s)",
+        help="its columns beside q, status and condition: any of matrix, effective_mass, J, "
+        "MinvJT and M (default: %(default)s)",
     )
     parser.add_argument(
         "--state",
@@ -230,8 +231,6 @@ def _check_packages(program: str, *more: str) -> None:
 
 def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
     from delassus_ros.recordings.episode import Task
-    from delassus_ros.recordings.recording import Recording
-    from delassus_ros.recordings.replay import description_of
 
     remap = {}
     for each in options.remap:
@@ -243,21 +242,54 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
     if options.urdf:
         document = parse_xml(located(options.urdf))
         description = ElementTree.tostring(document, encoding="unicode")
-    parameters: dict[str, Any]
-    if options.params:
-        parameters = parameters_of(options.params)
-    else:
-        text = description or description_of(Recording(paths[0]), remap)
-        ends = proposals(Robot.from_urdf(text.encode()), parse_xml(text.encode()))
-        chosen = [each for each in ends if each.chosen]
-        parameters = {"algorithm": "auto", "contacts.names": [each.frame for each in chosen]}
-        for each in chosen:
-            parameters[f"contacts.{each.frame}.frame"] = each.frame
-            parameters[f"contacts.{each.frame}.kind"] = each.kind
-    return Task(
-        parameters, options.output, description, _names(options.columns), _names(options.format),
-        remap, options.again,
+    task = Task(
+        parameters_of(options.params) if options.params else {}, options.output, description,
+        _names(options.columns), _names(options.format), remap, options.again,
     )  # fmt: skip
+    if options.params:
+        return task
+    for path in paths[:-1]:
+        try:
+            return dataclasses.replace(task, parameters=_proposed(path, task))
+        except DelassusError:
+            # The next may be whole; what is wrong with this one is reported where it is done.
+            continue
+    return dataclasses.replace(task, parameters=_proposed(paths[-1], task))
+
+
+def _proposed(path: Path, task: Task) -> dict[str, Any]:
+    """Return parameters for a recording: those of the node that it recorded, or ends of limbs.
+
+    Raises
+    ------
+    InputError
+        If the contacts that it names are no ends of limbs; says how to say which they are.
+    """
+    from delassus_ros.recordings.proposed import names_of_contacts, parameters_of_layout
+    from delassus_ros.recordings.recording import Recording
+    from delassus_ros.recordings.replay import description_of
+
+    recording = Recording(path)
+    found = parameters_of_layout(recording)
+    if found is not None:
+        return found
+    text = task.description or description_of(recording, task.remap)
+    ends = proposals(Robot.from_urdf(text.encode()), parse_xml(text.encode()))
+    named = names_of_contacts(recording, task.remap)
+    chosen = [each for each in ends if each.chosen or each.frame in named]
+    strange = named - {each.frame for each in chosen}
+    if strange:
+        raise InputError(
+            f"{path}: nothing says where its contacts {', '.join(sorted(strange))} are on the "
+            f"robot, whose limbs end in {', '.join(each.frame for each in ends)}; --params names "
+            "a file that does (delassus config writes one to begin with)"
+        )
+    parameters: dict[str, Any] = {"algorithm": "auto"}
+    parameters["contacts.names"] = [each.frame for each in chosen]
+    for each in chosen:
+        parameters[f"contacts.{each.frame}.frame"] = each.frame
+        parameters[f"contacts.{each.frame}.kind"] = each.kind
+    return parameters
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -280,12 +312,19 @@ class _Progress:
             sys.stderr.flush()
 
 
+def _lacks(episode: Episode) -> bool:
+    """Whether something of a recording could not be done, or gave no matrix with rows."""
+    return bool(episode.error or episode.damage) or episode.matrices == episode.empty
+
+
 def _words(episode: Episode) -> str:
     """Return what became of a recording, in lines."""
     lines = [episode.recording + (": finished before" if episode.skipped else "")]
     lines.append(
         f"{episode.matrices} matrices, {episode.invalid} times INVALID, in {episode.seconds:.1f} s"
     )
+    if episode.empty:
+        lines.append(f"{episode.empty} matrices have no rows: no contact was active")
     if episode.first_reason:
         lines.append(f"INVALID first for: {episode.first_reason}")
     if episode.took and not episode.skipped:
@@ -304,9 +343,11 @@ def _summary(episodes: list[Episode], took: float) -> Report:
     for each in episodes:
         state = each.error or ("finished before" if each.skipped else "")
         damaged = f"{len(each.damage)} times damaged" if each.damage else ""
+        empty = f"{each.empty} without rows" if each.empty else ""
+        warned = [f"{count} times: {words}" for words, count in each.warnings.values()]
         rows.append(
             (Path(each.recording).name, f"{each.seconds:.1f}", each.matrices, each.invalid,
-             "; ".join(word for word in (state, damaged) if word))
+             "; ".join(word for word in (state, damaged, empty, *warned) if word))
         )  # fmt: skip
     failed = [each for each in episodes if each.error]
     total = sum(each.matrices for each in episodes)
@@ -315,4 +356,5 @@ def _summary(episodes: list[Episode], took: float) -> Report:
         "took": took, "failed": [each.recording for each in failed],
         "episodes": [dataclasses.asdict(each) for each in episodes],
     }  # fmt: skip
-    return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, int(bool(failed)))
+    status = int(any(map(_lacks, episodes)))
+    return Report(f"{table(rows, numeric=(1, 2, 3))}\n{last}", data, status)

@@ -68,6 +68,19 @@ def rotation_from_rpy(rpy: ArrayLike) -> Array:
     )
 
 
+def rpy_from_rotation(rotation: Array) -> Array:
+    """Return roll, pitch and yaw [rad] of a rotation, of which :func:`rotation_from_rpy` makes it.
+
+    Where the pitch is a right angle, roll and yaw turn about the same axis: the roll is zero.
+    """
+    R = rotation
+    flat = np.hypot(R[2, 1], R[2, 2])
+    pitch = np.arctan2(-R[2, 0], flat)
+    if flat < 1e-12:
+        return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
+    return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
+
+
 def rotation_from_quaternion(quaternion: ArrayLike) -> Array:
     """Return the rotation matrix (3, 3) of a quaternion x, y, z, w, of whatever norm but 0."""
     given = np.asarray(quaternion, dtype=np.float64)

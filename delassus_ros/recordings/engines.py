@@ -8,17 +8,18 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.recordings.episode import Episode, Task, map_episode
-from delassus_ros.recordings.recording import Recording
+from delassus_ros.recordings.recording import Recording, name_of
 from delassus_ros.solver.solver import DelassusSolver
 
 Job = tuple[int, str]
-"""Number and path of a recording."""
+"""Place of a recording in the call, and its path."""
 
 
 def map_recordings(
@@ -52,7 +53,7 @@ def map_recordings(
     if engine not in ENGINES:
         raise InputError(unknown("engine", engine, ENGINES))
     twice = [
-        name for name, count in Counter(path.stem for path in recordings).items() if count > 1
+        name for name, count in Counter(map(name_of, recordings)).items() if count > 1
     ]
     if twice:
         raise InputError(
@@ -60,10 +61,13 @@ def map_recordings(
             "each call the recordings of one folder"
         )
     _compile(recordings, task)
-    jobs = [(number, str(path)) for number, path in enumerate(recordings)]
+    # Workers may be elsewhere, where a relative path means another file.
+    task = replace(task, out=str(Path(task.out).resolve()))
+    jobs = [(number, str(path.resolve())) for number, path in enumerate(recordings)]
     found: dict[int, Episode] = {}
-    workers = os.cpu_count() or 1 if workers is None else workers
+    workers = len(os.sched_getaffinity(0)) if workers is None else workers
     for number, episode in ENGINES[engine](jobs, task, workers, retries):
+        episode.recording = str(recordings[number])
         found[number] = episode
         done(episode)
     return [found[number] for number, _ in jobs]
@@ -85,33 +89,42 @@ def _local(
     jobs: Sequence[Job], task: Task, workers: int, retries: int
 ) -> Iterator[tuple[int, Episode]]:
     """Do the jobs in processes of this machine."""
-    waiting, begun = deque(jobs), Counter[int]()
+    waiting, suspects, died = deque(jobs), deque[Job](), Counter[Job]()
     # Forked workers would have the threads and locks of whoever calls.
     context = multiprocessing.get_context("spawn")
-    while waiting:
+    while waiting or suspects:
+        # With a worker, all others of its pool end. Which job was to blame is known of one that
+        # ran alone.
+        alone = bool(suspects) or workers == 1
+        queue = suspects or waiting
+        size = 1 if alone else workers
         running: dict[Future[Episode], Job] = {}
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with ProcessPoolExecutor(size, mp_context=context) as pool:
             broken = False
-            while (waiting and not broken) or running:
+            while (queue and not broken) or running:
                 # No more than work at once: what is begun when a worker dies is begun again.
-                while waiting and not broken and len(running) < workers:
-                    job = waiting.popleft()
-                    running[pool.submit(map_episode, job[1], task, job[0])] = job
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = running.pop(future)
+                while queue and not broken and len(running) < size:
+                    number, path = queue[0]
                     try:
-                        yield job[0], future.result()
+                        running[pool.submit(map_episode, path, task)] = queue[0]
+                        queue.popleft()
                     except BrokenProcessPool:
                         broken = True
-                        begun[job[0]] += 1
-                        if begun[job[0]] <= retries:
-                            waiting.append(job)
-                            continue
-                        died = f"its worker died {begun[job[0]]} times"
-                        yield job[0], Episode(job[1], error=died)
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = number, path = running.pop(future)
+                    try:
+                        yield number, future.result()
+                    except BrokenProcessPool:
+                        broken = True
+                        died[job] += alone
+                        if died[job] <= retries:
+                            suspects.append(job)
+                        else:
+                            words = f"its worker died {died[job]} times"
+                            yield number, Episode(path, error=words)
                     except Exception as error:
                         # A fault of one is no reason to lose the others.
-                        yield job[0], Episode(job[1], error=f"{type(error).__name__}: {error}")
+                        yield number, Episode(path, error=f"{type(error).__name__}: {error}")
 
 
 def _ray(
@@ -125,7 +138,7 @@ def _ray(
         ray.init(num_cpus=processors, log_to_driver=False, include_dashboard=False)
     try:
         remote = ray.remote(max_retries=retries)(map_episode)
-        running = {remote.remote(path, task, number): (number, path) for number, path in jobs}
+        running = {remote.remote(path, task): (number, path) for number, path in jobs}
         while running:
             ready, _ = ray.wait(list(running))
             for each in ready:
@@ -150,7 +163,7 @@ def _dask(
     }  # fmt: skip
     with distributed.Client(**options) as client:
         running = {
-            client.submit(map_episode, path, task, number, pure=False, retries=retries): (
+            client.submit(map_episode, path, task, pure=False, retries=retries): (
                 number, path,
             )
             for number, path in jobs

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -20,10 +19,10 @@ from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.mcap_file import RecordingError
-from delassus_ros.recordings.outputs import McapOutput, Output, ParquetOutput
-from delassus_ros.recordings.recording import Recording
+from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput
+from delassus_ros.recordings.recording import Recording, name_of
 from delassus_ros.recordings.replay import Replay, description_of
-from delassus_ros.recordings.tables import partial
+from delassus_ros.recordings.tables import finish, unfinished
 from delassus_ros.version import __version__
 
 FORMATS = ("parquet", "mcap")
@@ -39,10 +38,15 @@ class Task:
     out : folder that is written to.
     description : URDF; empty for that of the parameters, or else the recording's own, on its topic
         /robot_description.
-    columns : of the tables.
+    columns : of the tables, of :data:`~delassus_ros.recordings.outputs.COLUMNS`.
     formats : of :data:`FORMATS`.
     remap : full name per topic of the node that is called otherwise.
     again : do it even if it is finished.
+
+    Raises
+    ------
+    InputError
+        If a format or a column does not exist.
     """
 
     parameters: Mapping[str, Any]
@@ -54,9 +58,12 @@ class Task:
     again: bool = False
 
     def __post_init__(self) -> None:
-        for name in self.formats:
-            if name not in FORMATS:
-                raise InputError(unknown("format", name, FORMATS))
+        for kind, names, known in (
+            ("format", self.formats, FORMATS), ("column", self.columns, COLUMNS),
+        ):  # fmt: skip
+            for name in names:
+                if name not in known:
+                    raise InputError(unknown(kind, name, known))
 
     @property
     def settings(self) -> Settings:
@@ -74,17 +81,12 @@ class Task:
         """Return the robot's description: that of the task, else the recording's own."""
         return self.settings.robot_description or description_of(recording, self.remap)
 
-    def digest(self, recording: Path, number: int) -> str:
-        """Return what tells whether something else would be written, as text.
-
-        Parameters
-        ----------
-        number : of the recording, which stands in its table.
-        """
+    def digest(self, recording: Path) -> str:
+        """Return what tells whether something else would be written, as text."""
         said = {k: v for k, v in asdict(self).items() if k not in ("again", "out")}
         files = sorted(recording.glob("*")) if recording.is_dir() else [recording]
         states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        text = json.dumps([__version__, number, said, states], sort_keys=True, default=str)
+        text = json.dumps([__version__, said, states], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -96,7 +98,9 @@ class Episode:
     ----------
     recording : path.
     files : that were written.
+    sizes : of these [bytes].
     matrices, invalid : numbers of answers with a matrix, and without.
+    empty : matrices without rows, as no contact that is known was active.
     first_reason : words of the first answer without one.
     seconds : of the recording.
     took : seconds of this machine: in all, and those of reading, of answering (gates, matrix,
@@ -109,8 +113,10 @@ class Episode:
 
     recording: str
     files: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
     matrices: int = 0
     invalid: int = 0
+    empty: int = 0
     first_reason: str = ""
     seconds: float = 0.0
     took: dict[str, float] = field(default_factory=dict)
@@ -123,14 +129,12 @@ class Episode:
 def map_episode(
     recording: str | Path,
     task: Task,
-    number: int = 0,
     progress: Callable[[Recording], object] = lambda _: None,
 ) -> Episode:
     """Do a task for one recording; what is wrong with it is said in the result.
 
     Parameters
     ----------
-    number : of the recording among others, for the tables.
     progress : is called now and then.
 
     Raises
@@ -138,47 +142,49 @@ def map_episode(
     OSError
         If `out` cannot be written to.
     """
-    path = Path(recording)
-    base = Path(task.out) / path.stem
-    report = base.with_name(f"{base.name}.json")
-    digest = ""
+    path, folder = Path(recording), Path(task.out)
+    report = folder / f"{name_of(path)}.json"
     try:
-        if path.exists():
-            digest = task.digest(path, number)
-            if not task.again and (before := _finished(report, digest)) is not None:
-                return before
-        episode = _replayed(path, base, task, number, progress)
-    except DelassusError as error:
+        opened = Recording(path)
+        _check_folder(folder, opened, task.formats)
+        before = _report(report)
+    except RecordingError as error:
         return Episode(str(path), error=str(error))
+    digest = task.digest(path)
+    if not task.again and before.pop("digest", None) == digest and _is_finished(before):
+        before["warnings"] = {kind: tuple(said) for kind, said in before["warnings"].items()}
+        return Episode(**{**before, "skipped": True})
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        episode = _replayed(opened, folder, task, progress)
+    except DelassusError as error:
+        episode = Episode(str(path), error=str(error))
     _write_report(report, digest, episode)
     return episode
 
 
 def _replayed(
-    path: Path, base: Path, task: Task, number: int, progress: Callable[[Recording], object]
+    recording: Recording, folder: Path, task: Task, progress: Callable[[Recording], object]
 ) -> Episode:
-    recording = Recording(path)
     replay = Replay(
         recording, task.settings, Operation.from_parameters(task.parameters),
         task.description_for(recording), task.remap,
     )  # fmt: skip
-    base.parent.mkdir(parents=True, exist_ok=True)
-    episode = Episode(str(path))
+    episode = Episode(str(recording.path))
     outputs: list[Output] = []
     began = perf_counter()
     writing = 0.0
     first = last = None
     pipeline = replay.computation.pipeline
     try:
-        if "parquet" in task.formats:
-            target = base.with_name(f"{base.name}.parquet")
-            outputs.append(ParquetOutput(target, replay.computation, task.columns, number))
-            episode.files.append(str(target))
-        if "mcap" in task.formats:
-            target = base.with_name(f"{base.name}.mcap")
-            if target.resolve() == path.resolve():
-                raise RecordingError(f"{path}: its own folder cannot be that of the output")
-            outputs.append(McapOutput(target, replay.computation))
+        for kind in task.formats:
+            target = folder / f"{recording.name}.{kind}"
+            if kind == "mcap":
+                outputs.append(McapOutput(target, replay.computation))
+            else:
+                said = {"recording": recording.name, "version": __version__}
+                said |= {"algorithm": task.settings.algorithm}
+                outputs.append(ParquetOutput(target, replay.computation, task.columns, said))
             episode.files.append(str(target))
         try:
             for count, answer in enumerate(replay.answers()):
@@ -187,6 +193,7 @@ def _replayed(
                 last = answer.time
                 if pipeline.last.validity is not Validity.INVALID:
                     episode.matrices += 1
+                    episode.empty += not pipeline.last.rows
                 else:
                     episode.invalid += 1
                     episode.first_reason = episode.first_reason or pipeline.last.text
@@ -201,6 +208,7 @@ def _replayed(
         for output in outputs:
             output.close()
         outputs = []
+        episode.sizes = [Path(file).stat().st_size for file in episode.files]
     finally:
         for output in outputs:
             output.discard()
@@ -215,22 +223,49 @@ def _replayed(
     return episode
 
 
-def _finished(report: Path, digest: str) -> Episode | None:
-    """Return what became of a recording if it is finished and nothing has changed since."""
+def _check_folder(folder: Path, recording: Recording, formats: Sequence[str]) -> None:
+    """Refuse to write into a recording, or over it."""
+    targets = {(folder / f"{recording.name}.{kind}").resolve() for kind in formats}
+    inside = recording.path.is_dir() and folder.resolve().is_relative_to(recording.path.resolve())
+    if inside or targets & {file.resolve() for file in recording.files}:
+        raise RecordingError(
+            f"{recording.path}: its own folder cannot be that of the output, {folder}"
+        )
+
+
+def _report(report: Path) -> dict[str, Any]:
+    """Return what was said of a recording before; nothing if it is new.
+
+    Raises
+    ------
+    RecordingError
+        If there is a file of that name which is no report.
+    """
     try:
         found = json.loads(report.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    if found.pop("digest", None) != digest or found.get("error"):
-        return None
-    if not all(Path(file).is_file() for file in found["files"]):
-        return None
-    found["warnings"] = {kind: tuple(said) for kind, said in found["warnings"].items()}
-    return Episode(**{**found, "skipped": True})
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or "digest" not in found:
+        raise RecordingError(
+            f"{report} would be replaced, and is no report of delassus bag; name another folder "
+            "for the output"
+        )
+    return found
+
+
+def _is_finished(before: Mapping[str, Any]) -> bool:
+    """Return whether a recording was done to its end and its outputs are still whole."""
+    if before["error"]:
+        return False
+    files = zip(map(Path, before["files"]), before["sizes"], strict=True)
+    return all(file.is_file() and file.stat().st_size == size for file, size in files)
 
 
 def _write_report(report: Path, digest: str, episode: Episode) -> None:
     """Write what tells later that it is finished; last of all."""
     text = json.dumps({"digest": digest, **asdict(episode)}, indent=1)
-    partial(report).write_text(text, encoding="utf-8")
-    os.replace(partial(report), report)
+    written = unfinished(report)
+    written.write_text(text, encoding="utf-8")
+    finish(written, report)

@@ -137,12 +137,13 @@ class McapFile:
             if topics is None or channel.topic in topics
         }
         reported, count = len(self._damage), 0
-        for count, message in enumerate(self._ordered(file, summary, names), 1):
+        for message in self._ordered(file, summary, names):
+            count += 1
             yield message
         said = summary.statistics.channel_message_counts if summary.statistics else {}
         expected = sum(said.get(number, 0) for number in names)
         if count < expected and len(self._damage) == reported:
-            self._damage.append(f"{self._path}: {count} messages of {expected} that its end counts")
+            self._damage.append(f"{self._path}: only {count} messages of the {expected} it counts")
 
     def _ordered(
         self, file: IO[bytes], summary: Summary, names: dict[int, str]

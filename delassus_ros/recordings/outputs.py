@@ -5,7 +5,7 @@ A file has its name only once it is whole: until then it ends in ``.partial``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,11 +14,11 @@ import numpy.typing as npt
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import MatrixReader, ReceivedMatrix
 
-from delassus_ros.errors import InputError, unknown
+from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
 from delassus_ros.recordings.replay import Answer
-from delassus_ros.recordings.tables import Column, Table, about, masses
+from delassus_ros.recordings.tables import Column, Table, about, episode_of, masses
 from delassus_ros.recordings.writer import RecordingWriter, type_name
 
 NODE = "/delassus_node"
@@ -28,7 +28,7 @@ COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force")
 _ROWS = 2048
 """Rows that are held until they are written as one group."""
 _ALWAYS = (
-    Column("episode_index", "number of the recording", "int64"),
+    Column("episode_index", "of the recording; follows from its name", "int64"),
     Column("frame_index", "number of the row in it", "int64"),
     Column("timestamp", "time of the recording since the first row [s]"),
     Column("time", "time of the recording [ns]", "int64"),
@@ -95,19 +95,19 @@ class ParquetOutput:
     path : file to write.
     computation : of the replay.
     columns : of :data:`COLUMNS`.
-    episode : number of the recording among others.
+    said : what else is said of the table: recording, parameters.
 
     Raises
     ------
     InputError
-        If a column does not exist, or needs what is not computed.
+        If a column needs what is not computed.
     """
 
     def __init__(
-        self, path: Path, computation: Computation, columns: Sequence[str], episode: int = 0
+        self, path: Path, computation: Computation, columns: Sequence[str], said: Mapping[str, Any]
     ) -> None:
         check_columns(columns, computation)
-        self._computation, self._episode = computation, episode
+        self._computation, self._episode = computation, episode_of(said["recording"])
         self._chosen = tuple(columns)
         self._contacts = computation.problem.contacts
         self._reader = MatrixReader()
@@ -118,7 +118,7 @@ class ParquetOutput:
         self._first: int | None = None
         self._count = 0
         layout = computation.layout
-        more = {"layout_id": layout.layout_id, "frame": layout.header.frame_id}
+        more = {"layout_id": layout.layout_id, "frame": layout.header.frame_id, **said}
         self._table = Table(path, self._columns(), about(computation.problem, **more))
 
     def _columns(self) -> list[Column]:
@@ -211,16 +211,13 @@ class ParquetOutput:
 
 
 def check_columns(columns: Sequence[str], computation: Computation) -> None:
-    """Refuse columns that do not exist, or that need what is not computed."""
-    for name in columns:
-        if name not in COLUMNS:
-            raise InputError(unknown("output", name, COLUMNS))
+    """Refuse columns that need what is not computed."""
     problem = computation.problem
     ports = {port.name for port in (*problem.inputs, *problem.outputs)}
     if "impulse" in columns and not {"rates", "J"} <= ports:
         raise InputError(
-            "output 'impulse' needs the velocities of the contacts: put J and a0 among the "
+            "column 'impulse' needs the velocities of the contacts: put J and a0 among the "
             "parameter 'outputs'"
         )
     if "estimated_force" in columns and computation.pipeline.estimator is None:
-        raise InputError("output 'estimated_force' needs the parameter contacts.source: force")
+        raise InputError("column 'estimated_force' needs the parameter contacts.source: force")

@@ -30,6 +30,8 @@ from delassus_ros.solver.solver import DelassusSolver
 
 _LONGEST_DELAY = 10_000_000_000
 """Ten seconds between publishing and recording are another clock, not a delay [ns]."""
+_LONGEST_SILENCE = 60_000_000_000
+"""So much of it is gone through as the node would; more is a clock that was set [ns]."""
 CLOCK = "/clock"
 _DESCRIPTION = "robot_description"
 _KINDS: dict[str, type] = {
@@ -187,11 +189,16 @@ class Replay:
             yield from self._look(time)
             return
         if self._now == 0:
-            self._looked = now
-        while self._looked + self._period < now:
+            self._now = self._looked = now
+        last = self._now
+        end = min(now, last + _LONGEST_SILENCE)
+        while self._looked + self._period < end:
             self._looked += self._period
             self._now = self._looked
             yield from self._look(self._now)
+        if end < now:
+            self._warn("gap", f"nothing was recorded for {1e-9 * (now - last):.6g} s")
+            self._looked = now
         self._now = now
 
     def _look(self, time: int) -> Iterator[Answer]:

@@ -6,12 +6,14 @@ lists of a fixed size as arrays. What columns mean, with units, stands in the fi
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +41,24 @@ class Column:
     size: int | None = None
 
 
-def partial(path: Path) -> Path:
-    """Return what a file is called until it is whole."""
-    return path.with_name(f"{path.name}.partial")
+def unfinished(path: Path) -> Path:
+    """Return what a file is called until it is whole; each writer has a name of its own."""
+    return path.with_name(f"{path.name}.{uuid4().hex[:12]}.partial")
+
+
+def finish(written: Path, path: Path) -> None:
+    """Give a file its name, once what was written is on the disk."""
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(written, path)
+
+
+def episode_of(name: str) -> int:
+    """Return the number of an episode: it follows from its name alone, 53 bits of a digest.
+
+    So it is the same whichever others are done with it, and no two of a data set have the same.
+    """
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 11
 
 
 class Table:
@@ -64,7 +81,8 @@ class Table:
             for each in columns
         ]
         self._schema = pyarrow.schema(fields, {"delassus": json.dumps(about)})
-        self._writer = parquet.ParquetWriter(partial(path), self._schema)
+        self._unfinished = unfinished(path)
+        self._writer = parquet.ParquetWriter(self._unfinished, self._schema)
 
     def _type(self, column: Column) -> Any:
         kind = self._arrow.from_numpy_dtype(np.dtype(column.kind))
@@ -85,12 +103,12 @@ class Table:
     def close(self) -> None:
         """Give the file its name."""
         self._writer.close()
-        os.replace(partial(self._path), self._path)
+        finish(self._unfinished, self._path)
 
     def discard(self) -> None:
         """Leave no file behind."""
         self._writer.close()
-        partial(self._path).unlink(missing_ok=True)
+        self._unfinished.unlink(missing_ok=True)
 
 
 def about(problem: Problem, **more: Any) -> dict[str, Any]:

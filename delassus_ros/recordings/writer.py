@@ -1,7 +1,4 @@
-"""Writing messages to an MCAP file that ``ros2 bag play`` and Foxglove play.
-
-A file has its name only once it is whole: until then it ends in ``.partial``.
-"""
+"""Writing messages to an MCAP file that ``ros2 bag play`` and Foxglove play."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from mcap.writer import Writer
 from rclpy.serialization import serialize_message
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.recordings.tables import partial
+from delassus_ros.recordings.tables import finish, unfinished
 
 _FOREVER = "{sec: 9223372036, nsec: 854775807}"
 _LATCHED = f"""\
@@ -37,14 +34,25 @@ class RecordingWriter:
 
     Parameters
     ----------
-    path : file to write.
+    path : file to write. It has its name only once it is whole; until then it ends in
+        ``.partial``.
     latched : topics whose latest message late subscribers get, too.
     chunk : bytes that are compressed together.
+    live : what comes cannot come again: a new file has its name from the beginning, and keeps
+        what was written whatever happens.
+
+    Raises
+    ------
+    FileExistsError
+        If `live`, and there is a file of that name.
     """
 
-    def __init__(self, path: Path, latched: Container[str] = (), chunk: int = 1 << 20) -> None:
+    def __init__(
+        self, path: Path, latched: Container[str] = (), chunk: int = 1 << 20, live: bool = False
+    ) -> None:
         self._path, self._latched = path, latched
-        self._file = partial(path).open("wb")
+        self._written = path if live else unfinished(path)
+        self._file = self._written.open("xb")
         self._writer = Writer(self._file, chunk_size=chunk)
         self._writer.start(profile="ros2", library="delassus_ros")
         self._channels: dict[str, int] = {}
@@ -76,12 +84,16 @@ class RecordingWriter:
         """Give the file its name."""
         self._writer.finish()  # type: ignore[no-untyped-call]
         self._file.close()
-        os.replace(partial(self._path), self._path)
+        finish(self._written, self._path)
+
+    def flush(self) -> None:
+        """Hand over to the system what has been compressed so far."""
+        self._file.flush()
 
     def discard(self) -> None:
         """Leave no file behind."""
         self._file.close()
-        partial(self._path).unlink(missing_ok=True)
+        self._written.unlink(missing_ok=True)
 
 
 def type_name(kind: type[Any]) -> str:

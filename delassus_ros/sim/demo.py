@@ -234,6 +234,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = options.params_file or find_config(options.robot)
         if not config.is_file():
             raise DelassusError(f"--params-file {config}: no such file")
+        if options.record is not None and options.record.exists():
+            raise DelassusError(f"--record {options.record}: there already; name another file")
     except DelassusError as error:
         print(f"delassus_demo: {error}", file=sys.stderr)
         return 2

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import QUADRUPED, output, refusal
-from recordings_support import FEET, Recorded, description, touching, walk, write
+from recordings_support import FEET, TYPES, Recorded, description, touching, walk, write
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main
+from delassus_ros.recordings.recording import Recording
 from delassus_ros.sim import demo_urdf
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -59,6 +60,61 @@ def test_without_parameters_the_ends_of_limbs_are_the_contacts(
     assert about["contacts"] == [f"{foot}_FOOT" for foot in FEET]
 
 
+def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: str) -> None:
+    """Those of the node that was recorded, with their places; here of kinds that none proposes."""
+    contacts = {
+        "LF": {"frame": "LF_FOOT", "kind": "surface", "xyz": [0.0, 0.01, -0.02],
+               "rpy": [0.1, -0.2, 0.3]},
+        "RH": {"frame": "RH_FOOT", "kind": "selection", "rpy": [0.4, 1.5707963267948966, 0.2],
+               "selection": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]},
+        "RF": {"frame": "RF_FOOT"}, "LH": {"frame": "LH_FOOT"},
+    }  # fmt: skip
+    node = {"contacts": {"names": list(contacts), **contacts}, "algorithm": "auto"}
+    Path("node.yaml").write_text(json.dumps({"/**": {"ros__parameters": node}}))
+    output(capsys, "bag", run, "--params", "node.yaml", "-o", "one")
+    recorded = list(Recording(Path("one/run.mcap")).messages())
+    messages = [*walk(120), *(m for m in recorded if m.topic == "/delassus_node/layout")]
+    types = {**TYPES, "/delassus_node/layout": "delassus_msgs/msg/Layout"}
+    write(Path("with_layout/run.mcap"), messages, types)
+    output(capsys, "bag", "with_layout/run.mcap", "-o", "two")
+    said = json.loads(output(capsys, "compare", "one/run.parquet", "two/run.parquet", "--json"))
+    assert said["rows"] == 120 and said["largest"] < 1e-12
+    about = [
+        json.loads(parquet.read_schema(f"{folder}/run.parquet").metadata[b"delassus"])
+        for folder in ("one", "two")
+    ]
+    for key in ("contacts", "frames", "kinds", "row_offsets", "axes", "recording"):
+        assert about[0][key] == about[1][key]
+    # One that cannot be read does not keep the others from it.
+    Path("bad.mcap").write_text("no recording")
+    assert main(["bags", "bad.mcap", "with_layout/run.mcap", "-o", "three", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == ["bad.mcap"] and found["episodes"][1]["matrices"] == 120
+
+
+def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
+    words = refusal(capsys, "bag", run, "-o", "out")
+    assert "nothing says where its contacts LF, RH are" in words
+    assert "limbs end in LF_FOOT, " in words and "--params names" in words
+    assert not Path("out").exists()
+
+
+def test_what_gives_nothing_has_an_exit_status(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    messages = [m for m in walk(20) if m.topic != "/active_contacts"]
+    write(tmp_path / "air.mcap", [messages[0], touching(messages[0].time, "hand"), *messages[1:]])
+    assert main(["bag", "air.mcap", "--params", CONFIG, "-o", "out"]) == 1
+    out = capsys.readouterr().out
+    assert "20 matrices have no rows: no contact was active" in out
+    assert main(["bags", "air.mcap", "--params", CONFIG, "-o", "out"]) == 1
+    out = capsys.readouterr().out
+    assert "20 without rows; " in out and "unknown contact 'hand'" in out
+    data = write(tmp_path / "cut.mcap", walk(200), chunk=4096).read_bytes()
+    Path("cut.mcap").write_bytes(data[: len(data) // 2])
+    assert main(["bag", "cut.mcap", "--params", CONFIG, "-o", "out"]) == 1
+    assert "damage: cut.mcap: ends " in capsys.readouterr().out
+
+
 def test_a_robot_from_a_file(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.mcap", [m for m in walk(20) if m.topic != "/robot_description"])
@@ -91,7 +147,7 @@ def test_many_recordings(capsys, tmp_path: Path, monkeypatch) -> None:
     ("options", "words"),
     [
         (("--remap", "joint_states"), "expected TOPIC:=/NAME"),
-        (("--columns", "matrices"), "unknown output 'matrices'; did you mean 'matrix'?"),
+        (("--columns", "matrices"), "unknown column 'matrices'; did you mean 'matrix'?"),
         (("--format", "csv"), "unknown format 'csv'"),
         (("--params", "none.yaml"), "none.yaml"),
     ],

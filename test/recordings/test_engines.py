@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,27 @@ from delassus_ros.errors import InputError
 from delassus_ros.recordings import engines
 from delassus_ros.recordings.engines import map_recordings
 from delassus_ros.recordings.episode import Episode, Task, map_episode
+from delassus_ros.recordings.tables import episode_of
 
 parquet = pytest.importorskip("pyarrow.parquet")
 COUNT, STEPS = 6, 40
 PACKAGES = {"local": "pyarrow", "ray": "ray", "dask": "distributed"}
 
 
-def deadly(recording: str, task: Task, number: int = 0) -> Episode:
+def deadly(recording: str, task: Task) -> Episode:
     """Do the task; the worker that begins the third for the first time is killed."""
     mark = Path(task.out).with_name("killed")
-    if number == 2 and not mark.exists():
+    if recording.endswith("walk2.mcap") and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return map_episode(recording, task, number)
+    return map_episode(recording, task)
+
+
+def deadly_once_and_for_all(recording: str, task: Task) -> Episode:
+    """Do the task; whoever begins the second is killed."""
+    if recording.endswith("walk1.mcap"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return map_episode(recording, task)
 
 
 @pytest.fixture(name="recordings")
@@ -61,9 +70,11 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_twice(
     ]
     for k, path in enumerate(recordings):
         table = parquet.read_table(out / f"{path.stem}.parquet")
-        assert set(table["episode_index"].to_pylist()) == {k}
+        assert set(table["episode_index"].to_pylist()) == {episode_of(path.stem)}
         assert table["frame_index"].to_pylist() == list(range(STEPS + k))
-    assert not [file for file in out.iterdir() if "partial" in file.name]
+    # Of the worker that was killed something may be left, under a name that ends in .partial.
+    whole = {f"{path.stem}.{end}" for path in recordings for end in ("json", "mcap", "parquet")}
+    assert {file.name for file in out.iterdir() if file.suffix != ".partial"} == whole
 
 
 def test_what_fails_is_said_and_the_others_go_on(recordings: list[Path], tmp_path: Path) -> None:
@@ -83,15 +94,45 @@ def test_what_fails_is_said_and_the_others_go_on(recordings: list[Path], tmp_pat
     assert again[1].matrices == 10
 
 
-def test_each_table_has_the_number_of_its_recording(recordings: list[Path], tmp_path) -> None:
-    """Also where some were finished before, as others then."""
+def test_a_table_does_not_depend_on_the_others(recordings: list[Path], tmp_path) -> None:
+    """New recordings, before or after those of the last call, change nothing of theirs."""
     task = Task(PARAMETERS, str(tmp_path / "out"), formats=("parquet",))
     map_recordings(recordings[3:], task, workers=1)
     found = map_recordings(recordings[2:], task, workers=1)
-    assert not any(each.skipped for each in found)
-    for number, path in enumerate(recordings[2:]):
-        table = parquet.read_table(tmp_path / "out" / f"{path.stem}.parquet")
-        assert set(table["episode_index"].to_pylist()) == {number}
+    assert [each.skipped for each in found] == [False, True, True, True]
+    out = tmp_path / "out"
+    tables = [parquet.read_table(out / f"{path.stem}.parquet") for path in recordings[2:]]
+    numbers = [set(table["episode_index"].to_pylist()) for table in tables]
+    assert numbers == [{episode_of(path.stem)} for path in recordings[2:]]
+    assert len(set.union(*numbers)) == 4 and all(0 <= n < 2**53 for n in set.union(*numbers))
+
+
+def test_only_the_recording_that_kills_is_given_up(
+    recordings: list[Path], tmp_path: Path, monkeypatch
+) -> None:
+    """Those whose workers ended beside it are not, and a worker may end while results are read."""
+    monkeypatch.setattr(engines, "map_episode", deadly_once_and_for_all)
+    task = Task(PARAMETERS, str(tmp_path / "out"), formats=("parquet",))
+    found = map_recordings(
+        recordings[:4], task, workers=2, retries=1, done=lambda _: time.sleep(0.3)
+    )
+    errors = [each.error for each in found]
+    assert errors == ["", "its worker died 2 times", "", ""]
+
+
+def test_workers_elsewhere_find_relative_paths(
+    recordings: list[Path], tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engines, "map_episode", elsewhere)
+    found = map_recordings([Path("walk0.mcap")], Task(PARAMETERS, "out"), workers=1)
+    assert (found[0].error, found[0].recording) == ("", "walk0.mcap")
+    assert (tmp_path / "out" / "walk0.parquet").is_file()
+
+
+def elsewhere(recording: str, task: Task) -> Episode:
+    os.chdir("/")
+    return map_episode(recording, task)
 
 
 def test_a_worker_that_dies_each_time_is_given_up(
@@ -103,9 +144,9 @@ def test_a_worker_that_dies_each_time_is_given_up(
     assert [each.error for each in found] == ["its worker died 2 times"] * 2
 
 
-def always_deadly(recording: str, task: Task, number: int = 0) -> Episode:
+def always_deadly(recording: str, task: Task) -> Episode:
     os.kill(os.getpid(), signal.SIGKILL)
-    return map_episode(recording, task, number)
+    return map_episode(recording, task)
 
 
 def test_what_cannot_be_done_is_refused(recordings: list[Path], tmp_path: Path) -> None:

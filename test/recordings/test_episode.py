@@ -157,10 +157,69 @@ def test_what_is_finished_is_not_done_twice(made, out: Path, tmp_path: Path, mon
     # Other parameters, another recording, or a file that is gone: it is done.
     assert not made(messages, {**PARAMETERS, "algorithm": "efpa"}).skipped
     assert not made(list(walk(31)), {**PARAMETERS, "algorithm": "efpa"}).skipped
+    task = Task({**PARAMETERS, "algorithm": "efpa"}, str(out))
     (out / "run.parquet").unlink()
-    assert not map_episode(
-        tmp_path / "run.mcap", Task({**PARAMETERS, "algorithm": "efpa"}, str(out))
-    ).skipped
+    assert not map_episode(tmp_path / "run.mcap", task).skipped
+    # So is one of which a part is gone.
+    with (out / "run.mcap").open("rb+") as file:
+        file.truncate(100)
+    assert not map_episode(tmp_path / "run.mcap", task).skipped
+    assert map_episode(tmp_path / "run.mcap", task).skipped
+
+
+def test_nothing_of_others_is_overwritten(tmp_path: Path, out: Path) -> None:
+    """Neither the recording, under whatever name it is given, nor what is beside it."""
+    messages = list(walk(10))
+    path = write(tmp_path / "run.mcap", messages)
+    folder = tmp_path / "bag"
+    folder.mkdir()
+    (folder / "bag.mcap").write_bytes(path.read_bytes())
+    about = {"rosbag2_bagfile_information": {"relative_file_paths": ["bag.mcap"]}}
+    (folder / "metadata.yaml").write_text(json.dumps(about))
+    for recording, target in (
+        (path, tmp_path), (folder, folder), (folder, folder / "out"), (folder / "bag.mcap", folder)
+    ):  # fmt: skip
+        before = {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()}
+        found = map_episode(recording, Task(PARAMETERS, str(target)))
+        assert "its own folder cannot be that of the output" in found.error
+        assert {f: f.read_bytes() for f in tmp_path.rglob("*.*") if f.is_file()} == before
+    # A table beside the recording is another thing.
+    assert not map_episode(path, Task(PARAMETERS, str(tmp_path), formats=("parquet",))).error
+    out.mkdir()
+    for text in ('{"speed": 3}', "[]", "speed"):
+        (out / "run.json").write_text(text)
+        found = map_episode(path, Task(PARAMETERS, str(out)))
+        assert "run.json would be replaced, and is no report of delassus bag" in found.error
+        assert (out / "run.json").read_text() == text and len(list(out.iterdir())) == 1
+
+
+def test_two_that_do_the_same_do_not_mix(made, tmp_path: Path, out: Path, monkeypatch) -> None:
+    """As where an engine takes a worker for dead that only was not heard of."""
+    path = write(tmp_path / "run.mcap", walk(60))
+    task = Task(PARAMETERS, str(out))
+    close = episode_module.McapOutput.close
+    others: list[Episode] = []
+
+    def close_late(output: episode_module.McapOutput) -> None:
+        if not others:
+            others.append(Episode(""))
+            others.append(map_episode(path, task))
+        close(output)
+
+    monkeypatch.setattr(episode_module.McapOutput, "close", close_late)
+    found = map_episode(path, task)
+    assert (found.matrices, found.error) == (others[1].matrices, others[1].error) == (60, "")
+    assert parquet.read_table(out / "run.parquet").num_rows == 60
+    recording = Recording(out / "run.mcap")
+    assert len(list(recording.messages())) == 61 and not recording.damage
+    assert sorted(file.name for file in out.iterdir()) == ["run.json", "run.mcap", "run.parquet"]
+
+
+def test_a_recording_that_became_another_leaves_no_report_of_the_first(made, out: Path) -> None:
+    made(list(walk(20)))
+    found = made([m for m in walk(20) if m.topic != "/joint_states"])
+    report = json.loads((out / "run.json").read_text())
+    assert report["error"] == found.error and not report["files"]
 
 
 def test_a_fault_leaves_no_half_file(made, out: Path, monkeypatch) -> None:
@@ -171,6 +230,22 @@ def test_a_fault_leaves_no_half_file(made, out: Path, monkeypatch) -> None:
     with pytest.raises(OSError, match="no space"):
         made(list(walk(30)))
     assert list(out.iterdir()) == []
+
+
+def test_matrices_without_rows_are_counted(made) -> None:
+    messages = [m for m in walk(30) if m.topic != "/active_contacts"]
+    found = made([messages[0], touching(BEGIN, "hand"), *messages[1:]])
+    assert (found.matrices, found.empty, found.invalid) == (30, 30, 0)
+    assert "unknown contact 'hand'" in "".join(words for words, _ in found.warnings.values())
+
+
+@pytest.mark.parametrize("gap", [3600, 50 * 365 * 24 * 3600])
+def test_a_clock_that_is_set_forward_is_no_silence_of_years(made, gap: int) -> None:
+    later = [m for m in walk(40, begin=BEGIN + gap * 10**9) if m.topic != "/robot_description"]
+    found = made([*walk(60), *later])
+    assert found.matrices == 100 and 100 < found.invalid < 150
+    words, count = found.warnings["gap"]
+    assert words == f"nothing was recorded for {gap - 59 * 1e-9 * STEP:.6g} s" and count == 1
 
 
 def test_time_that_goes_back_is_said(made) -> None:
@@ -271,8 +346,7 @@ def test_bytes_that_are_no_message_are_passed_over(made) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"columns": ("matrx",)}, "unknown output 'matrx'; did you mean 'matrix'?"),
-        ({"columns": ("impulse",)}, "output 'impulse' needs the velocities of the contacts"),
+        ({"columns": ("impulse",)}, "column 'impulse' needs the velocities of the contacts"),
         ({"columns": ("estimated_force",)}, "needs the parameter contacts.source: force"),
     ],
 )
@@ -281,9 +355,11 @@ def test_outputs_that_cannot_be(made, out: Path, options, words: str) -> None:
     assert not [file for file in out.iterdir() if ".partial" in file.name]
 
 
-def test_a_format_that_does_not_exist(out: Path) -> None:
+def test_what_does_not_exist_is_refused_before_anything_is_read(out: Path) -> None:
     with pytest.raises(InputError, match="unknown format 'csv'; formats: parquet, mcap"):
         Task(PARAMETERS, str(out), formats=("csv",))
+    with pytest.raises(InputError, match="unknown column 'matrx'; did you mean 'matrix'"):
+        Task(PARAMETERS, str(out), columns=("matrx",))
 
 
 def test_state_alone_gives_all_rows(made, out: Path) -> None:
