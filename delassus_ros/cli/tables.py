@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing
 
 _KEYS = (("episode_index", "stamp"), ("episode_index", "frame_index"), ("frame_index",))
-"""What tells which rows of two tables are of the same instant; the first that both have."""
+"""What tells which rows of two tables are of the same instant; the first that both have. Where
+rows have the same, as those that tell of silence do, they follow each other."""
 
 
 Places = npt.NDArray[np.intp]
@@ -62,9 +65,18 @@ class Rows:
         return len(next(iter(self.columns.values())))
 
     @property
-    def seconds(self) -> Array:
+    def times(self) -> Array:
         """Time of the rows [s]; their number where the table has none."""
         return np.asarray(self.columns.get("timestamp", np.arange(len(self), dtype=float)))
+
+    @property
+    def has_time(self) -> bool:
+        """Whether rows have a time."""
+        return "timestamp" in self.columns
+
+    def at(self, row: int) -> str:
+        """Return where a row is, in words."""
+        return f"{self.times[row]:.3f} s" if self.has_time else f"row {row}"
 
     @property
     def matrices(self) -> Array:
@@ -83,10 +95,9 @@ class Rows:
     @property
     def headline(self) -> str:
         """The robot and its contacts, in a line."""
-        return (
-            f"{self.about['robot']}: {len(self)} rows in {self.seconds[-1]:.1f} s, "
-            f"{', '.join(self.about['contacts'])}"
-        )
+        lasting = f" in {self.times[-1]:.1f} s" if self.has_time and len(self) else ""
+        contacts = ", ".join(self.about["contacts"])
+        return f"{self.about['robot']}: {len(self)} rows{lasting}, {contacts}"
 
 
 def _array(column: Any) -> Array:
@@ -107,22 +118,26 @@ def plot_table(options: argparse.Namespace) -> Report:
     from delassus_ros.drawing import figures
 
     rows = Rows(options.robot)
+    if not len(rows):
+        raise InputError(f"{options.robot} has no rows")
     contacts = rows.about["contacts"]
     condition = np.where(rows.columns["condition"] > 0.0, rows.columns["condition"], np.nan)
     figure, panels = figures.new_figure(4, solid=False)
     active = rows.columns.get("active", np.ones((len(rows), len(contacts)), dtype=bool))
-    figures.draw_active(panels[0], rows.seconds, active, contacts)
-    figures.draw_over_time(panels[1], rows.seconds, {"": condition}, "condition number")
+    figures.draw_active(panels[0], rows.times, active, contacts)
+    figures.draw_over_time(panels[1], rows.times, {"": condition}, "condition number")
     if "effective_mass" in rows.columns:
         masses = rows.columns["effective_mass"].reshape(len(rows), -1, 3)
         lightest = {name: masses[:, k, 0] for k, name in enumerate(contacts)}
-        figures.draw_over_time(panels[2], rows.seconds, lightest, "lightest effective mass [kg]")
+        figures.draw_over_time(panels[2], rows.times, lightest, "lightest effective mass [kg]")
+    for panel in panels[:3]:
+        panel.set_xlabel("s" if rows.has_time else "row")
     facts: list[tuple[str, object]] = []
     worst = int(np.nanargmax(condition)) if np.isfinite(condition).any() else None
     if worst is not None and "matrix" in rows.columns:
         G = np.nan_to_num(rows.matrices[worst])
         figures.draw_matrix(panels[3], G, contacts, rows.about["row_offsets"])
-        panels[3].set_title(f"worst conditioned, at {rows.seconds[worst]:.3f} s")
+        panels[3].set_title(f"worst conditioned, at {rows.at(worst)}")
     output = options.output or f"{Path(options.robot).stem}.png"
     figure.suptitle(rows.headline)
     try:
@@ -132,9 +147,9 @@ def plot_table(options: argparse.Namespace) -> Report:
     facts.append(("figure", output))
     data: dict[str, Any] = {"figure": output, "rows": len(rows), **rows.about}
     if worst is not None:
-        data |= {"worst": float(condition[worst]), "at": float(rows.seconds[worst])}
+        data |= {"worst": float(condition[worst]), "at": float(rows.times[worst])}
         low, high = np.nanmin(condition), condition[worst]
-        facts.append(("condition", f"{low:.4g} to {high:.4g}, at {rows.seconds[worst]:.3f} s"))
+        facts.append(("condition", f"{low:.4g} to {high:.4g}, at {rows.at(worst)}"))
     return Report(f"{rows.headline}\n\n{table(facts)}", data)
 
 
@@ -156,22 +171,24 @@ def compare_tables(options: argparse.Namespace) -> Report:
     size = np.linalg.norm(np.where(both, B, 0.0), axis=(1, 2))
     there = size > 0.0
     errors = np.linalg.norm(difference, axis=(1, 2))[there] / size[there]
-    equal = int(np.count_nonzero(((A == B) | ~both).all(axis=(1, 2)) & alike))
+    equal = int(np.count_nonzero(((A == B) | ~both).all(axis=(1, 2)) & alike & there))
     largest = float(errors.max(initial=0.0))
     median = float(np.median(errors)) if errors.size else 0.0
     facts: list[tuple[str, object]] = [
         ("rows in both", len(mine)),
         ("in one of them alone", len(one) + len(other) - 2 * len(mine)),
         ("with other active contacts", int(np.count_nonzero(~alike))),
+        ("matrices in both", int(np.count_nonzero(there))),
         ("matrices that are equal", equal),
         ("difference, relative", f"largest {largest:.3g}, median {median:.3g}"),
     ]
     if errors.size and largest > 0.0:
         place = mine[np.flatnonzero(there)[int(errors.argmax())]]
-        facts.append(("the largest is at", f"{one.seconds[place]:.3f} s, row {place}"))
+        facts.append(("the largest is at", one.at(place)))
     data = {
         "rows": len(mine), "alone": len(one) + len(other) - 2 * len(mine),
-        "other_contacts": int(np.count_nonzero(~alike)), "equal": equal,
+        "other_contacts": int(np.count_nonzero(~alike)),
+        "matrices": int(np.count_nonzero(there)), "equal": equal,
         "largest": largest, "median": median,
     }  # fmt: skip
     return Report(f"{one.headline}\n\n{table(facts)}", data)
@@ -190,7 +207,7 @@ def _matched(one: Rows, other: Rows) -> tuple[Places, Places]:
             )
         return np.arange(len(one)), np.arange(len(other))
     first, second = (
-        list(zip(*(rows.columns[name].tolist() for name in keys), strict=True))
+        _counted(zip(*(rows.columns[name].tolist() for name in keys), strict=True))
         for rows in (one, other)
     )
     place = {key: k for k, key in enumerate(second)}
@@ -199,3 +216,13 @@ def _matched(one: Rows, other: Rows) -> tuple[Places, Places]:
     if not len(found):
         raise InputError(f"no row is in both tables, by {' and '.join(keys)}")
     return found[:, 0], found[:, 1]
+
+
+def _counted(keys: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Return keys with how many of the same came before each."""
+    seen: Counter[tuple[object, ...]] = Counter()
+    found = []
+    for key in keys:
+        found.append((*key, seen[key]))
+        seen[key] += 1
+    return found

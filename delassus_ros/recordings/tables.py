@@ -31,13 +31,13 @@ class Column:
     Attributes
     ----------
     name, about : what it is called, and what it says, with units.
-    kind : of a number, as numpy calls it, or ``"bool"``.
+    kind : of a number, as numpy calls it, or ``"bool"``; or a type of Arrow.
     size : numbers of each row; None for one that is no list.
     """
 
     name: str
     about: str
-    kind: str = "float64"
+    kind: Any = "float64"
     size: int | None = None
 
 
@@ -85,13 +85,18 @@ class Table:
         self._writer = parquet.ParquetWriter(self._unfinished, self._schema)
 
     def _type(self, column: Column) -> Any:
+        if isinstance(column.kind, self._arrow.DataType):
+            return column.kind
         kind = self._arrow.from_numpy_dtype(np.dtype(column.kind))
         return kind if column.size is None else self._arrow.list_(kind, column.size)
 
     def write(self, rows: Mapping[str, npt.ArrayLike]) -> None:
-        """Write rows as one group: per column (N,), or (N, size) for lists."""
+        """Write rows as one group: per column (N,), or (N, size) for lists, or Arrow's array."""
         arrays = []
         for field in self._schema:
+            if isinstance(rows[field.name], self._arrow.Array):
+                arrays.append(rows[field.name])
+                continue
             values = np.asarray(rows[field.name])
             if self._arrow.types.is_fixed_size_list(field.type):
                 flat = self._arrow.array(values.ravel(), field.type.value_type)

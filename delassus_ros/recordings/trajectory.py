@@ -86,9 +86,10 @@ def map_trajectory(
     Raises
     ------
     InputError
-        If the table cannot be read, lacks joints, or a column cannot be computed; says what there
-        is.
+        If the table cannot be read or written, lacks joints, or a column cannot be computed; says
+        what there is.
     """
+    _check_target(source, target)
     ports = {port.name: port for port in problem.outputs}
     for name in columns:
         if name not in COLUMNS:
@@ -137,6 +138,16 @@ def map_trajectory(
     return Written(count, failed)
 
 
+def _check_target(source: Source, target: Path) -> None:
+    """Refuse to write elsewhere than to a Parquet file in a folder, or over what is read."""
+    if target.suffix != ".parquet":
+        raise InputError(f"{target}: expected a name that ends in .parquet")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {target.parent}")
+    if target.resolve().is_relative_to(source.path.resolve()):
+        raise InputError(f"{target} is what is read, or in its folder; name another file")
+
+
 Batch = tuple[Array, dict[str, Any]]
 """Configurations (N, nq), and what is taken over with them."""
 
@@ -145,7 +156,7 @@ def _columns(problem: Problem, chosen: Sequence[str], kept: Mapping[str, Any]) -
     m, k = problem.contacts.rows, len(problem.contacts)
     sizes = {"matrix": m * m, "effective_mass": 3 * k}
     sizes |= {port.name: port.size for port in problem.outputs if port.name != "G"}
-    found = [Column(name, "as it was", np.asarray(kept[name]).dtype.name) for name in kept]
+    found = [Column(name, "as it was", values.type) for name, values in kept.items()]
     found += [
         Column("status", "0 good; else there is no matrix", "int32"),
         Column("q", "positions, joints as in the file's metadata", size=problem.robot.nq),
@@ -217,19 +228,43 @@ def _from_parquet(
         if not batch.num_rows:
             continue
         if wanted == [source.state]:
-            lists = batch.column(source.state)
-            flat = lists.flatten().to_numpy(zero_copy_only=False)
-            values = np.asarray(flat, dtype=float).reshape(batch.num_rows, -1)
-            if values.shape[1] != len(names):
-                raise InputError(
-                    f"{source.path}: {source.state!r} has {values.shape[1]} numbers, and names of "
-                    f"joints are {len(names)}: {', '.join(names)}"
-                )
+            values = _listed(batch.column(source.state), names, source)
         else:
-            each = [batch.column(name).to_numpy(zero_copy_only=False) for name in wanted]
-            values = np.array(each, dtype=float).T
-        taken = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in kept}
-        yield values, names, taken
+            values = np.array([_numbers(batch.column(name), name, source) for name in wanted]).T
+        yield values, names, {name: batch.column(name) for name in kept}
+
+
+def _listed(lists: Any, names: Sequence[str], source: Source) -> Array:
+    """Return the lists of a column as rows; NaN where there is none."""
+    from pyarrow import compute, types
+
+    if not (types.is_list(lists.type) or types.is_fixed_size_list(lists.type)):
+        raise InputError(
+            f"{source.path}: {source.state!r} is of type {lists.type}; expected lists of numbers"
+        )
+    lengths = compute.list_value_length(lists).drop_null().to_numpy()
+    wrong = lengths[lengths != len(names)]
+    if wrong.size:
+        raise InputError(
+            f"{source.path}: {source.state!r} has {wrong[0]} numbers, and names of joints are "
+            f"{len(names)}: {', '.join(names)}"
+        )
+    rows = np.full((len(lists), len(names)), np.nan)
+    there = lists.is_valid().to_numpy(zero_copy_only=False)
+    flat = _numbers(lists.drop_null().flatten(), source.state, source)
+    rows[there] = flat.reshape(-1, len(names))
+    return rows
+
+
+def _numbers(column: Any, name: str, source: Source) -> Array:
+    """Return a column (N,) of numbers; NaN where there is none."""
+    from pyarrow import types
+
+    if not (types.is_floating(column.type) or types.is_integer(column.type)):
+        raise InputError(
+            f"{source.path}: {name!r} has values of type {column.type}; expected numbers"
+        )
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
 
 
 def _named(source: Source) -> tuple[str, ...]:

@@ -11,7 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import QUADRUPED, output, refusal
-from recordings_support import FEET, TYPES, Recorded, description, touching, walk, write
+from recordings_support import (
+    BEGIN,
+    FEET,
+    STEP,
+    TYPES,
+    Recorded,
+    description,
+    touching,
+    walk,
+    write,
+)
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main
@@ -184,8 +194,20 @@ def test_tables_are_plotted_and_compared(capsys, run: str) -> None:
     output(capsys, "bag", run, "--params", "efpa.yaml", "-o", "efpa")
     same = json.loads(output(capsys, "compare", "out/run.parquet", "out/run.parquet", "--json"))
     assert (same["rows"], same["equal"], same["largest"]) == (120, 120, 0.0)
+    assert same["matrices"] == 120
     said = json.loads(output(capsys, "compare", "out/run.parquet", "efpa/run.parquet", "--json"))
     assert said["rows"] == 120 and said["equal"] < 120 and 0.0 < said["largest"] < 1e-12
+    # Rows of silence have the stamp of the last joint state, several of them the same.
+    gap = [m for m in walk(120) if not 40 * STEP <= m.time - BEGIN < 80 * STEP]
+    write(Path("gap.mcap"), gap)
+    quick, count = re.subn(r"input_timeout: \S+", "input_timeout: 0.05", Path(CONFIG).read_text())
+    assert count == 1
+    Path("quick.yaml").write_text(quick)
+    output(capsys, "bag", "gap.mcap", "--params", "quick.yaml", "-o", "gap")
+    silent = json.loads(output(capsys, "compare", "gap/gap.parquet", "gap/gap.parquet", "--json"))
+    rows = parquet.read_table("gap/gap.parquet").num_rows
+    assert rows > 83 and (silent["rows"], silent["other_contacts"]) == (rows, 0)
+    assert (silent["matrices"], silent["equal"]) == (80, 80)
     # A change of the robot is seen, and where.
     heavier, count = re.subn(r'mass value="(\d)', r'mass value="1\1', demo_urdf())
     assert count
@@ -205,6 +227,13 @@ def test_what_is_no_table_is_refused(capsys, run: str) -> None:
     assert "is no table of matrices" in refusal(capsys, "compare", QUADRUPED, "x.parquet")
 
 
+def test_a_table_without_rows_is_no_figure(capsys, run: str) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    output(capsys, "bag", run, "--params", CONFIG, "-o", "out")
+    parquet.write_table(parquet.read_table("out/run.parquet").slice(0, 0), "none.parquet")
+    assert "none.parquet has no rows" in refusal(capsys, "plot", "none.parquet")
+
+
 def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Q = np.random.default_rng(3).uniform(-1, 1, (40, 12))
@@ -219,8 +248,16 @@ def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
     table = parquet.read_table("out.parquet")
     found = np.array(table["matrix"].to_pylist()).reshape(many.shape)
     np.testing.assert_allclose(found, many, rtol=1e-12, atol=1e-13)
-    assert "figure" in output(capsys, "plot", "out.parquet")
-    words = refusal(
-        capsys, "trajectory", QUADRUPED, "--contact", "LF_FOOT", "--data", "no.npy", "-o", "x"
-    )
-    assert "no.npy cannot be read" in words
+    # Nothing says when rows were.
+    said = output(capsys, "plot", "out.parquet")
+    assert "figure" in said and "40 rows, LF_FOOT" in said and ", at row " in said
+    call = ("trajectory", QUADRUPED, "--contact", "LF_FOOT", "--data")
+    for data, target, words in (
+        ("no.npy", "x.parquet", "no.npy cannot be read"),
+        ("q.npy", "x.csv", "x.csv: expected a name that ends in .parquet"),
+        ("q.npy", "no/x.parquet", "there is no folder no"),
+        ("out.parquet", "out.parquet", "out.parquet is what is read"),
+        (".", "x.parquet", "x.parquet is what is read, or in its folder"),
+    ):
+        assert words in refusal(capsys, *call, data, "-o", target)
+    assert parquet.read_table("out.parquet") == table

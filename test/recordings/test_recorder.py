@@ -8,13 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recordings_support import FEET, positions
 
 from delassus_msgs.msg import ActiveContacts  # isort: skip
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from ros_support import Graph, graph_of_programs
+from ros_support import LATCHED, Graph, graph_of_programs
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from delassus_ros import Robot
 from delassus_ros.cli.main import main
@@ -66,7 +69,73 @@ def test_topics_are_recorded_as_they_are(graph: Graph, tmp_path: Path) -> None:
     assert 0 <= last.time - last.sent < 10**9
 
 
+def test_each_topic_with_what_its_publishers_offer_and_all_of_it_though_killed(
+    graph: Graph, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.mcap"
+    offers = {
+        "/two/active_contacts": QoSProfile(depth=10),
+        "/map_static": LATCHED,
+        "/lossy": QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
+    }
+    publishers = {t: graph.peer.create_publisher(String, t, qos) for t, qos in offers.items()}
+    publishers["/map_static"].publish(String(data="before"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(path)],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        for topic in offers:
+            graph.until(lambda topic=topic: graph.peer.count_subscribers(topic), "recorder")
+
+        def all_there() -> bool:
+            for topic in ("/two/active_contacts", "/lossy"):
+                publishers[topic].publish(String(data=4000 * "x"))
+            graph.executor.spin_once(timeout_sec=0.02)
+            recording = Recording(path)
+            return {m.topic for m in recording.messages()} >= offers.keys()
+
+        graph.until(lambda: path.exists() and path.stat().st_size > 8, "file")
+        graph.until(all_there, "messages in the file that is being written")
+    finally:
+        process.kill()
+        process.wait(60)
+    recording = Recording(path)
+    found = [m for m in recording.messages() if m.topic == "/map_static"]
+    assert [deserialize_message(m.data, String).data for m in found] == ["before"]
+    (damage,) = recording.damage
+    assert "ends" in damage
+
+
+def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    publisher = graph.peer.create_publisher(String, "/noise", 10)
+    command = f"ulimit -f 200; exec {sys.executable} -m delassus_ros.cli.main record -o {path}"
+    process = subprocess.Popen(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
+    random = np.random.default_rng(0)
+    try:
+
+        def ended() -> bool:
+            publisher.publish(String(data=random.bytes(3000).hex()))
+            graph.executor.spin_once(timeout_sec=0.01)
+            return process.poll() is not None
+
+        graph.until(ended, "end of the recorder")
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 2
+    assert f"{path} cannot be written on: File too large; what has come before is in it" in said
+    assert len(list(Recording(path).messages())) > 20
+
+
 def test_what_cannot_be_recorded_is_refused(capfd, tmp_path: Path) -> None:
+    there = tmp_path / "there.mcap"
+    there.write_text("notes")
+    assert main(["record", "-o", str(there)]) == 2
+    assert "is there already, and recordings replace nothing" in capfd.readouterr().err
+    assert there.read_text() == "notes"
     assert main(["record", "-o", str(tmp_path / "no" / "run.mcap")]) == 2
     assert "there is no folder" in capfd.readouterr().err
     assert main(["record", "-o", str(tmp_path / "run.mcap"), "--topics", "("]) == 2

@@ -115,6 +115,26 @@ def test_a_data_set_of_lerobot(lerobot: Path, tmp_path: Path) -> None:
     assert table["timestamp"].type == pyarrow.float32()
 
 
+def test_rows_that_are_not_there_have_no_matrix_and_columns_stay_as_they_are(tmp_path) -> None:
+    Q = configurations(4)
+    states = [Q[0].tolist(), None, Q[2].tolist(), Q[3].tolist()]
+    kept = {
+        "episode_index": pyarrow.array([1, 2, None, 4]),
+        "timestamp": pyarrow.array(["now", None, "then", ""]),
+    }
+    path, target = tmp_path / "q.parquet", tmp_path / "out.parquet"
+    parquet.write_table(pyarrow.table({"observation.state": states, **kept}), path)
+    written = map_trajectory(Source(path), target, PROBLEM)
+    assert (written.rows, written.failed) == (4, 1)
+    table = parquet.read_table(target)
+    for name, values in kept.items():
+        assert table[name].combine_chunks() == values
+    found = matrices_in(target)
+    assert np.isnan(found[1]).all()
+    expected = DelassusSolver(PROBLEM).solve_batch(Q).matrix
+    np.testing.assert_allclose(found[[0, 2, 3]], expected[[0, 2, 3]], rtol=1e-12, atol=1e-13)
+
+
 def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
     text = robots.shared("grbda_mit_humanoid_leg").read_bytes()
     robot = Robot.from_urdf(text, base="fixed")
@@ -157,6 +177,20 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
         (
             lambda p: parquet.write_table(pyarrow.table({"LF_HAA": np.zeros(0)}), p), {},
             "no rows",
+        ),
+        (
+            lambda p: parquet.write_table(
+                pyarrow.table({"observation.state": [12 * [0.1], 11 * [0.1], 13 * [0.1]]}), p
+            ),
+            {}, "'observation.state' has 11 numbers, and names of joints are 12",
+        ),
+        (
+            lambda p: parquet.write_table(pyarrow.table({"observation.state": ["q"]}), p), {},
+            "'observation.state' is of type string; expected lists of numbers",
+        ),
+        (
+            lambda p: parquet.write_table(pyarrow.table({"LF_HAA": ["left"]}), p), {},
+            "'LF_HAA' has values of type string; expected numbers",
         ),
     ],
 )  # fmt: skip
