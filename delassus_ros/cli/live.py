@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,21 +16,18 @@ import numpy as np
 
 from delassus_ros.cli.report import Report, table
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
-from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
 
 _PERIOD = 0.2  # s between two views
+_WINDOW = 1.0  # s over which matrices are counted
+_SILENCE = 0.5  # s without a matrix, from which on the last one says nothing of the node
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
     """Add whose matrices are watched, and for how long."""
-    parser.add_argument(
-        "--node",
-        default="delassus_node",
-        metavar="NAME",
-        help="name of the node (default: %(default)s)",
-    )
+    _add_node(parser)
     _add_seconds(parser)
 
 
@@ -48,13 +46,70 @@ def add_contacts_of_node(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help="how often it is repeated, with a new stamp (default: %(default)g)",
     )
+    _add_node(parser)
     _add_seconds(parser)
+
+
+def _add_node(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--node",
+        default="delassus_node",
+        metavar="NAME",
+        help="name of the node (default: %(default)s)",
+    )
 
 
 def _add_seconds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seconds", type=float, metavar="S", help="how long (default: until Ctrl-C)"
+        "--seconds", type=_seconds, metavar="S", help="how long (default: until Ctrl-C)"
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = np.nan
+    if not seconds > 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+class Pace:
+    """How many messages come per second now, and for how long none has."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int]] = deque()
+        self._count = 0
+        self._last = self._now = 0.0
+
+    def look(self, now: float, came: int) -> None:
+        """Note that so many have come since the look before.
+
+        Parameters
+        ----------
+        now : time of this look [s].
+        """
+        if not self._count:
+            # Until the first one comes, the time is that of discovery.
+            self._looks.clear()
+        self._count += came
+        self._now = now
+        self._last = now if came else self._last
+        self._looks.append((now, self._count))
+        while len(self._looks) > 2 and now - self._looks[1][0] >= _WINDOW:
+            self._looks.popleft()
+
+    @property
+    def rate(self) -> float:
+        """How many came per second, over the last one [1/s]."""
+        begin, before = self._looks[0]
+        return (self._count - before) / (self._now - begin) if self._now > begin else 0.0
+
+    @property
+    def silence(self) -> float:
+        """For how long none has come [s]."""
+        return self._now - self._last
 
 
 def watch(options: argparse.Namespace) -> Report:
@@ -70,29 +125,32 @@ def watch(options: argparse.Namespace) -> Report:
         qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
         source = node.create_subscription(DelassusMatrix, topic, lambda _: None, qos, raw=True)
         reader, end = MatrixReader(), _end(options.seconds)
-        began, count, latest, lines = time.monotonic(), 0, None, 0
+        pace, count, latest, lines = Pace(), 0, None, 0
+        pace.look(time.monotonic(), 0)
         while not stopping() and time.monotonic() < end:
             time.sleep(_PERIOD)
+            before = count
             while (found := take(source)) is not None:
                 try:
                     latest = reader.read(found[0])
                 except MessageError as error:
                     raise InputError(f"{source.topic_name}: {error}") from error
                 count += 1
+            pace.look(time.monotonic(), count - before)
             if sys.stdout.isatty():
-                shown = _view(latest, count / (time.monotonic() - began), source.topic_name)
+                shown = _view(latest, pace, source.topic_name)
                 sys.stdout.write(f"\033[{lines}A\033[J" if lines else "")
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
-        rate = count / (time.monotonic() - began)
         if latest is None:
             publishers = node.count_publishers(source.topic_name)
             raise InputError(
                 f"nothing came on {source.topic_name}, whose publishers are {publishers}; is the "
                 "node active, and are joint states coming? --node names another one"
             )
-        data = {"topic": source.topic_name, "rate": rate, "matrices": count, **_about(latest)}
-        return Report("" if lines else _view(latest, rate, source.topic_name), data)
+        data = {"topic": source.topic_name, "rate": pace.rate, "silence": pace.silence,
+                "matrices": count, **_about(latest)}  # fmt: skip
+        return Report("" if lines else _view(latest, pace, source.topic_name), data)
 
 
 def contacts(options: argparse.Namespace) -> Report:
@@ -100,25 +158,35 @@ def contacts(options: argparse.Namespace) -> Report:
     if not 0.1 <= options.rate <= 1000.0:
         raise InputError(f"--rate is {options.rate:g}; expected 0.1 to 1000")
     with _ros("delassus contacts") as (node, stopping):
-        from delassus_msgs.msg import ActiveContacts
+        from delassus_msgs.msg import ActiveContacts, Layout
         from rclpy.qos import DurabilityPolicy, QoSProfile
+
+        from delassus_ros.node.queue import take
 
         qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         publisher = node.create_publisher(ActiveContacts, options.topic, qos)
         message = ActiveContacts(names=options.names)
         message.status = [ActiveContacts.ACTIVE] * len(options.names)
+        layouts = node.create_subscription(Layout, f"{options.node}/layout", lambda _: None, qos)
+        strangers: list[str] = []
         end, sent = _end(options.seconds), 0
         while not stopping() and time.monotonic() < end:
             message.header.stamp = node.get_clock().now().to_msg()
             publisher.publish(message)
             sent += 1
+            while (layout := take(layouts)) is not None:
+                known = layout[0].contacts
+                strangers = [name for name in options.names if name not in known]
+                for name in strangers:
+                    print(f"{layouts.topic_name}: {unknown('contact', name, known)}",
+                          file=sys.stderr)  # fmt: skip
             time.sleep(1.0 / options.rate)
         topic = publisher.topic_name
         readers = publisher.get_subscription_count()
         names = ", ".join(options.names) or "none"
         said = f"said {sent} times on {topic} that {names} touch; readers: {readers}"
         return Report(said, {"topic": topic, "names": options.names, "sent": sent,
-                             "readers": readers})  # fmt: skip
+                             "readers": readers, "unknown": strangers})  # fmt: skip
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:
@@ -208,14 +276,15 @@ def _about(received: Any) -> dict[str, Any]:
     }
 
 
-def _view(received: Any, rate: float, topic: str) -> str:
-    """Return what there is to see of the latest matrix."""
+def _view(received: Any, pace: Pace, topic: str) -> str:
+    """Return what there is to see of the latest matrix, and whether more are coming."""
     if received is None:
         return f"waiting for {topic} ..."
     about = _about(received)
-    reasons = " + ".join(about["reasons"])
-    head = f"{topic}: {about['validity']}" + (f", {reasons}" if reasons else "")
-    lines = [f"{head}; {rate:.0f} per second"]
+    state = ", ".join([about["validity"], *filter(None, [" + ".join(about["reasons"])])])
+    lines = [f"{topic}: {state}; {pace.rate:.0f} per second"]
+    if pace.silence >= _SILENCE:
+        lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {state})"]
     if received.matrix.size:
         lines.append(
             f"rank {about['rank']} of {len(received.matrix)}, condition {about['condition']:.4g}, "

@@ -37,7 +37,7 @@ examples:
   delassus plot quadruped.urdf --contact LF_FOOT --contact RF_FOOT -o quadruped.png
   delassus rotors geared_arm.urdf --base fixed
   delassus watch
-  delassus contacts LF RH
+  delassus contacts LF_FOOT RH_FOOT
   delassus config quadruped.urdf > quadruped.yaml
   delassus export quadruped.urdf --contact LF=LF_FOOT --contact RH=RH_FOOT --axes world
   delassus bag run.mcap --params quadruped.yaml -o out
@@ -199,7 +199,7 @@ def _parser() -> argparse.ArgumentParser:
             "contacts",
             live.contacts,
             "tell a running node by hand which contacts are active",
-            "LF RH",
+            "LF_FOOT RH_FOOT",
         )
     )
     live.add_record(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,10 +20,12 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import robots  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from delassus_msgs_py import contact_block  # noqa: E402
 from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
+from delassus_ros.cli.live import Pace  # noqa: E402
 from delassus_ros.cli.main import main  # noqa: E402
 from delassus_ros.cli.ros2 import DelassusCommand  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
@@ -85,6 +89,7 @@ def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -
         assert (watch.returncode, error) == (0, "")
         said = answer(by_hand)
     assert said["names"] == ["LF", "RH"] and said["sent"] > 2 and said["readers"] == 1
+    assert said["unknown"] == []
     assert shown["algorithm"] == "pv_osimr" and shown["matrices"] > 0
     good = [m for m in graph.matrices if list(m.contacts) == ["LF", "RH"]]
     masses = 1.0 / np.linalg.eigvalsh(contact_block(good[-1], "LF"))[::-1]
@@ -95,6 +100,60 @@ def test_watch_says_that_nothing_comes(graph, capfd) -> None:
     assert main(["watch", "--seconds", "0.3", "--node", "nobody"]) == 2
     said = capfd.readouterr().err
     assert "nothing came on /nobody/delassus, whose publishers are 0; is the node active" in said
+
+
+def test_watch_of_a_node_that_is_gone_says_for_how_long(graph, node, capfd) -> None:
+    robot = Robot.from_urdf(robots.quadruped())
+    graph.touch(["LF"])
+    last = graph.ask(robot.joint_names, robot.neutral().tolist())
+    gone = graph.peer.create_publisher(DelassusMatrix, "gone/delassus", 10)
+    with command("watch", "--seconds", "5", "--node", "gone") as watch:
+        graph.until(gone.get_subscription_count, "watch")
+        ends = time.monotonic() + 1.0
+
+        def has_died() -> bool:
+            gone.publish(last)
+            return time.monotonic() > ends
+
+        graph.until(has_died, "end of the node")
+        graph.until(lambda: watch.poll() is not None, "end of watch")
+        head = watch.stdout.readline()
+    validity = {DelassusMatrix.VALIDITY_OK: "OK", DelassusMatrix.VALIDITY_INVALID: "INVALID"}
+    assert re.match(r"/gone/delassus: SILENT for \d\.\d s \(the last one was ", head), head
+    assert validity[last.validity] in head and "per second" not in head
+
+
+def test_the_pace_is_that_of_the_last_second_and_not_of_discovery() -> None:
+    pace = Pace()
+    for k in range(50):
+        pace.look(0.2 * k, 0)
+    for k in range(50, 60):
+        pace.look(0.2 * k, 20)
+    assert pace.rate == pytest.approx(100.0) and pace.silence == 0.0
+    for k in range(60, 63):
+        pace.look(0.2 * k, 0)
+    assert pace.rate == pytest.approx(40.0) and pace.silence == pytest.approx(0.6)
+    for k in range(63, 70):
+        pace.look(0.2 * k, 0)
+    assert pace.rate == 0.0 and pace.silence == pytest.approx(2.0)
+
+
+def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:
+    graph.until(lambda: graph.layouts, "layout")
+    with command("contacts", "LF_FOOT", "RH", "--json") as by_hand:
+        line = by_hand.stderr.readline()
+        assert "layout: unknown contact 'LF_FOOT'; contacts: LF, RF" in line
+        by_hand.send_signal(signal.SIGINT)
+        out, more = by_hand.communicate(timeout=60)
+    assert json.loads(out)["unknown"] == ["LF_FOOT"] and more == ""
+
+
+@pytest.mark.parametrize("verb", [("contacts", "LF"), ("watch",)])
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "soon"])
+def test_seconds_that_cannot_be(capfd, verb: tuple[str, ...], seconds: str) -> None:
+    with pytest.raises(SystemExit):
+        main([*verb, "--seconds", seconds])
+    assert f"--seconds: '{seconds}' is not a number of seconds above 0" in capfd.readouterr().err
 
 
 def test_a_rate_that_cannot_be(capfd) -> None:
