@@ -7,7 +7,7 @@ import argparse
 import yaml
 
 from delassus_ros.cli.options import described_robot, given_joints
-from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.proposals import RULE, base_of, proposals
 from delassus_ros.cli.report import Report
 
 
@@ -17,27 +17,32 @@ def propose(options: argparse.Namespace) -> Report:
     found = proposals(robot, document)
     chosen = [each for each in found if each.chosen]
     left = [each.frame for each in found if not each.chosen]
+    held = f"base: {robot.base}"
+    if options.base is None:
+        other = "floating" if robot.base == "fixed" else "fixed"
+        held += f"  # or {other}; {base_of(document)[1]}"
     lines = [
         f"# Parameters of delassus_node for {robot.name}, proposed by 'delassus config'.",
-        "# Contacts are the ends of limbs: spheres are points, other shapes surfaces.",
+        *(f"# {line}" for line in RULE),
         "/**:",
         "  ros__parameters:",
         "    autostart: true",
-        f"    base: {options.base}",
+        f"    {held}",
         "    axes: contact    # or world; with a floating base that needs its orientation",
         "    algorithm: auto  # the fewest operations for this robot",
     ]
     if options.loops:
         lines.append(f"    loops: {options.loops}")
     if options.lock:
-        held = given_joints("--lock", options.lock)
-        names, values = ", ".join(map(_quoted, held)), ", ".join(map(str, held.values()))
+        locked = given_joints("--lock", options.lock)
+        names, values = ", ".join(map(_quoted, locked)), ", ".join(map(str, locked.values()))
         lines.append(f"    lock: {{names: [{names}], values: [{values}]}}")
     names = ", ".join(_quoted(each.frame) for each in chosen)
     lines += ["    contacts:", f"      names: [{names}]"]
     for each in chosen:
         name = _quoted(each.frame)
-        lines.append(f"      {name}: {{frame: {name}, kind: {each.kind}}}   # {each.why}")
+        place = f", xyz: [{', '.join(map(str, each.xyz))}]" if any(each.xyz) else ""
+        lines.append(f"      {name}: {{frame: {name}, kind: {each.kind}{place}}}   # {each.why}")
     if left:
         lines.append(f"    # Other ends: {', '.join(left)}")
     text = "\n".join(lines)

@@ -37,7 +37,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--urdf", metavar="ROBOT.urdf", help="the robot description, for CONFIG.yaml"
     )
-    add_base(parser, default=None)
+    add_base(parser)
     add_contacts(parser, required=False)
     add_axes(parser, default=None)
     parser.add_argument(
@@ -131,7 +131,6 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
                 f"{options.robot}: nothing says what touches; add --contact FRAME[:KIND], or for "
                 "a parameter file of the node --urdf ROBOT.urdf"
             )
-        options.base = options.base or "floating"
         options.axes = options.axes or "contact"
         return problem_of(options), options.algorithm or "auto"
     for name, option in _OF_ROBOTS.items():

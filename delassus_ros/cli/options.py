@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import yaml
 
 from delassus_ros.cli.parsing import frames
-from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.proposals import base_of, proposals
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.reading.source import located
@@ -35,14 +36,13 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     add_base(parser)
 
 
-def add_base(parser: argparse.ArgumentParser, default: str | None = "floating") -> None:
+def add_base(parser: argparse.ArgumentParser) -> None:
     """Add how the robot is held: its base, joints that do not move, and its loops."""
     parser.add_argument(
         "--base",
         choices=("floating", "fixed"),
-        default=default,
-        help="floating: the root link moves freely; fixed: it is bolted to the world "
-        "(default: floating)",
+        help="floating: the root link moves freely; fixed: it is bolted to the world (default: "
+        "fixed where it is called world or one limb alone moves on it, else floating)",
     )
     parser.add_argument(
         "--lock",
@@ -175,21 +175,26 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
     return found
 
 
-def robot_of(options: argparse.Namespace, source: str | bytes | None = None) -> Robot:
+def robot_of(options: argparse.Namespace) -> Robot:
     """Return the robot that the options name, with the joints held that they name.
 
-    Parameters
-    ----------
-    source : its description, where that has been read; else what the options name.
+    A base that is taken to be fixed, where no option says so, is said on standard error.
     """
-    robot = Robot.from_urdf(source or options.robot, base=options.base, loops=options.loops)
-    return robot if options.lock is None else robot.lock(given_joints("--lock", options.lock))
+    return described_robot(options)[0]
 
 
 def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
     """Return the same, and the description, which may come from a pipe and is read once."""
     document = parse_xml(located(options.robot))
-    return robot_of(options, ElementTree.tostring(document)), document
+    base = options.base
+    if base is None:
+        base, why = base_of(document)
+        if base == "fixed":
+            print(f"taken as --base fixed, as {why}; else say --base floating", file=sys.stderr)
+    robot = Robot.from_urdf(ElementTree.tostring(document), base=base, loops=options.loops)
+    if options.lock is not None:
+        robot = robot.lock(given_joints("--lock", options.lock))
+    return robot, document
 
 
 def problem_of(options: argparse.Namespace) -> Problem:
@@ -200,8 +205,7 @@ def problem_of(options: argparse.Namespace) -> Problem:
         contacts = contacts_of(options, robot)
     else:
         robot, document = described_robot(options)
-        ends = [each for each in proposals(robot, document) if each.chosen]
-        contacts = [Contact(each.frame, each.frame, kind=each.kind) for each in ends]
+        contacts = [each.contact() for each in proposals(robot, document) if each.chosen]
     return Problem(robot, contacts, options.axes, outputs)
 
 

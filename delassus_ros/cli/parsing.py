@@ -55,7 +55,8 @@ def complete(parser: argparse.ArgumentParser) -> None:
 def frames(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """Return the frames of the robot that has been typed, for :mod:`argcomplete`."""
     try:
-        robot = Robot.from_urdf(parsed_args.robot, base=parsed_args.base or "floating")
+        # However the base is held: the frames are the same, and no root link lacks inertia.
+        robot = Robot.from_urdf(parsed_args.robot, base="fixed")
     except (DelassusError, AttributeError, TypeError):
         # Nothing to go by yet.
         return []

@@ -1,12 +1,18 @@
-"""Where a robot may touch: the ends of its limbs, each with the kind of contact by its shape."""
+"""What a description suggests: how the base is held, and where the robot may touch, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from delassus_ros.model.robot import Robot
+import numpy as np
+
+from delassus_ros.contacts import Contact
+from delassus_ros.model.reading.xml import number, numbers_in
+from delassus_ros.model.robot import Base, Robot
+from delassus_ros.model.spatial import Array, Transform
 from delassus_ros.rbda.rotors import redistribute
 
 _FEW = 8
@@ -14,6 +20,21 @@ _FEW = 8
 _NAMED = ("foot", "sole", "toe", "ankle", "hand", "palm", "wrist", "tool", "gripper", "tcp")
 _FLAT = ("sole", "hand", "palm", "wrist", "tool", "gripper", "tcp")
 """Names of what touches with a surface, where no shape says it."""
+_UNTOUCHED = re.compile(
+    r"camera|optical|lidar|laser|sensor|propeller|(?<![a-z])(imu|head|rotor)", re.IGNORECASE
+)
+"""Names of what is not meant to touch."""
+_TRUNKS = ("pelvis", "torso", "trunk")
+"""Names of root links that walk, whatever moves on them."""
+_LEVEL = 2e-3
+"""How far spheres may be off a plane, and their radii apart, to bear as one sole [m]."""
+
+RULE = (
+    "Contacts are the ends of limbs but for cameras, other sensors, heads and rotors: a sphere",
+    "is a point; several in a plane, a box or a cylinder are a surface. Where no shape says it,",
+    f"{', '.join(_FLAT[:-1])} or {_FLAT[-1]} in the name makes a surface; all others are points.",
+)
+"""How contacts are proposed, in lines."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +46,62 @@ class Proposal:
     frame : its name.
     kind : ``"point"`` or ``"surface"``.
     why : what tells the kind, in a few words.
-    chosen : whether it is among those that a robot with many ends needs.
+    chosen : whether it is proposed as a contact; others are ends, too.
+    xyz : where it touches, in the frame [m].
     """
 
     frame: str
     kind: str
     why: str
     chosen: bool
+    xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def contact(self) -> Contact:
+        """Return it as a contact with the name of its frame."""
+        return Contact(self.frame, self.frame, self.kind, Transform.from_xyz_rpy(self.xyz))
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A collision shape of a link: what it is, where, and how thick if a sphere [m]."""
+
+    kind: str
+    centre: Array | None
+    radius: float
+
+
+def base_of(document: Element) -> tuple[Base, str]:
+    """Return how a robot is likely held, and what tells.
+
+    An arm's root link is bolted down and has one limb; what walks has several. Of an arm that
+    flies nothing tells.
+
+    Parameters
+    ----------
+    document : the robot's description.
+    """
+    joints = [(_end(joint, "parent"), _end(joint, "child"), joint)
+              for joint in document.findall("joint")]  # fmt: skip
+    carried = {child for _, child, _ in joints}
+    links = [link.get("name", "") for link in document.findall("link")]
+    root = next((name for name in links if name not in carried), "")
+    if root.lower() == "world":
+        return "fixed", f"the root link is called {root!r}"
+    held, moving = [root], list[str]()
+    for parent in held:  # grows meanwhile
+        for above, child, joint in joints:
+            if above == parent:
+                (held if joint.get("type") == "fixed" else moving).append(child)
+    if any(word in root.lower() for word in _TRUNKS):
+        return "floating", f"the root link is called {root!r}"
+    if len(moving) == 1:
+        return "fixed", f"one limb alone moves on the root link {root!r}"
+    return "floating", f"{len(moving) or 'no'} limbs move on the root link {root!r}"
+
+
+def _end(joint: Element, which: str) -> str:
+    element = joint.find(which)
+    return "" if element is None else element.get("link", "")
 
 
 def proposals(robot: Robot, document: Element) -> list[Proposal]:
@@ -43,43 +113,103 @@ def proposals(robot: Robot, document: Element) -> list[Proposal]:
     """
     shapes = _shapes(document)
     ends = _ends(robot)
-    few = set(ends if len(ends) <= _FEW else filter(_is_named, ends)) or set(ends[:_FEW])
-    return [Proposal(end, *_kind(robot, end, shapes), end in few) for end in ends]
+    able = [end for end, touches in ends.items() if touches]
+    few = able if len(able) <= _FEW else list(filter(_is_named, able)) or able[:_FEW]
+    found = []
+    for end in ends:
+        kind, why, xyz = _kind(robot, end, shapes)
+        found.append(Proposal(end, kind, why, end in few, xyz))
+    return found
 
 
-def _ends(robot: Robot) -> list[str]:
-    """Return the last frame on each body that carries no further joint and is no rotor."""
+def _ends(robot: Robot) -> dict[str, bool]:
+    """Return a frame on each body that carries no further joint and is no rotor.
+
+    It is the last one whose name is not that of a sensor. With it comes whether it may be meant to
+    touch: not where the link that moves, the first one, is called so, a head with its cameras.
+    """
     parents = {joint.parent for joint in robot.joints}
-    last = {frame.body: frame.name for frame in robot.frames.values()}
+    frames: dict[int, list[str]] = {}
+    for frame in robot.frames.values():
+        frames.setdefault(frame.body, []).append(frame.name)
     kept = redistribute(robot).kept if robot.is_closed else range(len(robot.bodies))
-    return [last[i] for i in kept if i not in parents and i in last]
+    found = {}
+    for i in kept:
+        if i not in parents and i in frames:
+            able = [name for name in frames[i] if not _UNTOUCHED.search(name)]
+            found[(able or frames[i])[-1]] = frames[i][0] in able
+    return found
 
 
 def _is_named(frame: str) -> bool:
     return any(word in frame.lower() for word in _NAMED)
 
 
-def _shapes(document: Element) -> dict[str, Set[str]]:
-    """Return per link the kinds of its collision shapes."""
-    found: dict[str, Set[str]] = {}
-    for link in document.iter("link"):
-        geometries = link.iterfind("collision/geometry")
-        kinds = {shape.tag for geometry in geometries for shape in geometry}
-        found[link.get("name", "")] = kinds
-    return found
+def _shapes(document: Element) -> dict[str, list[_Shape]]:
+    """Return the collision shapes per link."""
+    return {
+        link.get("name", ""): [
+            _Shape(shape.tag, *_measures(collision, shape))
+            for collision in link.iterfind("collision")
+            for shape in collision.iterfind("geometry/*")
+        ]
+        for link in document.iter("link")
+    }
 
 
-def _kind(robot: Robot, frame: str, shapes: Mapping[str, Set[str]]) -> tuple[str, str]:
-    """Return the kind of contact at a frame, and why."""
-    own = shapes.get(frame, set())
-    if not own:
+def _measures(collision: Element, shape: Element) -> tuple[Array | None, float]:
+    """Return a shape's centre in its link and its radius; None where they cannot be read."""
+    origin = collision.find("origin")
+    place = "0 0 0" if origin is None else origin.get("xyz", "0 0 0")
+    try:
+        return np.reshape(numbers_in(place), 3), number(shape.get("radius", "0"))
+    except ValueError:
+        # Dynamics need no shapes, whose errors are nobody's then.
+        return None, 0.0
+
+
+def _kind(
+    robot: Robot, frame: str, shapes: Mapping[str, Sequence[_Shape]]
+) -> tuple[str, str, tuple[float, float, float]]:
+    """Return the kind of contact at a frame, why, and where it is in it."""
+    links = [frame]
+    if not shapes.get(frame):
         # What is fixed to the same body counts where the link itself has no shape.
         body = robot.frames[frame].body
-        same = [name for name, other in robot.frames.items() if other.body == body]
-        own = set().union(*(shapes.get(name, set()) for name in same))
-    if own == {"sphere"}:
-        return "point", "a sphere"
-    if own and "sphere" not in own and own & {"box", "cylinder"}:
-        return "surface", f"a {sorted(own)[0]}"
+        links = [name for name, other in robot.frames.items() if other.body == body]
+    kinds = {shape.kind for name in links for shape in shapes.get(name, ())}
+    here = (0.0, 0.0, 0.0)
+    if kinds == {"sphere"}:
+        sole = _sole(robot, frame, links, shapes)
+        if sole is not None:
+            return "surface", "spheres in a plane", sole
+        return "point", "a sphere", here
+    if kinds & {"box", "cylinder"} and "sphere" not in kinds:
+        return "surface", f"a {min(kinds)}", here
     flat = any(word in frame.lower() for word in _FLAT)
-    return ("surface", "by its name") if flat else ("point", "no shape says it")
+    return ("surface", "by its name", here) if flat else ("point", "no shape says it", here)
+
+
+def _sole(
+    robot: Robot, frame: str, links: Sequence[str], shapes: Mapping[str, Sequence[_Shape]]
+) -> tuple[float, float, float] | None:
+    """Return the middle of the plane that three spheres or more stand on, in a frame.
+
+    None where they are not in one. Of its two sides it is that away from the joint.
+    """
+    to_body = [(robot.frames[name].placement, shape)
+               for name in links for shape in shapes.get(name, ())]  # fmt: skip
+    radii = [shape.radius for _, shape in to_body]
+    centres = [pose.rotation @ shape.centre + pose.translation
+               for pose, shape in to_body if shape.centre is not None]  # fmt: skip
+    if not 3 <= len(centres) == len(radii) or np.ptp(radii) > _LEVEL:
+        return None
+    middle = np.mean(centres, axis=0)
+    _, (_, width, height), axes = np.linalg.svd(np.array(centres) - middle)
+    if width <= _LEVEL or height > _LEVEL:
+        return None
+    normal = axes[2]
+    away = 1.0 if normal @ middle >= 0.0 else -1.0
+    on_body = Transform(np.eye(3), middle + away * np.mean(radii) * normal)
+    x, y, z = (robot.frames[frame].placement.inverse() @ on_body).translation.round(4) + 0.0
+    return float(x), float(y), float(z)

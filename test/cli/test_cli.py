@@ -137,6 +137,18 @@ def test_a_description_from_a_pipe_is_read_once(capsys) -> None:
         assert piped == file if verb == "inspect" else "LF_FOOT: {frame: LF_FOOT" in piped
 
 
+def test_an_arm_is_taken_as_bolted_down_and_that_is_said(capsys, arm: str) -> None:
+    assert main(["inspect", arm]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("test: fixed base, ")
+    assert captured.err == (
+        "taken as --base fixed, as one limb alone moves on the root link 'l0'; else say --base "
+        "floating\n"
+    )
+    assert output(capsys, "inspect", arm, "--base", "floating").startswith("test: floating base")
+    assert output(capsys, "inspect", arm, "--base", "fixed") == captured.out
+
+
 def test_inspect_a_robot_without_joints(capsys, tmp_path: Path) -> None:
     (tmp_path / "box.urdf").write_text(robot_xml(link("box")))
     out = output(capsys, "inspect", str(tmp_path / "box.urdf"), "--base", "fixed")
@@ -383,7 +395,8 @@ def test_compared_algorithms_take_turns_and_begin_with_calls_that_do_not_count(m
 
 
 def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> None:
-    out = output(capsys, "compare", arm, "--contact", "l5", "--axes", "world", "--calls", "5")
+    held = ("--base", "floating", "--axes", "world")
+    out = output(capsys, "compare", arm, "--contact", "l5", *held, "--calls", "5")
     assert all(float(line.split()[-1]) < 1e-10 for line in out.split("\n\n")[1].splitlines()[1:])
 
 
@@ -428,7 +441,8 @@ def test_errors_of_the_user(capsys, argv, words: str) -> None:
 
 
 def test_a_joint_with_several_entries_is_not_set_by_name(capsys, arm: str) -> None:
-    said = refusal(capsys, "compute", arm, "--contact", "l5", "--q", "j3=1")
+    at = ("--base", "floating", "--q", "j3=1")
+    said = refusal(capsys, "compute", arm, "--contact", "l5", *at)
     assert "joint 'j3' has 3 entries in q; give all of q" in said
 
 

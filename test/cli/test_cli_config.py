@@ -10,9 +10,12 @@ import pytest
 import robots
 import yaml
 from cli_support import output
-from urdf_text import without_geometry
+from urdf_text import joint, link, robot_xml, without_geometry
 
-from delassus_ros import DelassusSolver
+from delassus_ros import DelassusSolver, Robot
+from delassus_ros.cli.main import main
+from delassus_ros.cli.proposals import base_of, proposals
+from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.node.settings import PARAMETERS, Settings
 
 
@@ -48,10 +51,10 @@ def test_what_is_proposed_starts_unchanged(name: str, capsys) -> None:
 def test_kinds_follow_shapes(tmp_path: Path, capsys) -> None:
     kinds = {"LF_FOOT": "<sphere radius='0.02'/>", "RF_FOOT": "<box size='1 1 1'/>"}
     text = without_geometry(robots.quadruped().read_text(encoding="utf-8"))
-    for link, shape in kinds.items():
-        collision = f"<collision><geometry>{shape}</geometry></collision>"
-        for head in (f'<link name="{link}"/>', f'<link name="{link}">'):
-            body = f'<link name="{link}">{collision}' + ("</link>" if head.endswith("/>") else "")
+    for foot, kind in kinds.items():
+        collision = f"<collision><geometry>{kind}</geometry></collision>"
+        for head in (f'<link name="{foot}"/>', f'<link name="{foot}">'):
+            body = f'<link name="{foot}">{collision}' + ("</link>" if head.endswith("/>") else "")
             text = text.replace(head, body)
     file = tmp_path / "robot.urdf"
     file.write_text(text, encoding="utf-8")
@@ -60,3 +63,97 @@ def test_kinds_follow_shapes(tmp_path: Path, capsys) -> None:
     assert values["contacts.RF_FOOT.kind"] == "surface"
     assert values["lock.names"] == ["RH_KFE"] and values["lock.values"] == [-1.2]
     assert Settings.from_parameters(values).problem(file.read_bytes()).robot.nq == 11
+
+
+FIXED = {
+    "TwoDofs", "double_pendulum", "double_pendulum_continuous", "double_pendulum_simple",
+    "finger_edu", "kinova", "panda", "panda_collision", "pr2", "so100", "so101",
+    "talos_left_arm", "ur10_joint_limited_robot", "ur10_robot", "ur3_gripper",
+    "ur3_joint_limited_robot", "ur3_robot", "ur5_gripper", "ur5_joint_limited_robot", "ur5_robot",
+    "xarm7", "z1",
+}  # fmt: skip
+"""Published robots with one limb, and of many those that stand on wheels that are fixed."""
+FLYING = {"borinot_flying_arm_2", "hextilt_flying_arm_5"}
+"""Arms on drones, which nothing in their description says."""
+
+
+def test_arms_are_fixed_and_what_walks_floats() -> None:
+    folder = robots.example("panda_description/urdf/panda.urdf").parents[2]
+    documents = {path.stem: parse_xml(path) for path in folder.glob("**/*.urdf")}
+    found = {name for name, document in documents.items() if base_of(document)[0] == "fixed"}
+    assert found == (FIXED | FLYING) & documents.keys()
+    assert {"panda", "ur5_robot", "xarm7"} <= found < documents.keys()
+
+
+def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, capsys) -> None:
+    ends = ("trunk", "left", "right")
+    limbs = [joint(f"to_{end}", "base", end) for end in ends[1:]]
+    for parts, base, words in (
+        (limbs, "floating", "# or fixed; 2 limbs move on the root link 'base'"),
+        (limbs[:1], "fixed", "# or floating; one limb alone moves on the root link 'base'"),
+        (
+            [joint("weld", "base", "trunk", "fixed", ""), joint("to_left", "trunk", "left")],
+            "fixed",
+            "# or floating; one limb alone moves on the root link 'base'",
+        ),
+    ):
+        children = {part.split('child link="')[1].split('"')[0] for part in parts}
+        path = tmp_path / "robot.urdf"
+        path.write_text(robot_xml(link("base"), *map(link, sorted(children)), *parts))
+        assert main(["config", str(path)]) == 0
+        captured = capsys.readouterr()
+        assert parameters(captured.out)["base"] == base
+        assert f"    base: {base}  {words}\n" in captured.out
+        assert ("taken as --base fixed" in captured.err) == (base == "fixed")
+
+
+def shape(kind: str, xyz: str = "0 0 0") -> str:
+    return f"<collision><origin xyz='{xyz}'/><geometry>{kind}</geometry></collision>"
+
+
+def limb(name: str, inside: str = "", *fixed: str) -> str:
+    """Return a link that moves on the trunk, with others fixed to it."""
+    parts = [link(name).replace("</link>", f"{inside}</link>"), joint(name, "trunk", name)]
+    parts += [link(end) + joint(f"{end}_weld", name, end, "fixed", "") for end in fixed]
+    return "".join(parts)
+
+
+def test_spheres_in_a_plane_are_a_sole_under_the_joint() -> None:
+    ball = '<sphere radius="0.005"/>'
+    corners = ("-0.05 0.025 -0.03", "-0.05 -0.025 -0.03", "0.12 0.03 -0.03", "0.12 -0.03 -0.03")
+    text = robot_xml(
+        link("trunk"),
+        limb("flat", "".join(shape(ball, at) for at in corners)),
+        limb("in_a_row", "".join(shape(ball, f"{x} 0 -0.03") for x in (0.0, 0.1, 0.2))),
+        limb("round", "".join(shape(ball, at) for at in (*corners, "0 0 0.1"))),
+        limb("unreadable", "".join(shape(ball, at) for at in (*corners, "0 0"))),
+    )
+    found = {each.frame: each for each in proposals(Robot.from_urdf(text), parse_xml(text))}
+    assert (found["flat"].kind, found["flat"].why) == ("surface", "spheres in a plane")
+    assert found["flat"].xyz == (0.035, 0.0, -0.035)
+    np.testing.assert_allclose(found["flat"].contact().placement.translation, [0.035, 0, -0.035])
+    for other in ("in_a_row", "round", "unreadable"):
+        assert (found[other].kind, found[other].xyz) == ("point", (0.0, 0.0, 0.0))
+
+
+def test_a_humanoids_feet_are_the_soles_that_its_spheres_span(capsys) -> None:
+    file = robots.example("g1_description/urdf/g1_29dof_rev_1_0.urdf")
+    values = parameters(output(capsys, "config", str(file)))
+    foot = "contacts.left_ankle_roll_link"
+    assert values[f"{foot}.kind"] == "surface" and values[f"{foot}.xyz"] == [0.035, 0.0, -0.035]
+    settings = Settings.from_parameters(values)
+    placement = settings.problem(file.read_bytes()).contacts[0].placement
+    np.testing.assert_allclose(placement.translation, [0.035, 0.0, -0.035])
+
+
+def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> None:
+    sensors = ("d435_optical_frame", "IMU_link", "front_lidar", "ft_sensor")
+    path = tmp_path / "robot.urdf"
+    path.write_text(robot_xml(
+        link("trunk"), limb("left_foot", "", "left_foot_imu"), limb("head_2", "", "jaw"),
+        limb("simulated_toe"), limb("rotor_0"), limb("left_propeller"), *map(limb, sensors),
+    ))  # fmt: skip
+    text = output(capsys, "config", str(path))
+    assert parameters(text)["contacts.names"] == ["left_foot", "simulated_toe"]
+    assert "# Other ends: jaw, rotor_0, left_propeller, d435_optical_frame, IMU_link" in text
+    assert "but for cameras, other sensors, heads and rotors" in text

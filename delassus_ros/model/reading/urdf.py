@@ -241,7 +241,7 @@ def _no_base(link: str, on_root: Sequence[str]) -> str:
     return (
         f"link {link!r}: the base floats but has no inertia, nor has any link fixed to it "
         f"(joints that move on it: {listed(list(on_root)) or 'none'}); give it an <inertial> or "
-        "read the robot with base='fixed'"
+        "have it fixed: base='fixed', on the command line --base fixed"
     )
 
 
