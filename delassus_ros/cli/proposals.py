@@ -73,8 +73,8 @@ class _Shape:
 def base_of(document: Element) -> tuple[Base, str]:
     """Return how a robot is likely held, and what tells.
 
-    An arm's root link is bolted down and has one limb; what walks has several. Of an arm that
-    flies nothing tells.
+    An arm's root link is bolted down and has one limb; what walks has several. A base without
+    mass cannot float. Of an arm that flies nothing tells.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def base_of(document: Element) -> tuple[Base, str]:
     joints = [(_end(joint, "parent"), _end(joint, "child"), joint)
               for joint in document.findall("joint")]  # fmt: skip
     carried = {child for _, child, _ in joints}
-    links = [link.get("name", "") for link in document.findall("link")]
+    links = {link.get("name", ""): link for link in document.findall("link")}
     root = next((name for name in links if name not in carried), "")
     if root.lower() == "world":
         return "fixed", f"the root link is called {root!r}"
@@ -92,11 +92,22 @@ def base_of(document: Element) -> tuple[Base, str]:
         for above, child, joint in joints:
             if above == parent:
                 (held if joint.get("type") == "fixed" else moving).append(child)
+    if moving and not any(_has_mass(links[name]) for name in held if name in links):
+        return "fixed", f"the root link {root!r} has no mass"
     if any(word in root.lower() for word in _TRUNKS):
         return "floating", f"the root link is called {root!r}"
     if len(moving) == 1:
         return "fixed", f"one limb alone moves on the root link {root!r}"
     return "floating", f"{len(moving) or 'no'} limbs move on the root link {root!r}"
+
+
+def _has_mass(link: Element) -> bool:
+    mass = link.find("inertial/mass")
+    try:
+        return mass is not None and number(mass.get("value", "")) != 0.0
+    except ValueError:
+        # The reader of the robot says it.
+        return True
 
 
 def _end(joint: Element, which: str) -> str:

@@ -92,14 +92,30 @@ def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, cap
         (limbs, "floating", "# or fixed; 2 limbs move on the root link 'base'"),
         (limbs[:1], "fixed", "# or floating; one limb alone moves on the root link 'base'"),
         (
+            [joint("to_left", "bare", "left"), joint("to_right", "bare", "right")],
+            "fixed",
+            "# or floating; the root link 'bare' has no mass",
+        ),
+        (
+            [
+                joint("weld", "bare", "trunk", "fixed", ""),
+                joint("to_left", "trunk", "left"),
+                joint("to_right", "trunk", "right"),
+            ],
+            "floating",
+            "# or fixed; 2 limbs move on the root link 'bare'",
+        ),
+        (
             [joint("weld", "base", "trunk", "fixed", ""), joint("to_left", "trunk", "left")],
             "fixed",
             "# or floating; one limb alone moves on the root link 'base'",
         ),
     ):
-        children = {part.split('child link="')[1].split('"')[0] for part in parts}
+        names = ("base", "bare", *ends)
+        used = [name for name in names if any(f'link="{name}"' in part for part in parts)]
+        links = [link(name, *[""] * (name == "bare")) for name in used]
         path = tmp_path / "robot.urdf"
-        path.write_text(robot_xml(link("base"), *map(link, sorted(children)), *parts))
+        path.write_text(robot_xml(*links, *parts))
         assert main(["config", str(path)]) == 0
         captured = capsys.readouterr()
         assert parameters(captured.out)["base"] == base

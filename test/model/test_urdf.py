@@ -277,9 +277,8 @@ def test_refuses_a_moving_leaf_without_inertia(inertial: str, base: str) -> None
 )
 def test_refuses_a_floating_base_without_inertia(moving: list[str]) -> None:
     links = [link("base", ""), link("b"), link("c")][: len(moving) + 1]
-    with pytest.raises(
-        RobotError, match=r"link 'base': the base floats but has no inertia.*'hip'.*base='fixed'.*--base fixed"
-    ):
+    words = r"link 'base': the base floats but has no inertia.*'hip'.*base='fixed'.*--base fixed"
+    with pytest.raises(RobotError, match=words):
         read_urdf(robot_xml(*links, *moving))
     assert read_urdf(robot_xml(*links, *moving), "fixed").base == "fixed"
 
