@@ -8,10 +8,11 @@ import numpy as np
 
 from delassus_ros.closure.closure import Closure
 from delassus_ros.errors import NumericalError
-from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.clusters import Cluster, clusters_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.samples import random_inputs
 
 _WIDEST = 0.5
@@ -25,8 +26,8 @@ def closed_inputs(
 ) -> list[dict[str, Array]]:
     """Return random inputs whose q closes the loops; any q of an open robot does.
 
-    Ordinary joints are anywhere within ±π, those that couplings tie as well as far as the limits
-    of the joints that they turn allow, independent joints of loops near the reference.
+    Ordinary joints are anywhere within ±π, those that couplings tie within π of the reference and
+    the limits of the joints that they turn, independent joints of loops near the reference.
 
     Parameters
     ----------
@@ -61,16 +62,44 @@ def closed_inputs(
 
 
 def _measured(robot: Robot, reference: Array, q: Array, share: float) -> dict[str, Any]:
-    """Return positions of the independent joints: a share of those in q, around a reference."""
+    """Return positions of the independent joints by q, those of loops near a reference."""
     measured: dict[str, Any] = {}
     for cluster in clusters_of(robot):
+        if cluster.is_constant and not cluster.is_ordinary:
+            measured |= _coupled(robot, cluster, reference, q)
+            continue
         for i in cluster.independent:
             joint = robot.joints[i]
             at = slice(robot.q_offsets[i], robot.q_offsets[i] + joint.kind.nq)
             if cluster.is_ordinary:
                 measured[joint.name] = q[at]
-            elif cluster.is_constant:
-                measured[joint.name] = share * q[at]
             else:
                 measured[joint.name] = reference[at] + share * _WIDEST * q[at] / np.pi
     return {name: value for name, value in measured.items() if value.size}
+
+
+def _coupled(robot: Robot, cluster: Cluster, reference: Array, q: Array) -> dict[str, Array]:
+    """Return positions of the independent joints of couplings, within the others' limits.
+
+    One joint after the other: from -π to π, its entry of q goes through all that is left for it.
+    A gripper that is shut at the reference opens, however little that is of π.
+    """
+    joints = [robot.joints[i] for i in cluster.joints]
+    E = np.array(loop_jacobian(robot, cluster, reference.tolist()), dtype=np.float64)
+    at = reference[[robot.q_offsets[i] for i in cluster.joints]]
+    free = np.isin(cluster.joints, cluster.independent)
+    lower = np.where(free, -np.pi, np.array([joint.lower for joint in joints]) - at)
+    upper = np.where(free, np.pi, np.array([joint.upper for joint in joints]) - at)
+    moved = np.zeros(len(cluster.independent))
+    for k, i in enumerate(cluster.independent):
+        turns = np.abs(E[:, k]) > 1e-12
+        rest = E @ moved
+        ends = np.array([lower - rest, upper - rest])[:, turns] / E[turns, k]
+        ends.sort(axis=0)
+        least, most = min(ends[0].max(), 0.0), max(ends[1].min(), 0.0)
+        moved[k] = least + (most - least) * (0.5 + q[robot.q_offsets[i]] / (2.0 * np.pi))
+    offsets = [robot.q_offsets[i] for i in cluster.independent]
+    return {
+        robot.joints[i].name: reference[[offset]] + moved[[k]]
+        for k, (i, offset) in enumerate(zip(cluster.independent, offsets, strict=True))
+    }

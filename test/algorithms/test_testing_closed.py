@@ -7,8 +7,9 @@ import pytest
 from cluster_robots import kkt
 from cluster_robots import random_problem as random_clusters
 from linkages import REFERENCE, closed_four_bar, four_bar, same_turn
+from urdf_text import joint, link, robot_xml
 
-from delassus_ros import Closure, Contact, Problem
+from delassus_ros import Closure, Contact, Problem, Robot
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.errors import NumericalError
@@ -63,6 +64,32 @@ def test_couplings_are_kept_within_the_limits_of_what_they_turn():
             )}  # fmt: skip
             rest = sum(ratio * inputs["q"][places[name]] for name, ratio in coupling.ratios)
             assert abs(rest) < 1e-9
+
+
+def test_grippers_that_are_shut_at_the_reference_open_as_far_as_they_can():
+    def slide(name: str, lower: float, upper: float, mimic: str = "") -> str:
+        inside = f'<axis xyz="0 1 0"/><limit lower="{lower}" upper="{upper}"/>{mimic}'
+        return link(name) + joint(name, "palm", name, "prismatic", inside)
+
+    text = robot_xml(
+        link("palm"),
+        slide("one", 0.0, 0.1),
+        slide("ahead", 0.0, 0.04, '<mimic joint="one" multiplier="2"/>'),
+        slide("against", -0.03, 0.0, '<mimic joint="one" multiplier="-1"/>'),
+        slide("other", 0.0, 0.05),
+        slide("third", -0.01, 0.0, '<mimic joint="other" multiplier="-0.5"/>'),
+    )
+    robot = Robot.from_urdf(text, "fixed")
+    found = closed_inputs(Problem(robot, [Contact("tip", "ahead")]), 200)
+    for name, least, most in (("one", 0.0, 0.02), ("other", 0.0, 0.02)):
+        at = [float(inputs["q"][robot.joint_names.index(name)]) for inputs in found]
+        assert least <= min(at) < 0.1 * most and 0.9 * most < max(at) <= most
+    for inputs in found:
+        one, ahead, against, other, third = (
+            inputs["q"][robot.joint_names.index(name)]
+            for name in ("one", "ahead", "against", "other", "third")
+        )
+        np.testing.assert_allclose([ahead, against, third], [2 * one, -one, -0.5 * other])
 
 
 def test_what_hardly_ever_closes_is_named():

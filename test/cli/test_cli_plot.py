@@ -60,3 +60,11 @@ def test_what_cannot_be_plotted(capsys, tmp_path: Path) -> None:
     assert "figure.xyz' cannot be written: Format 'xyz' is not supported" in said
     said = refusal(capsys, "plot", *arm, "-o", str(tmp_path / "no" / "figure.png"))
     assert "cannot be written: [Errno 2] No such file" in said
+
+
+def test_an_arm_whose_gripper_is_shut_at_the_reference(capsys, tmp_path: Path) -> None:
+    arm = str(robots.example("panda_description/urdf/panda.urdf"))
+    path = tmp_path / "panda.png"
+    held = ("--base", "fixed", "--contact", "panda_link8")
+    found = json.loads(output(capsys, "plot", arm, *held, "-o", str(path), "--json"))
+    assert len(found["conditions"]) == 200 and path.is_file()
