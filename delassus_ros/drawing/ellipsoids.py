@@ -7,6 +7,7 @@ robot manipulators", IEEE J. Robotics and Automation, 1987). Other contacts are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,38 @@ class EffectiveMass:
         longest : of any of them [m]; also the shortest is a hundredth of it, so as to be seen.
         """
         return np.clip(scale * self.masses, 0.01 * longest, longest)
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How effective masses are drawn.
+
+    Attributes
+    ----------
+    scale : length of a semi-axis per mass [m/kg].
+    longest : semi-axis of what is heavier [m].
+    """
+
+    scale: float
+    longest: float
+
+    @classmethod
+    def fitting(cls, size: float, masses: Sequence[EffectiveMass]) -> Lengths:
+        """Return lengths by which ellipsoids are seen on a robot and do not hide it.
+
+        The lightest direction of all is a twelfth of the robot, the heaviest at most a quarter;
+        round numbers, which are said beside the picture.
+
+        Parameters
+        ----------
+        size : of the robot [m].
+        """
+        lightest = min((m for each in masses for m in each.masses if m < np.inf), default=1.0)
+        return cls(float(f"{size / 12.0 / lightest:.2g}"), float(f"{size / 4.0:.2g}"))
+
+    def cuts(self, masses: Sequence[EffectiveMass]) -> bool:
+        """Whether an axis would be longer than the longest."""
+        return any(self.scale * each.masses[-1] > self.longest for each in masses)
 
 
 def effective_masses(blocks: Array) -> Array:

@@ -10,8 +10,10 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
 from delassus_ros.drawing.scene import Placed, Scene
+from delassus_ros.drawing.skeleton import size_of
 from delassus_ros.model.spatial import Array
 
 _INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
@@ -21,32 +23,24 @@ _SPHERE = 24
 """Meridians and half as many parallels of an ellipsoid."""
 
 
-def ellipsoid_surface(contact: Placed, scale: float, longest: float) -> tuple[Array, Array, Array]:
+def ellipsoid_surface(contact: Placed, lengths: Lengths) -> tuple[Array, Array, Array]:
     """Return the surface of a contact's ellipsoid as x, y, z (n, n / 2) in the root link [m]."""
     u = np.linspace(0.0, 2.0 * np.pi, _SPHERE)
     v = np.linspace(0.0, np.pi, _SPHERE // 2)
     sphere = np.stack([np.outer(np.cos(u), np.sin(v)), np.outer(np.sin(u), np.sin(v)),
                        np.outer(np.ones_like(u), np.cos(v))])  # fmt: skip
-    axes = contact.directions * contact.mass.semi_axes(scale, longest)
+    axes = contact.directions * contact.mass.semi_axes(lengths.scale, lengths.longest)
     x, y, z = np.tensordot(axes, sphere, 1) + contact.centre[:, None, None]
     return x, y, z
-
-
-def size_of(bones: Sequence[tuple[Array, Array]]) -> float:
-    """Return the largest extent of a robot [m]."""
-    points = np.array([end for bone in bones for end in bone]).reshape(-1, 3)
-    return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
 
 
 def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) -> None:
     """Draw a robot's skeleton with the ellipsoids of effective mass at its contacts.
 
-    The lightest direction of all contacts is drawn as a twelfth of the robot; the others grow
-    with their mass, up to a quarter of it.
+    The title has the lengths of these, see :class:`Lengths`, and where they are cut.
     """
-    size = size_of(bones)
-    lightest = min((contact.mass.masses[0] for contact in scene.contacts), default=1.0)
-    scale, longest = size / 12.0 / lightest, size / 4.0
+    masses = [contact.mass for contact in scene.contacts]
+    lengths = Lengths.fitting(size_of(bones), masses)
     for start, end in bones:
         axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
     for (i, j), share in scene.couplings.items():
@@ -55,12 +49,14 @@ def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) ->
         axes.plot(*zip(*ends, strict=True), linestyle="--", **line)
     for contact in scene.contacts:
         axes.plot_surface(
-            *ellipsoid_surface(contact, scale, longest), color=_GREEN, alpha=0.55, linewidth=0
+            *ellipsoid_surface(contact, lengths), color=_GREEN, alpha=0.55, linewidth=0
         )
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.view_init(elev=18, azim=-55)
-    axes.set_title(f"effective mass; 1 kg is {1e3 * scale:.0f} mm, dashes: coupling", color=_INK)
+    cut = f", cut at {1e3 * lengths.longest:g} mm" if lengths.cuts(masses) else ""
+    words = f"effective mass: 1 kg is {1e3 * lengths.scale:g} mm{cut}; dashes: couplings"
+    axes.set_title(words, color=_INK)
 
 
 def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence[int]) -> None:

@@ -13,6 +13,7 @@ from delassus_msgs.msg import ContactPlacements, DelassusMatrix, Layout
 from delassus_msgs_py import MatrixReader, MessageError, ReceivedMatrix
 from geometry_msgs.msg import Point
 from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
@@ -20,17 +21,20 @@ from sensor_msgs.msg import Image, Imu, JointState
 from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
+from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.heat_map import heat_map
 from delassus_ros.drawing.scene import Scene, Stage, quaternion_of
-from delassus_ros.errors import DelassusError, InputError, listed
+from delassus_ros.errors import DelassusError, InputError, listed, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.diagnostics import names_of
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.orientation_input import OrientationInput, read_message
+from delassus_ros.node.parameters import overrides_of
 from delassus_ros.node.qos import PLACEMENTS
 from delassus_ros.node.queue import take
 from delassus_ros.node.reasons import Reason
+from delassus_ros.node.settings import PARAMETERS, RCLPYS
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest
 
@@ -38,7 +42,8 @@ _HELP = """\
 usage: delassus_markers [--ros-args ...]
 
 Draws the matrices of delassus_node for RViz and Foxglove: an ellipsoid of effective mass at each
-contact, arrows between contacts that move with each other, and rank and condition in words.
+contact, lines between contacts for their couplings (how much they move with each other), and rank
+and condition in words.
 
 subscribes  delassus_node/delassus   delassus_msgs/DelassusMatrix
             delassus_node/layout     delassus_msgs/Layout (latched)
@@ -51,13 +56,16 @@ publishes   ~/markers                visualization_msgs/MarkerArray
             ~/heat_map               sensor_msgs/Image: of the matrix, 5 times per second
 
 parameters  rate     markers per second (default 30)
-            scale    length of an ellipsoid's semi-axis per effective mass [m/kg] (default 0.02)
-            longest  semi-axis of what is heavier [m] (default 0.3)
+            scale    length of an ellipsoid's semi-axis per effective mass [m/kg]; 0, the default:
+                     such that the lightest of the first matrix is a twelfth of the robot
+            longest  semi-axis of what is heavier [m]; 0, the default: a quarter of the robot
 
 example     delassus_markers --ros-args -p scale:=0.05
 """
-_PARAMETERS = {"rate": (30.0, 1.0, 200.0), "scale": (0.02, 1e-6, 1e3), "longest": (0.3, 1e-3, 1e2)}
-"""Default, least and largest value of each."""
+_PARAMETERS = {"rate": (30.0, 1.0, 200.0), "scale": (0.0, 1e-6, 1e3), "longest": (0.0, 1e-3, 1e2)}
+"""Default, which may be 0 for what the robot suggests, least and largest value of each."""
+_OTHERS = ("contacts.", *RCLPYS)
+"""Beginnings of parameters that are delassus_node's or rclpy's."""
 _COLOURS = {
     DelassusMatrix.VALIDITY_OK: (0.15, 0.75, 0.35),
     DelassusMatrix.VALIDITY_DEGRADED: (0.95, 0.65, 0.1),
@@ -70,8 +78,8 @@ _WORDS = {
 }
 _CLEAR = 0.75
 """Opacity of ellipsoids: the robot shows through."""
-_THICKEST = 0.03
-"""Diameter of the arrow between contacts that move as one [m]."""
+_THICKEST, _THINNEST = 0.05, 0.005
+"""Width of the line between contacts that move as one, and hardly, of the robot's size."""
 _FAINT = 0.02
 """Couplings below this are not drawn."""
 _LIFETIME = 1  # s, after which what is not repeated disappears
@@ -93,22 +101,21 @@ class MarkerNode(Node):
     Raises
     ------
     InputError
-        If a parameter is out of range.
+        If a parameter is no number or out of range.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__("delassus_markers", start_parameter_services=False, **options)
         logger = self.get_logger()
         self._warn = Throttle(LoopLog(logger).warning)
-        values = {}
-        for name, (default, low, high) in _PARAMETERS.items():
-            values[name] = float(self.declare_parameter(name, default).value)
-            if not low <= values[name] <= high:
-                raise InputError(
-                    f"parameter {name!r} is {values[name]}; expected {low:g} to {high:g}"
-                )
+        for name in overrides_of(self):
+            # Files for all nodes have those of delassus_node.
+            if name not in (*_PARAMETERS, *PARAMETERS) and not name.startswith(_OTHERS):
+                logger.warning(f"{unknown('parameter', name, _PARAMETERS)}; it is ignored")
+        values = {name: self._number(name) for name in _PARAMETERS}
         self.period = 1.0 / values["rate"]
         self._scale, self._longest = values["scale"], values["longest"]
+        self._lengths: Lengths | None = None
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._pictures = self.create_publisher(Image, "~/heat_map", 10)
         self._sources: dict[str, Subscription] = {}
@@ -130,6 +137,20 @@ class MarkerNode(Node):
         self._layout: Layout | None = None
         self._positions: dict[str, float] = {}
         self._next_picture = 0.0
+
+    def _number(self, name: str) -> float:
+        """Declare a parameter and return its value; 1 is a number as 1.0 is."""
+        default, low, high = _PARAMETERS[name]
+        value = self.declare_parameter(
+            name, default, ParameterDescriptor(dynamic_typing=True)
+        ).value
+        suits = isinstance(value, int | float) and not isinstance(value, bool)
+        if not suits or not (low <= value <= high or value == default):
+            chosen = "" if default else " or 0"
+            raise InputError(
+                f"parameter {name!r} is {value!r}; expected {low:g} to {high:g}{chosen}"
+            )
+        return float(value)
 
     def draw(self) -> bool:
         """Publish markers of the latest matrix, if another one has come; return whether it did.
@@ -205,6 +226,7 @@ class MarkerNode(Node):
             return
         places = zip(layout.contacts, layout.frames, layout.placements, strict=True)
         self._stage = Stage(robot, {name: (f, _transform(pose)) for name, f, pose in places})
+        self._lengths = None
         self._root = next(iter(robot.frames))
         self._positions.clear()
         self._orientation = OrientationInput(robot) if layout.base == "floating" else None
@@ -228,29 +250,39 @@ class MarkerNode(Node):
         scene = self._scene(received, stage)
         before, self._drawn = self._drawn, {}
         colour = _COLOURS[received.validity]
+        lengths = self._lengths_of(scene, stage)
         for k, contact in enumerate(scene.contacts):
             marker = self._marker(before, "effective mass", k, Marker.SPHERE, (*colour, _CLEAR))
             _place(marker, contact.centre, quaternion_of(contact.directions))
-            axes = 2.0 * contact.mass.semi_axes(self._scale, self._longest)
+            axes = 2.0 * contact.mass.semi_axes(lengths.scale, lengths.longest)
             marker.scale.x, marker.scale.y, marker.scale.z = axes.tolist()
             yield marker
         for number, ((i, j), share) in enumerate(scene.couplings.items()):
             if share < _FAINT:
                 continue
-            marker = self._marker(before, "coupling", number, Marker.ARROW, (0.3, 0.5, 0.95, 0.8))
+            blue = (0.3, 0.5, 0.95, 0.8)
+            marker = self._marker(before, "couplings", number, Marker.LINE_LIST, blue)
             ends = scene.contacts[j].centre, scene.contacts[i].centre
             marker.points = [Point(x=x, y=y, z=z) for x, y, z in (end.tolist() for end in ends)]
-            marker.scale.x = _THICKEST * share
-            marker.scale.y = marker.scale.z = 2.0 * _THICKEST * share
+            marker.scale.x = stage.size * (_THINNEST + (_THICKEST - _THINNEST) * share)
             yield marker
         text = self._marker(before, "state", 0, Marker.TEXT_VIEW_FACING, (*colour, 1.0))
         text.scale.z = 0.05
         text.pose.position.z = 0.5
-        text.text = self._words(received)
+        text.text = self._words(received, lengths)
         yield text
         for key in before.keys() - self._drawn.keys():
             before[key].action = Marker.DELETE
             yield before[key]
+
+    def _lengths_of(self, scene: Scene, stage: Stage) -> Lengths:
+        """Return how masses are drawn: as when the first of this robot were, so they compare."""
+        if self._lengths is not None:
+            return self._lengths
+        fitting = Lengths.fitting(stage.size, [contact.mass for contact in scene.contacts])
+        lengths = Lengths(self._scale or fitting.scale, self._longest or fitting.longest)
+        self._lengths = lengths if scene.contacts else None
+        return lengths
 
     def _scene(self, received: ReceivedMatrix, stage: Stage) -> Scene:
         if not received.matrix.size:
@@ -284,7 +316,8 @@ class MarkerNode(Node):
         axes: Array = rotation_from_quaternion(quaternion).T
         return axes
 
-    def _words(self, received: ReceivedMatrix) -> str:
+    @staticmethod
+    def _words(received: ReceivedMatrix, lengths: Lengths) -> str:
         """Return what there is to say of a matrix, and what lengths mean."""
         lines = [_WORDS[received.validity]]
         if received.reasons:
@@ -295,7 +328,9 @@ class MarkerNode(Node):
                 f"rank {received.rank} of {len(received.matrix)}, condition {condition}, "
                 f"{received.algorithm}"
             )
-            lines.append(f"1 kg is {1e3 * self._scale:.3g} mm, at most {self._longest:g} m")
+            low, high = 10.0 * lengths.longest, 1e3 * lengths.longest
+            scale = 1e3 * lengths.scale
+            lines.append(f"semi-axes: 1 kg is {scale:.3g} mm, cut to {low:.3g} to {high:.3g} mm")
         return "\n".join(lines)
 
     def _marker(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from delassus_ros.drawing.ellipsoids import EffectiveMass, coupling, linear_blocks
-from delassus_ros.drawing.skeleton import Skeleton, completed
+from delassus_ros.drawing.skeleton import Skeleton, completed, size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 
@@ -54,11 +54,16 @@ class Stage:
     ----------
     robot : the robot.
     frames : by contact, the robot's frame that it is fixed to, and its pose in it; may change.
+
+    Attributes
+    ----------
+    size : largest extent of the robot with its joints neutral [m].
     """
 
     def __init__(self, robot: Robot, frames: Mapping[str, tuple[str, Transform]]) -> None:
         self._robot, self._skeleton = robot, Skeleton(robot)
         self.frames = dict(frames)
+        self.size = size_of(self._skeleton.bones(self._skeleton.poses(robot.neutral())))
 
     def scene(
         self,

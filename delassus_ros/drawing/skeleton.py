@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -85,6 +85,13 @@ class Skeleton:
             if i not in parents and i in last:
                 lines.append((poses[i, :3, 3], self.frame(poses, last[i])[:3, 3]))
         return lines
+
+
+def size_of(bones: Sequence[tuple[Array, Array]]) -> float:
+    """Return the largest extent of a robot [m]; 1 where it has none."""
+    points = np.array([end for bone in bones for end in bone]).reshape(-1, 3)
+    extent = np.ptp(points, axis=0).max() if len(points) else 0.0
+    return float(extent) or 1.0
 
 
 def _matrix(pose: Transform) -> Array:

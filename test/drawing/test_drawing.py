@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
-from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
+from delassus_ros.drawing.ellipsoids import EffectiveMass, Lengths, linear_blocks
 from delassus_ros.drawing.ellipsoids import coupling as of_masses
 from delassus_ros.drawing.heat_map import DECADES, heat_map, shares
+from delassus_ros.drawing.scene import Placed, Scene
 
 
 def coupling(G: np.ndarray, one: slice, other: slice) -> float:
@@ -43,6 +45,27 @@ def test_where_nothing_moves_the_mass_is_infinite_and_drawn_at_its_longest() -> 
     mass = EffectiveMass.of(np.diag([0.0, 0.5, 1e-17]))
     assert mass.masses.tolist()[0] == 2.0 and np.isinf(mass.masses[1:]).all()
     assert mass.semi_axes(0.02, 0.3).tolist() == [0.04, 0.3, 0.3]
+
+
+def test_lengths_fit_the_robot_and_know_what_they_cut() -> None:
+    light, heavy = (EffectiveMass.of(np.diag(1.0 / np.array(m))) for m in ((2, 3, 4), (3, 5, 9)))
+    lengths = Lengths.fitting(0.96, [heavy, light])
+    assert lengths == Lengths(scale=0.04, longest=0.24)
+    assert not lengths.cuts([light]) and lengths.cuts([light, heavy])
+    held = EffectiveMass.of(np.zeros((3, 3)))
+    assert Lengths.fitting(1.2, [held]) == Lengths(0.1, 0.3)
+
+
+def test_the_title_of_a_robot_says_where_ellipsoids_are_cut() -> None:
+    figures = pytest.importorskip("delassus_ros.drawing.figures")
+    bones = [(np.zeros(3), np.array([0.96, 0.0, 0.0]))]
+    for masses, cut in (((2.0, 3.0, 4.0), ""), ((2.0, 3.0, 9.0), ", cut at 240 mm")):
+        mass = EffectiveMass.of(np.diag(1.0 / np.array(masses)))
+        _, (axes,) = figures.new_figure(1)
+        placed = Placed("foot", np.zeros(3), mass, mass.directions)
+        figures.draw_robot(axes, bones, Scene([placed]))
+        said = f"effective mass: 1 kg is 40 mm{cut}; dashes: couplings"
+        assert axes.get_title() == said
 
 
 def test_coupling_is_whole_for_one_point_and_none_across_a_fixed_base() -> None:

@@ -24,6 +24,7 @@ from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.drawing.marker_node import MarkerNode  # noqa: E402
+from delassus_ros.drawing.scene import Stage  # noqa: E402
 from delassus_ros.drawing.skeleton import Skeleton  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.model.spatial import rotation_from_quaternion  # noqa: E402
@@ -37,7 +38,10 @@ GREEN, AMBER, RED = (0.15, 0.75, 0.35), (0.95, 0.65, 0.1), (0.9, 0.15, 0.15)
 class Drawn:
     """A node of the quadruped, the markers of its matrices, and what came of them."""
 
-    def __init__(self, graph: Graph, remap: Sequence[str] = (), **parameters: Any) -> None:
+    def __init__(
+        self, graph: Graph, remap: Sequence[str] = (), drawn: dict[str, Any] | None = None,
+        **parameters: Any,
+    ) -> None:  # fmt: skip
         self.graph = graph
         self.urdf = robots.quadruped().read_text(encoding="utf-8")
         self.robot = Robot.from_urdf(self.urdf)
@@ -64,7 +68,9 @@ class Drawn:
         self.markers = MarkerNode(
             context=graph.context,
             cli_args=["--ros-args", *remap],
-            parameter_overrides=overrides({"scale": 0.05, "longest": 0.4}),
+            parameter_overrides=overrides(
+                {"scale": 0.05, "longest": 0.4} if drawn is None else drawn
+            ),
         )
         graph.nodes.append(self.markers)
 
@@ -147,30 +153,33 @@ def test_what_is_degraded_is_amber(graph: Graph) -> None:
     assert of(markers, "state")[0].text.startswith("DEGRADED: STAMP_INVALID\nrank 6 of 6, ")
 
 
-def test_arrows_words_and_what_disappears(graph: Graph) -> None:
+def test_lines_words_and_what_disappears(graph: Graph) -> None:
     drawn = Drawn(graph)
     graph.touch(["LF", "RF", "LH"])
-    markers = drawn.until(lambda m: len(of(m, "coupling")) == 3, "three arrows")
+    markers = drawn.until(lambda m: len(of(m, "couplings")) == 3, "three lines")
     centres = {
         m.id: (m.pose.position.x, m.pose.position.y, m.pose.position.z)
         for m in of(markers, "effective mass")
     }
-    for arrow in of(markers, "coupling"):
-        start, end = ((p.x, p.y, p.z) for p in arrow.points)
+    size = Stage(drawn.robot, {}).size
+    for line in of(markers, "couplings"):
+        start, end = ((p.x, p.y, p.z) for p in line.points)
         assert {start, end} <= set(centres.values()) and start != end
-        assert 0.0 < arrow.scale.x <= 0.03
+        # Whom it moves is not said: it is symmetric.
+        assert line.type == Marker.LINE_LIST
+        assert 0.005 * size < line.scale.x <= 0.05 * size
     (text,) = of(markers, "state")
     message = graph.matrices[-1]
     assert text.text.splitlines()[0].startswith("OK") and colour(text) == GREEN
     assert f"rank {message.rank} of 12, condition {message.condition:.3g}, pv_osimr" in text.text
-    assert "1 kg is 50 mm, at most 0.4 m" in text.text
-    # One contact less: its ellipsoid and arrows are deleted, once.
+    assert "semi-axes: 1 kg is 50 mm, cut to 4 to 400 mm" in text.text
+    # One contact less: its ellipsoid and lines are deleted, once.
     before = len(drawn.arrays)
     graph.touch(["LF", "RF"])
     drawn.until(lambda m: len(of(m, "effective mass")) == 2, "two ellipsoids")
     later = [m for array in drawn.arrays[before:] for m in array.markers]
     gone = [(m.ns, m.id) for m in later if m.action == Marker.DELETE]
-    assert sorted(gone) == [("coupling", 1), ("coupling", 2), ("effective mass", 2)]
+    assert sorted(gone) == [("couplings", 1), ("couplings", 2), ("effective mass", 2)]
 
 
 def test_what_is_invalid_is_red_words_alone(graph: Graph) -> None:
@@ -228,6 +237,40 @@ def test_what_cannot_be_drawn_is_said_and_the_next_is_drawn(graph: Graph) -> Non
     drawn.until(moved, "an ellipsoid there")
 
 
-def test_parameters_out_of_range_are_refused(graph: Graph) -> None:
-    with pytest.raises(InputError, match="parameter 'rate' is 0.0; expected 1 to 200"):
-        MarkerNode(context=graph.context, parameter_overrides=overrides({"rate": 0.0}))
+def test_without_a_scale_the_robot_says_it_and_it_stays(graph: Graph) -> None:
+    drawn = Drawn(graph, drawn={})
+    graph.touch(["LF", "RF"])
+    markers = drawn.until(lambda m: len(of(m, "effective mass")) == 2, "two ellipsoids")
+    size = Stage(drawn.robot, {}).size
+    axes = np.array([(m.scale.x, m.scale.y, m.scale.z) for m in of(markers, "effective mass")]) / 2
+    assert axes.min() == pytest.approx(size / 12, rel=0.06)
+    assert axes.max() == pytest.approx(size / 4, rel=0.06)
+    (words,) = (m.text.splitlines()[-1] for m in of(markers, "state"))
+    drawn.q = 0.2 * drawn.q
+    before = len(drawn.arrays)
+    markers = drawn.until(lambda m: len(drawn.arrays) > before + 2, "another pose")
+    assert of(markers, "state")[0].text.splitlines()[-1] == words
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"rate": 0.0}, "parameter 'rate' is 0.0; expected 1 to 200$"),
+        ({"scale": -1}, "parameter 'scale' is -1; expected 1e-06 to 1000 or 0$"),
+        ({"longest": "1"}, "parameter 'longest' is '1'; expected 0.001 to 100 or 0$"),
+        ({"scale": True}, "parameter 'scale' is True; expected 1e-06 to 1000 or 0$"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(graph: Graph, values, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        MarkerNode(context=graph.context, parameter_overrides=overrides(values))
+
+
+def test_whole_numbers_are_numbers_and_misspelt_parameters_are_named(graph: Graph) -> None:
+    given = {"rate": 50, "scale": 1, "scle": 1.0, "autostart": True, "contacts.LF.frame": "LF"}
+    node = MarkerNode(context=graph.context, parameter_overrides=overrides(given))
+    graph.nodes.append(node)
+    assert node.period == 0.02
+    named = graph.wait_for_log("unknown parameter 'scle'; did you mean 'scale'?")
+    assert named.endswith("parameters: rate, scale, longest; it is ignored")
+    assert not any("autostart" in line or "contacts" in line for line in graph.log)

@@ -12,7 +12,7 @@ import yaml
 
 VIEW = Path(__file__).parents[2] / "config" / "view"
 MARKERS = {"/delassus_markers/markers", "/delassus_markers/heat_map"}
-GROUPS = {"effective mass", "coupling", "state"}
+GROUPS = {"effective mass", "couplings", "state"}
 
 
 def summary_fields() -> set[str]:
