@@ -127,6 +127,8 @@ def _asked_for(options: argparse.Namespace) -> tuple[Problem, str]:
     """Return the problem that is exported, and the name of its algorithm."""
     if options.urdf is None:
         if not options.contacts:
+            if "://" not in options.robot and not os.path.exists(options.robot):
+                raise InputError(f"there is no file {options.robot}")
             raise InputError(
                 f"{options.robot}: nothing says what touches; add --contact FRAME[:KIND], or for "
                 "a parameter file of the node --urdf ROBOT.urdf"

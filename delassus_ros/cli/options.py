@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +25,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings, misspelt
 from delassus_ros.problem import OUTPUTS, Problem
+from delassus_ros.solver.inputs import check_unit, counted
 
 NEUTRAL = "neutral"
 _KINDS = ("point", "surface")
@@ -111,9 +112,8 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         default=NEUTRAL,
         metavar="VALUES",
         help="'neutral'; all entries of q as 0.1,-0.2,…; or some joints as hip=0.1,knee=-0.2 "
-        "with the others neutral; rad and m (default: %(default)s). Values that begin with a "
-        "minus: --q=-0.1,…. Loops are closed: what is not said of them is as in the reference, "
-        "and joints that depend on others follow",
+        "with the others neutral; rad and m (default: %(default)s). Joints in loops that you "
+        "leave out start from --reference.",
     )
     parser.add_argument(
         "--orientation",
@@ -159,7 +159,7 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
     Raises
     ------
     InputError
-        If one is given that no output needs, or as something else than numbers.
+        If one is given that no output needs, or as something else than so many numbers.
     """
     needed = {port.name: port for port in problem.inputs}
     found = {}
@@ -167,9 +167,10 @@ def motion_of(options: argparse.Namespace, problem: Problem) -> dict[str, Array]
         given = getattr(options, name)
         if name in needed:
             rest = np.zeros(needed[name].size)
+            names: Sequence[str] = problem.velocities
             if name == "gravity":
-                rest[2] = -9.81
-            found[name] = rest if given is None else _numbers(f"--{name}", given)
+                rest[2], names = -9.81, "xyz"
+            found[name] = rest if given is None else _as_many(f"--{name}", given, names)
         elif given is not None:
             raise InputError(f"--{name} is of use with --outputs that need it alone, such as a0")
     return found
@@ -185,6 +186,11 @@ def robot_of(options: argparse.Namespace) -> Robot:
 
 def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
     """Return the same, and the description, which may come from a pipe and is read once."""
+    if options.robot.endswith(".mcap"):
+        raise InputError(
+            f"{options.robot} is a recording: first 'delassus bag {options.robot} -o out' makes "
+            "tables of its matrices"
+        )
     document = parse_xml(located(options.robot))
     base = options.base
     if base is None:
@@ -210,8 +216,22 @@ def problem_of(options: argparse.Namespace) -> Problem:
 
 
 def contacts_of(options: argparse.Namespace, robot: Robot) -> list[Contact]:
-    """Return the contacts that the options name."""
-    return [_contact(text, robot) for text in options.contacts or ()]
+    """Return the contacts that the options name.
+
+    Raises
+    ------
+    InputError
+        If two have the same name.
+    """
+    contacts = [_contact(text, robot) for text in options.contacts or ()]
+    names = [contact.name for contact in contacts]
+    for contact in contacts:
+        if names.count(contact.name) > 1:
+            raise InputError(
+                f"--contact: two are called {contact.name!r}; give one a name: "
+                f"NAME={contact.frame}"
+            )
+    return contacts
 
 
 def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | None:
@@ -220,12 +240,13 @@ def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | Non
     Raises
     ------
     InputError
-        If it is needed and not given, or the other way round.
+        If it is needed and not given, or the other way round, or is no unit quaternion.
     """
     oriented = any(port.name == "base_orientation" for port in problem.inputs)
     given = None
     if options.orientation is not None:
-        given = _numbers("--orientation", options.orientation)
+        given = _as_many("--orientation", options.orientation, "xyzw")
+        check_unit("--orientation", given[:, np.newaxis], "")
     if given is None and oriented:
         raise InputError(
             "--axes world with a floating base needs the orientation of the root link: add "
@@ -236,26 +257,28 @@ def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | Non
     return given
 
 
-def configuration_of(options: argparse.Namespace, robot: Robot) -> Array:
-    """Return q (nq,) of what --q says."""
-    text = options.q
+def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "--q") -> Array:
+    """Return q (nq,) of what an option says that is given."""
+    text = getattr(options, option.removeprefix("--"))
     if text == NEUTRAL:
         return robot.neutral()
     if "=" not in text:
-        return _numbers("--q", text)
+        names = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
+        return _as_many(option, text, names)
     q = robot.neutral()
     offsets = {
         joint.name: (offset, joint.kind.nq)
         for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
         if joint.kind.nq
     }
-    for name, value in given_joints("--q", text).items():
+    for name, value in given_joints(option, text).items():
         if name not in offsets:
-            raise InputError(f"--q: {unknown('joint', name, offsets)}")
+            raise InputError(f"{option}: {unknown('joint', name, offsets)}")
         first, size = offsets[name]
         if size > 1:
             raise InputError(
-                f"--q: joint {name!r} has {size} entries in q; give all of q, or leave it neutral"
+                f"{option}: joint {name!r} has {size} entries in q; give all of q, or leave it "
+                "neutral"
             )
         q[first] = value
     return q
@@ -272,12 +295,25 @@ def given_joints(option: str, text: str) -> dict[str, float]:
     values = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
+        if not equals and _is_text(part):
+            raise InputError(f"{option}: {part!r} has no value; write {part}=…")
         if not equals:
             raise InputError(f"{option}: {part!r} has no joint; write joint=value for every entry")
         if name in values:
             raise InputError(f"{option}: joint {name!r} is given twice")
-        values[name] = float(_numbers(f"{option}: joint {name!r}", value)[0])
+        try:
+            values[name] = number(value)
+        except ValueError as error:
+            raise InputError(f"{option}: joint {name!r}: {error}") from error
     return values
+
+
+def _is_text(part: str) -> bool:
+    try:
+        number(part)
+    except ValueError:
+        return bool(part.strip())
+    return False
 
 
 def _contact(text: str, robot: Robot) -> Contact:
@@ -301,6 +337,15 @@ def _numbers(what: str, text: str) -> Array:
         raise InputError(
             f"{what}: {text!r} is not a list of numbers like 0.1,-0.2: {error}"
         ) from error
+
+
+def _as_many(option: str, text: str, names: Sequence[str]) -> Array:
+    """Return a number for each of some names."""
+    values = _numbers(option, text)
+    if len(values) != len(names):
+        count = "1 number" if len(values) == 1 else f"{len(values)} numbers"
+        raise InputError(f"{option}: {count}, expected {len(names)}: {counted(names)}")
+    return values
 
 
 _SECTION = "ros__parameters"

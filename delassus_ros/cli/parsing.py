@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -12,7 +13,15 @@ from delassus_ros.model.robot import Robot
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Names the nearest verb, option or choice where one does not exist."""
+    """Names the nearest verb, option or choice where one does not exist.
+
+    What begins with a minus and a digit is a value, -0.1,0.2 too; before 3.14 Python takes a
+    number alone as one.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """Parse; see :meth:`argparse.ArgumentParser.parse_args`."""

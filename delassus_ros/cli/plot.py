@@ -22,6 +22,7 @@ from delassus_ros.cli.tables import is_table, plot_table
 from delassus_ros.closure.samples import closed_inputs
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contacts import row_scales
+from delassus_ros.drawing.ellipsoids import SINGULAR
 from delassus_ros.drawing.scene import Stage
 from delassus_ros.drawing.skeleton import Skeleton
 from delassus_ros.errors import InputError
@@ -51,8 +52,8 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         metavar="VALUES",
-        help="a configuration as for --q: condition numbers are plotted on the straight way "
-        "there; without, at random configurations",
+        help="plot condition numbers along the straight line from --q to this; without it, for "
+        f"{_STEPS} random configurations, sorted",
     )
     parser.add_argument(
         "--algorithm",
@@ -98,7 +99,7 @@ def plot(options: argparse.Namespace) -> Report:
         raise InputError(f"{output!r} cannot be written: {error}") from error
     facts = [
         ("figure", output),
-        ("condition", f"{conditions.min():.4g} to {conditions.max():.4g}, {along}"),
+        ("condition", _range(conditions, along)),
         ("time", f"{1e6 * lasting[solver.algorithm][-1][1]:.2f} µs with all contacts"),
     ]
     data = {
@@ -118,6 +119,15 @@ def _configuration(options: argparse.Namespace, robot: Robot) -> Array:
     return configuration_of(options, robot)
 
 
+def _range(conditions: Array, along: str) -> str:
+    """Return between what condition numbers are, and where."""
+    singular = conditions > SINGULAR
+    if singular.all():
+        return f"singular everywhere, {along}"
+    most = "infinite (singular)" if singular.any() else f"{conditions.max():.4g}"
+    return f"{conditions.min():.4g} to {most}, {along}"
+
+
 def _world(problem: Problem, orientation: Array | None) -> Array | None:
     """Return the axes of the rows in the root link; None if each contact has its own."""
     if problem.axes == "contact":
@@ -132,7 +142,7 @@ def _conditions(
     """Return condition numbers, and at what configurations they are."""
     problem, robot = solver.problem, solver.problem.robot
     if options.to is not None:
-        there = configuration_of(argparse.Namespace(q=options.to), robot)
+        there = configuration_of(options, robot, "--to")
         way = np.linspace(q, there, _STEPS)
         along = "from --q to --to"
         if robot.is_closed:

@@ -14,6 +14,8 @@ import numpy as np
 
 from delassus_ros.model.spatial import Array
 
+SINGULAR = 1e14
+"""A condition number from which on it says nothing but that there is none."""
 _HEAVY = 1e9
 """Effective mass [kg] above which nothing moves: rounding has that of a singular direction."""
 

@@ -10,15 +10,13 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from delassus_ros.drawing.ellipsoids import Lengths
+from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
 from delassus_ros.drawing.scene import Placed, Scene
 from delassus_ros.drawing.skeleton import size_of
 from delassus_ros.model.spatial import Array
 
 _INK, _BONE, _BLUE, _GREEN = "#20242c", "#8a93a3", "#3f6fd8", "#2fae62"
-_SINGULAR = 1e14
-"""A condition number from which on it says nothing but that there is none."""
 _SPHERE = 24
 """Meridians and half as many parallels of an ellipsoid."""
 
@@ -76,9 +74,9 @@ def draw_matrix(axes: Any, G: Array, names: Sequence[str], row_offsets: Sequence
 
 def draw_condition(axes: Any, conditions: Array, along: str) -> None:
     """Draw condition numbers along a way, from 0 to 1, or how they are distributed."""
-    shown = np.where(conditions > _SINGULAR, np.nan, conditions)
+    shown = np.where(conditions > SINGULAR, np.nan, conditions)
     axes.semilogy(np.linspace(0.0, 1.0, len(conditions)), shown, color=_BLUE)
-    if (conditions > _SINGULAR).all():
+    if (conditions > SINGULAR).all():
         axes.text(0.5, 0.5, "singular everywhere", ha="center", transform=axes.transAxes)
         axes.set_yticks([])
     axes.set_xlabel(along)

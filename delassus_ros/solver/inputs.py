@@ -6,14 +6,15 @@ What is assigned to an input of a bound solver is copied into its array.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import as_numbers, numbers
-from delassus_ros.errors import InputError, listed, unknown
+from delassus_ros.errors import NAMED, InputError, unknown
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
@@ -108,7 +109,7 @@ class InputCheck:
             names = ", ".join(self._robot.joint_names)
             order = f"; joints: {names}" if port.name == "q" else ""
             if port.name in ("rates", "torques"):
-                order = f"; one for each of: {listed('velocity', self._velocities)}"
+                order = f"; velocities: {counted(self._velocities)}"
             raise _wrong_shape(port, array, f"({port.size},){order}")
         return array
 
@@ -183,6 +184,14 @@ class InputCheck:
             (o, j.name) for o, j in zip(robot.q_offsets, robot.joints, strict=True) if j.kind.nq
         ]
         return [name for offset, name in named if offset <= q_index][-1]
+
+
+def counted(names: Sequence[str]) -> str:
+    """Return names for a message, e.g. ``root (6), hip, knee``; those in a row are counted."""
+    runs = [(name, len(list(same))) for name, same in groupby(names)]
+    shown = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in runs[:NAMED])
+    more = sum(n for _, n in runs[NAMED:])
+    return f"{shown} and {more} more" if more else shown
 
 
 def _numbers(port: Port, values: ArrayLike | None, shape: str) -> Array:

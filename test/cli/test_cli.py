@@ -236,7 +236,7 @@ def test_compute_refuses_outputs_and_inputs_that_do_not_fit(capsys) -> None:
     for arguments, words in (
         (("--outputs", "adot"), "unknown output 'adot'; did you mean 'JdotV'?"),
         (("--rates", "1,2"), "--rates is of use with --outputs that need it alone, such as a0"),
-        (("--outputs", "h", "--rates", "1,2"), "'rates' has shape (2,), expected (18,); one for"),
+        (("--outputs", "h", "--rates", "1,2"), "--rates: 2 numbers, expected 18: root (6)"),
         (("--outputs", "h", "--gravity", "x"), "--gravity: 'x' is not a list of numbers"),
     ):
         said = refusal(capsys, "compute", QUADRUPED, *LEGS, *arguments)
@@ -412,14 +412,45 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
             ("compute", QUADRUPED, "--contact", "LF_FOOT:line"),
             "--contact LF_FOOT:line: unknown kind 'line'; kinds: point, surface\n",
         ),
-        (("compute", QUADRUPED, *LEGS, *LEGS[:2]), "contact 'LF_FOOT' appears twice"),
-        (("compute", QUADRUPED, *LEGS, "--q", "1,2"), "'q' has shape (2,), expected (12,)"),
+        (
+            ("compute", QUADRUPED, *LEGS, *LEGS[:2]),
+            "--contact: two are called 'LF_FOOT'; give one a name: NAME=LF_FOOT\n",
+        ),
+        (
+            ("compute", QUADRUPED, *LEGS, "--q", "-0.1,2"),
+            "--q: 2 numbers, expected 12: LF_HAA, LF_HFE, LF_KFE, RF_HAA, RF_HFE and 7 more\n",
+        ),
+        (("compute", QUADRUPED, *LEGS, "--q", "-1"), "--q: 1 number, expected 12: "),
+        (
+            ("compute", QUADRUPED, *LEGS, "--lock", "LF_KFE"),
+            "--lock: 'LF_KFE' has no value; write LF_KFE=…\n",
+        ),
+        (
+            ("compute", QUADRUPED, *LEGS, "--outputs", "a0", "--rates", "1,2"),
+            "--rates: 2 numbers, expected 18: root (6), LF_HAA, LF_HFE, LF_KFE, RF_HAA and 8 more",
+        ),
+        (
+            ("compute", QUADRUPED, *LEGS, "--outputs", "a0", "--gravity", "0,-9"),
+            "--gravity: 2 numbers, expected 3: x, y, z\n",
+        ),
+        (
+            ("compute", QUADRUPED, *LEGS, "--axes", "world", "--orientation", "0,0,1"),
+            "--orientation: 3 numbers, expected 4: x, y, z, w\n",
+        ),
+        (
+            ("compute", QUADRUPED, *LEGS, "--axes", "world", "--orientation", "0,0,0,2"),
+            "--orientation has norm 2, expected a unit quaternion x, y, z, w\n",
+        ),
+        (("compare", "no/such.mcap"), "no/such.mcap is a recording: first 'delassus bag no/such."),
         (("compute", QUADRUPED, *LEGS, "--q", "1,b"), "--q: '1,b' is not a list of numbers"),
         (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1_0"), "'1_0' is not a number\n"),
         (("compute", QUADRUPED, *LEGS, "--q", "\u0662"), "'\u0662' is not a number\n"),
         (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1_0"), "'1_0' is not a number\n"),
         (("compute", QUADRUPED, *LEGS, "--q", "LF_KFF=1"), "unknown joint 'LF_KFF'; did you mean"),
-        (("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=x"), "--q: joint 'LF_KFE': 'x' is not a"),
+        (
+            ("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=x"),
+            "--q: joint 'LF_KFE': 'x' is not a number\n",
+        ),
         (
             ("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=1,2"),
             "--q: '2' has no joint; write joint=",

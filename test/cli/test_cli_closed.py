@@ -127,7 +127,8 @@ def test_what_does_not_close_is_refused_with_the_loop(capsys, four_bar, tmp_path
     assert "unknown joint 'crnk'; did you mean 'crank'" in refusal(
         capsys, *base, REFERENCE, "--q", "crnk=1"
     )
-    assert "--reference: 'crank' has no joint" in refusal(capsys, *base, "--reference", "crank")
+    said = refusal(capsys, *base, "--reference", "crank")
+    assert "--reference: 'crank' has no value; write crank=…" in said
     twice = refusal(capsys, *base, "--reference", "crank=1,crank=2")
     assert "--reference: joint 'crank' is given twice" in twice
 

@@ -145,6 +145,7 @@ def test_export_of_a_robot_description_alone(capsys, tmp_path: Path, monkeypatch
     assert 'quadruped_contacts[2] = {"foot", "RH_FOOT"}' in header
     assert '"LF_HAA"' not in header and "QUADRUPED_IN_Q_SIZE = 11," in header
     assert "nothing says what touches; add --contact" in refusal(capsys, "export", QUADRUPED)
+    assert refusal(capsys, "export", "nothing") == "there is no file nothing\n"
     for more, option in (
         (("--contact", "LF_FOOT"), "--contact"), (("--axes", "world"), "--axes"),
         (("--base", "fixed"), "--base"), (("--lock", "LF_HAA=0"), "--lock"),

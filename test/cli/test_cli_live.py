@@ -77,16 +77,22 @@ def make_node(graph: Graph) -> DelassusNode:
 def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -> None:
     robot = Robot.from_urdf(robots.quadruped())
     q = np.random.default_rng(2).uniform(-0.5, 0.5, robot.nq).tolist()
-    watching = ("watch", "--seconds", "3", "--json")
-    with command("contacts", "LF", "RH", "--json") as by_hand, command(*watching) as watch:
+    with command("contacts", "LF", "RH", "--json") as by_hand:
 
-        def has_ended() -> bool:
+        def has_matrix() -> bool:
             graph.move(robot.joint_names, q)
-            return watch.poll() is not None
+            return any(list(m.contacts) == ["LF", "RH"] for m in graph.matrices)
 
-        graph.until(has_ended, "end of watch")
-        shown, error = json.loads(watch.stdout.read()), watch.stderr.read()
-        assert (watch.returncode, error) == (0, "")
+        graph.until(has_matrix, "matrix of these contacts")
+        with command("watch", "--seconds", "3", "--json") as watch:
+
+            def has_ended() -> bool:
+                graph.move(robot.joint_names, q)
+                return watch.poll() is not None
+
+            graph.until(has_ended, "end of watch")
+            shown, error = json.loads(watch.stdout.read()), watch.stderr.read()
+            assert (watch.returncode, error) == (0, "")
         said = answer(by_hand)
     assert said["names"] == ["LF", "RH"] and said["sent"] > 2 and said["readers"] == 1
     assert said["unknown"] == []

@@ -60,6 +60,16 @@ def test_what_cannot_be_plotted(capsys, tmp_path: Path) -> None:
     assert "figure.xyz' cannot be written: Format 'xyz' is not supported" in said
     said = refusal(capsys, "plot", *arm, "-o", str(tmp_path / "no" / "figure.png"))
     assert "cannot be written: [Errno 2] No such file" in said
+    assert "--to: joint 'LF_KFE': 'x' is not a number" in refusal(
+        capsys, "plot", *arm, "--to", "LF_KFE=x"
+    )
+    assert "--to: 2 numbers, expected 12: LF_HAA" in refusal(capsys, "plot", *arm, "--to", "1,2")
+
+
+def test_contacts_that_constrain_each_other_are_singular_everywhere(capsys, tmp_path) -> None:
+    twice = ("--contact", "LF_FOOT", "--contact", "again=LF_FOOT")
+    out = output(capsys, "plot", QUADRUPED, *twice, "-o", str(tmp_path / "twice.png"))
+    assert "condition  singular everywhere, share of random configurations\n" in out
 
 
 def test_an_arm_whose_gripper_is_shut_at_the_reference(capsys, tmp_path: Path) -> None:

@@ -194,7 +194,8 @@ def test_one_that_is_missing_or_wrong_is_named() -> None:
             solver.solve(**{**inputs, name: None})
         with pytest.raises(InputError, match=rf"{name}\[1\] is nan, expected a finite number"):
             solver.solve(**{**inputs, name: np.r_[0.0, np.nan, inputs[name][2:]]})
-    with pytest.raises(InputError, match=r"'rates' has shape \(12,\), expected \(18,\); one for"):
+    words = r"'rates' has shape \(12,\), expected \(18,\); velocities: root \(6\), LF_HAA, "
+    with pytest.raises(InputError, match=words):
         solver.solve(**{**inputs, "rates": np.zeros(12)})
     with pytest.raises(InputError, match="input 'rates' is not used by this problem"):
         DelassusSolver(quadruped("J")).solve(inputs["q"], rates=inputs["rates"])
