@@ -38,7 +38,8 @@ def propose(options: argparse.Namespace) -> Report:
         names, values = ", ".join(map(_quoted, locked)), ", ".join(map(str, locked.values()))
         lines.append(f"    lock: {{names: [{names}], values: [{values}]}}")
     names = ", ".join(_quoted(each.frame) for each in chosen)
-    lines += ["    contacts:", f"      names: [{names}]"]
+    hint = "" if chosen else "   # none found; delassus inspect shows all frames"
+    lines += ["    contacts:", f"      names: [{names}]{hint}"]
     for each in chosen:
         name = _quoted(each.frame)
         place = f", xyz: [{', '.join(map(str, each.xyz))}]" if any(each.xyz) else ""

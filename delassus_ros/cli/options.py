@@ -17,7 +17,7 @@ import yaml
 from delassus_ros.cli.parsing import frames
 from delassus_ros.cli.proposals import base_of, proposals
 from delassus_ros.contacts import Contact
-from delassus_ros.errors import InputError, RobotError, unknown
+from delassus_ros.errors import InputError, RobotError, listed, unknown
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import number, parse_xml
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
@@ -212,6 +212,11 @@ def problem_of(options: argparse.Namespace) -> Problem:
     else:
         robot, document = described_robot(options)
         contacts = [each.contact() for each in proposals(robot, document) if each.chosen]
+        if not contacts:
+            raise InputError(
+                f"nothing of robot {robot.name!r} looks as if it touched; add --contact FRAME, of "
+                f"{listed('frame', list(robot.frames))}"
+            )
     return Problem(robot, contacts, options.axes, outputs)
 
 

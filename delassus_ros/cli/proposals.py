@@ -29,10 +29,16 @@ _TRUNKS = ("pelvis", "torso", "trunk")
 _LEVEL = 2e-3
 """How far spheres may be off a plane, and their radii apart, to bear as one sole [m]."""
 
+
+def _either(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
 RULE = (
-    "Contacts are the ends of limbs but for cameras, other sensors, heads and rotors: a sphere",
-    "is a point; several in a plane, a box or a cylinder are a surface. Where no shape says it,",
-    f"{', '.join(_FLAT[:-1])} or {_FLAT[-1]} in the name makes a surface; all others are points.",
+    "Contacts are the ends of limbs but for cameras, other sensors, heads and rotors; of more",
+    f"than {_FEW} those called {_either(_NAMED)}.",
+    "A sphere is a point; several in a plane, a box or a cylinder are a surface. Where no shape",
+    f"says it, {_either(_FLAT)} in the name makes a surface.",
 )
 """How contacts are proposed, in lines."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import robots
 import yaml
-from cli_support import output
+from cli_support import output, refusal
 from urdf_text import joint, link, robot_xml, without_geometry
 
 from delassus_ros import DelassusSolver, Robot
@@ -172,4 +172,15 @@ def test_what_is_not_meant_to_touch_is_no_contact(tmp_path: Path, capsys) -> Non
     text = output(capsys, "config", str(path))
     assert parameters(text)["contacts.names"] == ["left_foot", "simulated_toe"]
     assert "# Other ends: jaw, rotor_0, left_propeller, d435_optical_frame, IMU_link" in text
-    assert "but for cameras, other sensors, heads and rotors" in text
+    assert "but for cameras, other sensors, heads and rotors; of more\n# than 8 those" in text
+
+
+def test_where_nothing_is_meant_to_touch_frames_are_asked_for(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "drone.urdf"
+    path.write_text(robot_xml(link("trunk"), limb("rotor_0"), limb("rotor_1")))
+    text = output(capsys, "config", str(path))
+    assert "names: []   # none found; delassus inspect shows all frames\n" in text
+    assert refusal(capsys, "compare", str(path)) == (
+        "nothing of robot 'test' looks as if it touched; add --contact FRAME, of frames "
+        "'trunk', 'rotor_0', 'rotor_1'\n"
+    )
