@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from delassus_ros.drawing.ellipsoids import SINGULAR, Lengths
 from delassus_ros.drawing.heat_map import DECADES, shares
-from delassus_ros.drawing.scene import Placed, Scene
+from delassus_ros.drawing.scene import FAINT, Placed, Scene
 from delassus_ros.drawing.skeleton import size_of
 from delassus_ros.model.spatial import Array
 
@@ -42,8 +42,10 @@ def draw_robot(axes: Any, bones: Sequence[tuple[Array, Array]], scene: Scene) ->
     for start, end in bones:
         axes.plot(*zip(start, end, strict=True), color=_BONE, linewidth=2.5, zorder=1)
     for (i, j), share in scene.couplings.items():
+        if share < FAINT:
+            continue
         ends = scene.contacts[i].centre, scene.contacts[j].centre
-        line = {"color": _BLUE, "linewidth": 4.0 * share, "alpha": 0.6}
+        line = {"color": _BLUE, "linewidth": 1.0 + 3.0 * share, "alpha": 0.6}
         axes.plot(*zip(*ends, strict=True), linestyle="--", **line)
     for contact in scene.contacts:
         axes.plot_surface(

@@ -23,7 +23,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from delassus_ros.drawing.ellipsoids import Lengths
 from delassus_ros.drawing.heat_map import heat_map
-from delassus_ros.drawing.scene import Scene, Stage, quaternion_of
+from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, listed, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
@@ -80,8 +80,6 @@ _CLEAR = 0.75
 """Opacity of ellipsoids: the robot shows through."""
 _THICKEST, _THINNEST = 0.05, 0.005
 """Width of the line between contacts that move as one, and hardly, of the robot's size."""
-_FAINT = 0.02
-"""Couplings below this are not drawn."""
 _LIFETIME = 1  # s, after which what is not repeated disappears
 _PICTURE_PERIOD = 0.2  # s
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -258,7 +256,7 @@ class MarkerNode(Node):
             marker.scale.x, marker.scale.y, marker.scale.z = axes.tolist()
             yield marker
         for number, ((i, j), share) in enumerate(scene.couplings.items()):
-            if share < _FAINT:
+            if share < FAINT:
                 continue
             blue = (0.3, 0.5, 0.95, 0.8)
             marker = self._marker(before, "couplings", number, Marker.LINE_LIST, blue)

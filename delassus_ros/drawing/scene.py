@@ -12,6 +12,9 @@ from delassus_ros.drawing.skeleton import Skeleton, completed, size_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 
+FAINT = 0.02
+"""Couplings below this are not drawn."""
+
 
 @dataclass(frozen=True)
 class Placed:

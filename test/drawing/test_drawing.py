@@ -68,6 +68,17 @@ def test_the_title_of_a_robot_says_where_ellipsoids_are_cut() -> None:
         assert axes.get_title() == said
 
 
+def test_couplings_that_are_drawn_are_seen() -> None:
+    figures = pytest.importorskip("delassus_ros.drawing.figures")
+    mass = EffectiveMass.of(np.eye(3))
+    placed = [Placed(str(k), np.array([k, 0.0, 0.0]), mass, mass.directions) for k in range(3)]
+    _, (axes,) = figures.new_figure(1)
+    couplings = {(1, 0): 0.03, (2, 0): 0.01, (2, 1): 1.0}
+    figures.draw_robot(axes, [], Scene(placed, couplings))
+    dashes = [line.get_linewidth() for line in axes.get_lines() if line.get_linestyle() == "--"]
+    assert dashes == pytest.approx([1.09, 4.0])
+
+
 def test_coupling_is_whole_for_one_point_and_none_across_a_fixed_base() -> None:
     same = quadruped("floating", Contact("again", "LF_FOOT"))
     assert coupling(same, slice(0, 3), slice(12, 15)) > 1.0 - 1e-9
