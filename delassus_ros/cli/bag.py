@@ -17,7 +17,7 @@ from delassus_ros.cli.options import (
     parameters_of,
     robot_of,
 )
-from delassus_ros.cli.proposals import proposals
+from delassus_ros.cli.proposals import base_of, proposals
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located
@@ -274,7 +274,9 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
     if found is not None:
         return found
     text = task.description or description_of(recording, task.remap)
-    ends = proposals(Robot.from_urdf(text.encode()), parse_xml(text.encode()))
+    document = parse_xml(text.encode())
+    base, _ = base_of(document)
+    ends = proposals(Robot.from_urdf(text.encode(), base), document)
     named = names_of_contacts(recording, task.remap)
     chosen = [each for each in ends if each.chosen or each.frame in named]
     strange = named - {each.frame for each in chosen}
@@ -284,11 +286,12 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
             f"robot, whose limbs end in {', '.join(each.frame for each in ends)}; --params names "
             "a file that does (delassus config writes one to begin with)"
         )
-    parameters: dict[str, Any] = {"algorithm": "auto"}
+    parameters: dict[str, Any] = {"algorithm": "auto", "base": base}
     parameters["contacts.names"] = [each.frame for each in chosen]
     for each in chosen:
         parameters[f"contacts.{each.frame}.frame"] = each.frame
         parameters[f"contacts.{each.frame}.kind"] = each.kind
+        parameters[f"contacts.{each.frame}.xyz"] = list(each.xyz)
     return parameters
 
 
