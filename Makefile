@@ -9,7 +9,8 @@ VENV := .venv
 endif
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Most of what is installed is never imported: what is, is compiled then.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 # The environment has its own ROS 2. One that is sourced, or another environment of this
 # kind that is active, would mix with it.

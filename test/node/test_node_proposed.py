@@ -15,13 +15,14 @@ from cli_support import output  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from node_support import OK, relative_error, state_of  # noqa: E402
 from ros_support import Graph, overrides  # noqa: E402
+from seeds import but_slow  # noqa: E402
 
 from delassus_ros import DelassusSolver  # noqa: E402
 from delassus_ros.cli.options import settings_of  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 
 
-@pytest.mark.parametrize("name", robots.TEN)
+@pytest.mark.parametrize("name", but_slow(list(robots.TEN), *list(robots.TEN)[3:]))
 def test_a_node_of_what_is_proposed_publishes_ok(
     name: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
