@@ -405,7 +405,7 @@ class Robot:
         RobotError
             If qpos has another size, or the model lacks a joint; names it.
         """
-        from delassus_ros.model.reading.mujoco import positions_from
+        from delassus_ros.model.reading.mujoco_state import positions_from
 
         return positions_from(self, model, qpos)
 
@@ -417,7 +417,7 @@ class Robot:
         RobotError
             As for :meth:`q_from_mujoco`.
         """
-        from delassus_ros.model.reading.mujoco import positions_to
+        from delassus_ros.model.reading.mujoco_state import positions_to
 
         return positions_to(self, model, q, base)
 
@@ -457,7 +457,7 @@ class Robot:
         RobotError
             If qpos or qvel has another size, or the model lacks a joint; names it.
         """
-        from delassus_ros.model.reading.mujoco import velocities_from
+        from delassus_ros.model.reading.mujoco_state import velocities_from
 
         return velocities_from(self, model, qpos, qvel)
 
@@ -469,7 +469,7 @@ class Robot:
         RobotError
             As for :meth:`v_from_mujoco`.
         """
-        from delassus_ros.model.reading.mujoco import velocities_to
+        from delassus_ros.model.reading.mujoco_state import velocities_to
 
         return velocities_to(self, model, qpos, v)
 

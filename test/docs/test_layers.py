@@ -32,7 +32,8 @@ SANCTIONED = (
     "delassus_ros.model.robot",
     {
         "delassus_ros.model.parts", "delassus_ros.model.reading.mujoco",
-        "delassus_ros.model.reading.pinocchio", "delassus_ros.model.reading.urdf",
+        "delassus_ros.model.reading.mujoco_state", "delassus_ros.model.reading.pinocchio",
+        "delassus_ros.model.reading.urdf",
     },
 )  # fmt: skip
 """What methods of ``Robot`` do elsewhere: the imports that go up, inside of the methods."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
@@ -21,14 +20,15 @@ def read_mujoco(source: Any) -> Robot:
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Of a body with several joints, all but the last move bodies without inertia. Frames are
     bodies and sites. Equalities that are active become loops (connect, weld) and couplings
-    (joint and tendon, if linear). What only makes forces (actuators, muscles, springs, flexes) is
-    no part of a robot.
+    (joint and tendon, if linear). Armatures of actuators are seen at their joints, times the
+    squares of their gears. What only makes forces (muscles, springs, flexes) is no part of a
+    robot.
 
     Raises
     ------
     RobotError
-        If there is a ball joint, an equality that cannot be said here (of a flex, say), or a
-        tendon with armature; names it. If the file cannot be compiled.
+        If there is a ball joint, an equality that cannot be said here (of a flex, say), or an
+        armature of something else than a hinge or slide; names it. If the file cannot be compiled.
     """
     import mujoco
 
@@ -52,6 +52,7 @@ class _Reading:
         self._place: dict[int, tuple[int, Transform]] = {0: (WORLD, Transform())}
         self._inertias: list[Inertia] = []
         self._names: list[str] = []
+        self._armatures = self._armature_of_joints()
 
     def robot(self) -> Robot:
         for b in range(1, self._model.nbody):
@@ -61,10 +62,35 @@ class _Reading:
         couplings, loops = self._equalities()
         return Robot(name, self._joints, bodies, self._frames(), couplings, loops)
 
+    def _armature_of_joints(self) -> Array:
+        """Return the armature of each hinge and slide, those of its actuators included."""
+        import mujoco
+
+        model, types = self._model, mujoco.mjtTrn
+        at_joints = (int(types.mjTRN_JOINT), int(types.mjTRN_JOINTINPARENT))
+        # Models of MuJoCo before 3.3.1 have none.
+        for t in np.flatnonzero(getattr(model, "tendon_armature", ())):
+            raise RobotError(
+                f"tendon {model.tendon(t).name!r} has an armature, which has no counterpart here; "
+                "expected armatures of joints"
+            )
+        found: Array = np.array(model.dof_armature[model.jnt_dofadr], dtype=float)
+        # Nor these before 4.
+        for a in np.flatnonzero(getattr(model, "actuator_armature", ())):
+            if int(model.actuator_trntype[a]) not in at_joints:
+                kind = types(int(model.actuator_trntype[a])).name
+                raise RobotError(
+                    f"actuator {model.actuator(a).name or a!r} has an armature and is a {kind}, "
+                    "which has no counterpart here; expected armatures of actuators of joints"
+                )
+            gear = float(model.actuator_gear[a, 0])
+            found[model.actuator_trnid[a, 0]] += float(model.actuator_armature[a]) * gear**2
+        return found
+
     def _add(self, b: int) -> None:
         model = self._model
         above, pose = self._place[model.body_parentid[b]]
-        pose = pose @ _pose(model.body_pos[b], model.body_quat[b])
+        pose = pose @ pose_of(model.body_pos[b], model.body_quat[b])
         first, count = model.body_jntadr[b], model.body_jntnum[b]
         for j in range(first, first + count):
             above, pose = self._add_joint(b, j, above, pose)
@@ -72,7 +98,7 @@ class _Reading:
         if above == WORLD:
             return
         about = np.diag(model.body_inertia[b])
-        own = _pose(model.body_ipos[b], model.body_iquat[b])
+        own = pose_of(model.body_ipos[b], model.body_iquat[b])
         inertia = Inertia.from_com(float(model.body_mass[b]), np.zeros(3), about)
         self._inertias[above] = self._inertias[above] + inertia.in_parent(pose @ own)
 
@@ -91,7 +117,13 @@ class _Reading:
         self._names.append(model.body(b).name or f"body{b}")
         self._inertias.append(Inertia())
         number = len(self._joints)
+        armature = float(self._armatures[j])
         if kind == int(types.mjJNT_FREE):
+            if armature:
+                raise RobotError(
+                    f"joint {name!r} is a free joint with an armature of {armature:g}, which has "
+                    "no counterpart here; write <freejoint/>, which takes no defaults"
+                )
             root = number == 0
             joint = JointKind.ROOT if root else JointKind.FLOATING
             self._joints.append(Joint("root" if root else name, joint, WORLD))
@@ -106,7 +138,7 @@ class _Reading:
             above,
             Transform(),
             axis,
-            float(model.dof_armature[model.jnt_dofadr[j]]),
+            armature,
             float(limits[0]),
             float(limits[1]),
         )
@@ -130,7 +162,7 @@ class _Reading:
             name = model.site(s).name or f"site{s}"
             body, pose = self._place[model.site_bodyid[s]]
             if name not in found:
-                pose = pose @ _pose(model.site_pos[s], model.site_quat[s])
+                pose = pose @ pose_of(model.site_pos[s], model.site_quat[s])
                 found[name] = Frame(name, body, pose)
         return list(found.values())
 
@@ -144,12 +176,6 @@ class _Reading:
         )
         couplings: list[Coupling] = []
         loops: list[Loop] = []
-        # Models of MuJoCo before 3.3.1 have none.
-        for t in np.flatnonzero(getattr(model, "tendon_armature", ())):
-            raise RobotError(
-                f"tendon {model.tendon(t).name!r} has an armature, which has no counterpart here; "
-                "expected armatures of joints"
-            )
         for e in range(model.neq):
             if not model.eq_active0[e]:
                 continue
@@ -217,14 +243,14 @@ class _Reading:
             ends = []
             for s in (model.eq_obj1id[e], model.eq_obj2id[e]):
                 body, pose = self._place[model.site_bodyid[s]]
-                ends.append((body, pose @ _pose(model.site_pos[s], model.site_quat[s])))
+                ends.append((body, pose @ pose_of(model.site_pos[s], model.site_quat[s])))
             (first, at), (second, there) = ends
         else:
             first, at = self._place[int(model.eq_obj1id[e])]
             second, there = self._place[int(model.eq_obj2id[e])]
             if weld:
                 # The anchor is in the second body, the pose that of the second in the first.
-                at = at @ _pose(data[3:6], data[6:10])
+                at = at @ pose_of(data[3:6], data[6:10])
                 there = there @ Transform(translation=data[:3])
             else:
                 at, there = (
@@ -235,119 +261,7 @@ class _Reading:
         return Loop(name, kind, first, second, at, there)
 
 
-def positions_from(robot: Robot, model: Any, qpos: Array) -> tuple[Array, Array | None]:
-    """Return a robot's q (nq,), and the pose of its floating base (7,): x, y, z, quaternion xyzw.
-
-    Parameters
-    ----------
-    qpos : of a mujoco.MjData (model.nq,).
-
-    Raises
-    ------
-    RobotError
-        If it has another size, or the model lacks one of the robot's joints.
-    """
-    taken = sized("qpos", qpos, model.nq, "the model's", RobotError)
-    found, base = robot.neutral(), None
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        first = _address(robot, model, joint)
-        if joint.kind is JointKind.ROOT:
-            base = _pose_of(taken[first : first + 7])
-        elif joint.kind is JointKind.FLOATING:
-            found[offset : offset + 7] = _pose_of(taken[first : first + 7])
-        else:
-            found[offset] = taken[first]
-    return found, base
-
-
-def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) -> Array:
-    """Return MuJoCo's qpos (model.nq,); the inverse of :func:`positions_from`.
-
-    Joints of the model that the robot lacks stay at qpos0, and so does a base that is not given.
-
-    Raises
-    ------
-    RobotError
-        If q has another size, or the model lacks one of the robot's joints.
-    """
-    given = sized("q", q, robot.nq, "the robot's", RobotError)
-    found: Array = np.array(model.qpos0)
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        first = _address(robot, model, joint)
-        if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
-            pose = base if joint.kind is JointKind.ROOT else given[offset : offset + 7]
-            if pose is not None:
-                x, y, z, w = np.asarray(pose)[3:].tolist()
-                found[first : first + 7] = [*np.asarray(pose)[:3].tolist(), w, x, y, z]
-        else:
-            found[first] = given[offset]
-    return found
-
-
-def velocities_from(robot: Robot, model: Any, qpos: Array, qvel: Array) -> Array:
-    """Return a robot's velocities (nv,); see :meth:`Robot.v_from_mujoco`."""
-    sized("qpos", qpos, model.nq, "the model's", RobotError)
-    taken = sized("qvel", qvel, model.nv, "the model's", RobotError)
-    found = np.zeros(robot.nv)
-    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
-        at = _velocity_address(robot, model, joint)
-        values = taken[at : at + joint.kind.nv].copy()
-        if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
-            values[:3] = _axes_of(robot, model, joint, qpos).T @ values[:3]
-        found[offset : offset + joint.kind.nv] = values
-    return found
-
-
-def velocities_to(robot: Robot, model: Any, qpos: Array, v: Array) -> Array:
-    """Return MuJoCo's qvel (model.nv,) at qpos; the inverse of :func:`velocities_from`.
-
-    Joints of the model that the robot lacks are at rest.
-    """
-    sized("qpos", qpos, model.nq, "the model's", RobotError)
-    given = sized("v", v, robot.nv, "the robot's", RobotError)
-    found = np.zeros(model.nv)
-    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
-        at = _velocity_address(robot, model, joint)
-        values = given[offset : offset + joint.kind.nv].copy()
-        if joint.kind in (JointKind.ROOT, JointKind.FLOATING):
-            values[:3] = _axes_of(robot, model, joint, qpos) @ values[:3]
-        found[at : at + joint.kind.nv] = values
-    return found
-
-
-def _axes_of(robot: Robot, model: Any, joint: Joint, qpos: Array) -> Array:
-    """Return the axes of the body that a free joint moves, as columns."""
-    first = _address(robot, model, joint)
-    return _pose(np.zeros(3), np.asarray(qpos)[first + 3 : first + 7]).rotation
-
-
-def _velocity_address(robot: Robot, model: Any, joint: Joint) -> int:
-    """Return where a joint is in qvel."""
-    first = _address(robot, model, joint)
-    return int(model.jnt_dofadr[np.flatnonzero(model.jnt_qposadr == first)[0]])
-
-
-def _pose_of(values: Array) -> Array:
-    w, x, y, z = values[3:].tolist()
-    return np.array([*values[:3].tolist(), x, y, z, w])
-
-
-def _address(robot: Robot, model: Any, joint: Joint) -> int:
-    """Return where a joint is in qpos; that of a floating base is the first."""
-    import mujoco
-
-    if joint.kind is JointKind.ROOT:
-        return 0
-    number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint.name)
-    if number < 0:
-        names = ", ".join(model.joint(j).name for j in range(model.njnt))
-        raise RobotError(
-            f"the model has no joint {joint.name!r} of robot {robot.name!r}; it has: {names}"
-        )
-    return int(model.jnt_qposadr[number])
-
-
-def _pose(position: Array, quaternion: Array) -> Transform:
+def pose_of(position: Array, quaternion: Array) -> Transform:
     """Return a pose by MuJoCo's position and quaternion w, x, y, z."""
     rotation = rotation_from_quaternion(np.roll(quaternion, -1))
     return Transform(rotation, np.array(position))

@@ -21,15 +21,15 @@ def read_pinocchio(model: Any) -> Robot:
     """Return the robot of a pinocchio.Model.
 
     Joints have their names, bodies are called after them; frames are those of links, sensors and
-    operation, and of joints where no other has the name. A model without armature has that of
-    its rotors times the squares of their ratios. Positions of joints without bounds are angles
-    here, where Pinocchio has cosine and sine.
+    operation, and of joints where no other has the name. Joints without armature have that of
+    their rotors times the squares of their ratios, which Pinocchio's crba leaves out. Positions of
+    joints without bounds are angles here, where Pinocchio has cosine and sine.
 
     Raises
     ------
     RobotError
-        If a joint has no counterpart: helical, spherical, universal, composite and the like; names
-        it and its type.
+        If a joint has no counterpart: helical, spherical, universal, composite and the like, or
+        one of several freedoms with armature; names it and its type.
     """
     import pinocchio as pin
 
@@ -45,10 +45,16 @@ def read_pinocchio(model: Any) -> Robot:
         placement = Transform(pose.rotation, pose.translation)
         kind, axis = _kind(name, joint, data.joints[j], first=not joints and parent == WORLD)
         armature, lower, upper = 0.0, -np.inf, np.inf
-        if kind in (JointKind.REVOLUTE, JointKind.PRISMATIC) and joint.nv == 1:
-            v = joint.idx_v
-            rotor = model.rotorInertia[v] * model.rotorGearRatio[v] ** 2
-            armature = float(model.armature[v] or rotor)
+        own = slice(joint.idx_v, joint.idx_v + joint.nv)
+        rotors = model.rotorInertia[own] * model.rotorGearRatio[own] ** 2
+        armatures = np.where(model.armature[own] != 0.0, model.armature[own], rotors)
+        if joint.nv > 1 and armatures.any():
+            raise RobotError(
+                f"joint {name!r} is a {joint.shortname()} with armature {armatures.tolist()}, "
+                "which has no counterpart here; expected those of revolute and prismatic joints"
+            )
+        if joint.nv == 1:
+            armature = float(armatures[0])
             if joint.nq == 1:
                 q = joint.idx_q
                 lower, upper = model.lowerPositionLimit[q], model.upperPositionLimit[q]

@@ -1,0 +1,71 @@
+"""What a MuJoCo model says beyond a tree: the robot has it, or it is refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from other_models import matrix, of_mujoco
+from pinocchio_motion import relative
+
+from delassus_ros import Robot
+from delassus_ros.errors import RobotError
+
+mujoco = pytest.importorskip("mujoco")
+
+ARM = """
+<mujoco model="arm"><worldbody>
+  <body name="upper"><joint name="shoulder" axis="0 1 0" armature="0.02"/>
+    <geom size="0.1" pos="0.1 0 0"/>
+    <body name="lower" pos="0.3 0 0"><joint name="elbow" axis="0 0 1"/>
+      <geom size="0.1" pos="0.1 0.05 0"/></body></body>
+</worldbody>PARTS</mujoco>
+"""
+
+
+def arm(parts: str) -> object:
+    return mujoco.MjModel.from_xml_string(ARM.replace("PARTS", parts))
+
+
+def has_actuator_armature() -> bool:
+    return hasattr(arm(""), "actuator_armature")
+
+
+@pytest.mark.skipif(not has_actuator_armature(), reason="MuJoCo before 4")
+def test_armatures_of_actuators_are_seen_at_their_joints() -> None:
+    motors = (
+        '<actuator><motor joint="shoulder" gear="10" armature="0.5"/>'
+        '<position joint="shoulder" gear="-2" armature="0.1"/>'
+        '<motor jointinparent="elbow" gear="3" armature="0.2"/></actuator>'
+    )
+    model = arm(motors)
+    robot = Robot.from_mujoco(model)
+    shoulder, elbow = (joint.armature for joint in robot.joints)
+    assert shoulder == pytest.approx(0.02 + 0.5 * 100 + 0.1 * 4)
+    assert elbow == pytest.approx(0.2 * 9)
+    positions = {"shoulder": 0.4, "elbow": -0.7}
+    expected = of_mujoco(model, ["lower"], positions)
+    assert relative(matrix(robot, ["lower"], positions), expected) < 1e-12
+
+
+@pytest.mark.skipif(not has_actuator_armature(), reason="MuJoCo before 4")
+def test_armatures_of_other_actuators_are_refused() -> None:
+    motors = (
+        '<tendon><fixed name="cable"><joint joint="shoulder" coef="1"/></fixed></tendon>'
+        '<actuator><motor joint="elbow"/><motor name="winch" tendon="cable" armature="0.5"/>'
+        "</actuator>"
+    )
+    with pytest.raises(RobotError, match="actuator 'winch' has an armature and is a mjTRN_TENDON"):
+        Robot.from_mujoco(arm(motors))
+    assert Robot.from_mujoco(arm(motors.replace("0.5", "0"))).nq == 2
+
+
+def test_an_armature_of_a_free_joint_is_refused() -> None:
+    xml = (
+        '<mujoco><default><joint armature="0.5"/></default><worldbody><body name="box">'
+        '<joint name="float" type="free"/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
+    with pytest.raises(RobotError, match="'float' is a free joint with an armature of 0.5"):
+        Robot.from_mujoco(mujoco.MjModel.from_xml_string(xml))
+    own = xml.replace('<joint name="float" type="free"/>', '<freejoint name="float"/>')
+    robot = Robot.from_mujoco(mujoco.MjModel.from_xml_string(own))
+    assert robot.base == "floating" and np.isfinite(matrix(robot, ["box"], {})).all()

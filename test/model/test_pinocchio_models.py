@@ -1,0 +1,61 @@
+"""What a Pinocchio model says beyond a tree: the robot has it, or it is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from other_models import matrix, of_pinocchio
+from pinocchio_motion import relative
+
+from delassus_ros import Robot
+from delassus_ros.errors import RobotError
+
+pin = pytest.importorskip("pinocchio")
+
+
+def chain(*kinds: Any) -> Any:
+    """Return a chain of these joints, j0, j1, and so on, with a frame l0, l1, on each body."""
+    model, above = pin.Model(), 0
+    for k, kind in enumerate(kinds):
+        above = model.addJoint(above, kind, pin.SE3.Random(), f"j{k}")
+        model.appendBodyToJoint(above, pin.Inertia.Random(), pin.SE3.Identity())
+        model.addBodyFrame(f"l{k}", above, pin.SE3.Random(), 0)
+    return model
+
+
+def test_armatures_and_limits_are_those_of_the_model() -> None:
+    model = chain(pin.JointModelRX(), pin.JointModelPY())
+    model.armature = np.array([0.3, 0.7])
+    model.lowerPositionLimit = np.array([-0.5, -0.2])
+    model.upperPositionLimit = np.array([1.5, 0.4])
+    robot = Robot.from_pinocchio(model)
+    assert [joint.armature for joint in robot.joints] == [0.3, 0.7]
+    assert [(j.lower, j.upper) for j in robot.joints] == [(-0.5, 1.5), (-0.2, 0.4)]
+    positions = {"j0": 0.8, "j1": -0.1}
+    expected = of_pinocchio(model, ["l1"], positions)
+    assert relative(matrix(robot, ["l1"], positions), expected) < 1e-11
+
+
+def test_rotors_are_the_armature_of_joints_without() -> None:
+    model = chain(pin.JointModelRX(), pin.JointModelRY())
+    model.armature = np.array([0.0, 0.7])
+    model.rotorInertia, model.rotorGearRatio = np.array([0.01, 0.01]), np.array([10.0, 20.0])
+    robot = Robot.from_pinocchio(model)
+    assert [joint.armature for joint in robot.joints] == [1.0, 0.7]
+    # Which Pinocchio itself leaves out.
+    model.armature = np.array([1.0, 0.7])
+    expected = of_pinocchio(model, ["l1"], {"j0": 0.3, "j1": 0.2})
+    assert relative(matrix(robot, ["l1"], {"j0": 0.3, "j1": 0.2}), expected) < 1e-11
+
+
+@pytest.mark.parametrize("kind", ["JointModelFreeFlyer", "JointModelPlanar"])
+def test_an_armature_of_several_freedoms_is_refused(kind: str) -> None:
+    model = chain(getattr(pin, kind)(), pin.JointModelRX())
+    last = np.eye(model.nv)[-1]
+    model.armature = 0.5 * last
+    assert [joint.armature for joint in Robot.from_pinocchio(model).joints] == [0.0, 0.5]
+    model.armature = np.full(model.nv, 0.5)
+    with pytest.raises(RobotError, match=f"joint 'j0' is a {kind} with armature .0.5, 0.5"):
+        Robot.from_pinocchio(model)
