@@ -31,11 +31,18 @@ def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.nd
     return J @ np.linalg.solve(M, J.T)
 
 
-def of_mujoco(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:
-    """Return G of frames with the names of bodies or sites, along their axes, loops counted."""
+def of_mujoco(model, frames: list[str], positions: dict[str, float], qpos=None) -> np.ndarray:
+    """Return G of frames with the names of bodies or sites, along their axes, loops counted.
+
+    Parameters
+    ----------
+    positions : of joints with a name; the others are at `qpos`.
+    """
     import mujoco
 
     data = mujoco.MjData(model)
+    if qpos is not None:
+        data.qpos[:] = qpos
     for name, value in positions.items():
         data.qpos[model.joint(name).qposadr[0]] = value
     mujoco.mj_forward(model, data)

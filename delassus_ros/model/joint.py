@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -39,6 +40,15 @@ class JointKind(Enum):
         self.label = label
         self.nq = nq
         self.nv = nv
+
+
+def root_name(taken: Container[str]) -> str:
+    """Return ``"root"``, or the first of root_joint, root_joint_2, … that no joint has."""
+    name, count = "root", 1
+    while name in taken:
+        name = "root_joint" if count == 1 else f"root_joint_{count}"
+        count += 1
+    return name
 
 
 @dataclass(frozen=True, eq=False)

@@ -374,10 +374,12 @@ class Robot:
     def q_from_pinocchio(self, model: Any, q: Array) -> tuple[Array, Array | None]:
         """Return q (nq,) of Pinocchio's, joints by name, and the base's pose (7,), None if fixed.
 
+        The base is the free-flyer that carries the robot's first joint or link.
+
         Raises
         ------
         RobotError
-            If q has another size, or the model lacks a joint; names it.
+            If q has another size, or the model lacks a joint or moves it otherwise; names it.
         """
         from delassus_ros.model.reading.pinocchio import positions_from
 
@@ -389,7 +391,7 @@ class Robot:
         Raises
         ------
         RobotError
-            As for :meth:`q_from_pinocchio`.
+            As for :meth:`q_from_pinocchio`, and if the base is no pose or the robot has none.
         """
         from delassus_ros.model.reading.pinocchio import positions_to
 
@@ -398,12 +400,13 @@ class Robot:
     def q_from_mujoco(self, model: Any, qpos: Array) -> tuple[Array, Array | None]:
         """Return q (nq,) of MuJoCo's qpos, joints by name, and the base's pose, None if fixed.
 
-        The pose (7,) has its quaternion x, y, z, w.
+        The pose (7,) has its quaternion x, y, z, w. The base is the free joint that carries the
+        robot's first joint or link.
 
         Raises
         ------
         RobotError
-            If qpos has another size, or the model lacks a joint; names it.
+            If qpos has another size, or the model lacks a joint or moves it otherwise; names it.
         """
         from delassus_ros.model.reading.mujoco_state import positions_from
 
@@ -415,7 +418,7 @@ class Robot:
         Raises
         ------
         RobotError
-            As for :meth:`q_from_mujoco`.
+            As for :meth:`q_from_mujoco`, and if the base is no pose or the robot has none.
         """
         from delassus_ros.model.reading.mujoco_state import positions_to
 
@@ -429,7 +432,7 @@ class Robot:
         Raises
         ------
         RobotError
-            If q or v has another size, or the model lacks a joint; names it.
+            As for :meth:`q_from_pinocchio`, and if v has another size.
         """
         from delassus_ros.model.reading.pinocchio import velocities_from
 
@@ -455,7 +458,7 @@ class Robot:
         Raises
         ------
         RobotError
-            If qpos or qvel has another size, or the model lacks a joint; names it.
+            As for :meth:`q_from_mujoco`, and if qvel has another size.
         """
         from delassus_ros.model.reading.mujoco_state import velocities_from
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
+from delassus_ros.model.joint import root_name
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
@@ -18,9 +19,10 @@ def read_mujoco(source: Any) -> Robot:
     """Return the robot of a mujoco.MjModel, or of a file of MJCF or URDF that MuJoCo compiles.
 
     A free joint of the first body is the floating base; others are floating joints inside the
-    tree. Of a body with several joints, all but the last move bodies without inertia. Frames are
-    bodies and sites. Equalities that are active become loops (connect, weld) and couplings
-    (joint and tendon, if linear). Armatures of actuators are seen at their joints, times the
+    tree. Joints and bodies without a name are called by their number, ``joint0``, ``body1``. Of a
+    body with several joints, all but the last move bodies without inertia. Frames are bodies and
+    sites. Equalities that are active become loops (connect, weld) and couplings (joint and tendon,
+    if linear). Armatures of actuators are seen at their joints, times the
     squares of their gears. What only makes forces (muscles, springs, flexes) is no part of a
     robot.
 
@@ -53,6 +55,8 @@ class _Reading:
         self._inertias: list[Inertia] = []
         self._names: list[str] = []
         self._armatures = self._armature_of_joints()
+        self._joint_names = joint_names(model)
+        self._body_names = body_names(model)
 
     def robot(self) -> Robot:
         for b in range(1, self._model.nbody):
@@ -107,14 +111,14 @@ class _Reading:
         import mujoco
 
         model, types = self._model, mujoco.mjtJoint
-        name = self._joint_name(j)
+        name = self._joint_names[j]
         kind = int(model.jnt_type[j])
         if kind == int(types.mjJNT_BALL):
             raise RobotError(
                 f"joint {name!r} is a ball joint, which has no counterpart here; expected hinge, "
                 "slide and free joints"
             )
-        self._names.append(model.body(b).name or f"body{b}")
+        self._names.append(self._body_names[b])
         self._inertias.append(Inertia())
         number = len(self._joints)
         armature = float(self._armatures[j])
@@ -126,7 +130,8 @@ class _Reading:
                 )
             root = number == 0
             joint = JointKind.ROOT if root else JointKind.FLOATING
-            self._joints.append(Joint("root" if root else name, joint, WORLD))
+            own = root_name(self._joint_names) if root else name
+            self._joints.append(Joint(own, joint, WORLD))
             return number, Transform()
         axis = model.jnt_axis[j] / np.linalg.norm(model.jnt_axis[j])
         at = Transform(translation=model.jnt_pos[j])
@@ -156,7 +161,7 @@ class _Reading:
         model = self._model
         found: dict[str, Frame] = {}
         for b in range(1, model.nbody):
-            name = model.body(b).name or f"body{b}"
+            name = self._body_names[b]
             found[name] = Frame(name, *self._place[b])
         for s in range(model.nsite):
             name = model.site(s).name or f"site{s}"
@@ -213,7 +218,7 @@ class _Reading:
     def _of_joint(self, j: int) -> tuple[dict[str, float], float]:
         """Return a joint's position as a sum of joints, and its value as it was written."""
         model = self._model
-        return {self._joint_name(j): 1.0}, float(model.qpos0[model.jnt_qposadr[j]])
+        return {self._joint_names[j]: 1.0}, float(model.qpos0[model.jnt_qposadr[j]])
 
     def _of_tendon(self, t: int) -> tuple[dict[str, float], float]:
         """Return the length of a tendon likewise."""
@@ -227,12 +232,9 @@ class _Reading:
                 "here; expected sums of joints"
             )
         ratios = {
-            self._joint_name(int(model.wrap_objid[k])): float(model.wrap_prm[k]) for k in own
+            self._joint_names[int(model.wrap_objid[k])]: float(model.wrap_prm[k]) for k in own
         }
         return ratios, float(model.tendon_length0[t])
-
-    def _joint_name(self, j: int) -> str:
-        return self._model.joint(j).name or f"joint{j}"
 
     def _loop(self, e: int, name: str, weld: bool) -> Loop:
         import mujoco
@@ -259,6 +261,34 @@ class _Reading:
                 )
         kind = LoopKind.WELD if weld else LoopKind.POINT
         return Loop(name, kind, first, second, at, there)
+
+
+def joint_names(model: Any) -> list[str]:
+    """Return the names of a model's joints; those without one are called ``joint0`` and so on."""
+    import mujoco
+
+    return _named(model, mujoco.mjtObj.mjOBJ_JOINT, model.njnt, "joint")
+
+
+def body_names(model: Any) -> list[str]:
+    """Return the names of a model's bodies likewise, ``body1`` and so on."""
+    import mujoco
+
+    return _named(model, mujoco.mjtObj.mjOBJ_BODY, model.nbody, "body")
+
+
+def _named(model: Any, kind: Any, count: int, what: str) -> list[str]:
+    """Return names, those that are missing by number, with underscores where another has that."""
+    import mujoco
+
+    given = [mujoco.mj_id2name(model, kind, k) or "" for k in range(count)]
+    taken, found = set(given), []
+    for k, name in enumerate(given):
+        own = name or f"{what}{k}"
+        while not name and own in taken:
+            own += "_"
+        found.append(own)
+    return found
 
 
 def pose_of(position: Array, quaternion: Array) -> Transform:

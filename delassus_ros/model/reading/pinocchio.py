@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import sized
+from delassus_ros.arguments import instance, sized
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling
+from delassus_ros.model.reading.states import (
+    base_pose,
+    check_alike,
+    links_of_base,
+    no_base,
+    number_of,
+    on_base,
+)
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform
 
 _MIMIC = "JointModelMimic"
+_FREE = "JointModelFreeFlyer"
 _EXACT = 1e-12
 """Of the parts of a joint's direction: less is none."""
 
@@ -33,8 +45,7 @@ def read_pinocchio(model: Any) -> Robot:
     """
     import pinocchio as pin
 
-    data = model.createData()
-    pin.forwardKinematics(model, data, pin.neutral(model))
+    neutral = pin.neutral(model)
     joints: list[Joint] = []
     bodies: list[Body] = []
     couplings: list[Coupling] = []
@@ -43,7 +54,9 @@ def read_pinocchio(model: Any) -> Robot:
         name, joint = model.names[j], model.joints[j]
         parent, pose = body_of[model.parents[j]], model.jointPlacements[j]
         placement = Transform(pose.rotation, pose.translation)
-        kind, axis = _kind(name, joint, data.joints[j], first=not joints and parent == WORLD)
+        kind, axis = _kind(name, joint, neutral)
+        if kind is JointKind.FLOATING and not joints:
+            kind = JointKind.ROOT
         armature, lower, upper = 0.0, -np.inf, np.inf
         own = slice(joint.idx_v, joint.idx_v + joint.nv)
         rotors = model.rotorInertia[own] * model.rotorGearRatio[own] ** 2
@@ -60,7 +73,7 @@ def read_pinocchio(model: Any) -> Robot:
                 lower, upper = model.lowerPositionLimit[q], model.upperPositionLimit[q]
         body_of[j] = len(joints)
         limits = (float(lower), float(upper)) if lower <= upper else (-np.inf, np.inf)
-        joints.append(Joint(name, kind, parent, placement, axis, armature, *limits))
+        joints.append(Joint(name, kind, parent, placement, np.array(axis), armature, *limits))
         inertia = model.inertias[j]
         bodies.append(Body(name, Inertia.from_com(inertia.mass, inertia.lever, inertia.inertia)))
         if joint.shortname() == _MIMIC:
@@ -68,23 +81,35 @@ def read_pinocchio(model: Any) -> Robot:
     return Robot(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
 
 
-def _kind(name: str, joint: Any, data: Any, first: bool) -> tuple[JointKind, np.ndarray]:
+def _unit(direction: list[float]) -> list[float]:
+    return [each / math.hypot(*direction) for each in direction]
+
+
+def _kind(name: str, joint: Any, neutral: Array) -> tuple[JointKind, list[float]]:
     """Return the kind of a joint and its axis."""
-    z, short = np.array([0.0, 0.0, 1.0]), joint.shortname()
-    if short == "JointModelFreeFlyer":
-        return (JointKind.ROOT if first else JointKind.FLOATING), z
+    z, short = [0.0, 0.0, 1.0], joint.shortname()
+    if short == _FREE:
+        return JointKind.FLOATING, z
     if short == "JointModelPlanar":
         return JointKind.PLANAR, z
+    data = joint.createData()
+    joint.calc(data, neutral)
     S = np.asarray(data.S, dtype=float).reshape(6, -1)
     if short == _MIMIC:
         # Its own motion, of which Pinocchio has that by its primary's position.
-        S = S / joint.extract().scaling
+        scaling = joint.extract().scaling
+        if not scaling:
+            raise RobotError(
+                f"joint {name!r} mimics another with multiplier 0, so that it does not move; "
+                "expected another multiplier, or a fixed joint"
+            )
+        S = S / scaling
     if S.shape[1] == 1 and short not in ("JointModelComposite", "JointModelEllipsoid"):
-        linear, angular = S[:3, 0], S[3:, 0]
-        if np.abs(linear).max() < _EXACT:
-            return JointKind.REVOLUTE, angular / np.linalg.norm(angular)
-        if np.abs(angular).max() < _EXACT:
-            return JointKind.PRISMATIC, linear / np.linalg.norm(linear)
+        linear, angular = S[:3, 0].tolist(), S[3:, 0].tolist()
+        if max(map(abs, linear)) < _EXACT:
+            return JointKind.REVOLUTE, _unit(angular)
+        if max(map(abs, angular)) < _EXACT:
+            return JointKind.PRISMATIC, _unit(linear)
     raise RobotError(
         f"joint {name!r} is a {short}, which has no counterpart here; expected revolute, "
         "prismatic and planar joints and free-flyers"
@@ -93,11 +118,16 @@ def _kind(name: str, joint: Any, data: Any, first: bool) -> tuple[JointKind, np.
 
 def _mimic(model: Any, j: int, joint: Any) -> Coupling:
     """Return what couples a mimicking joint to its primary."""
-    pairs = zip(model.mimicking_joints, model.mimicked_joints, strict=True)
-    primary = next(model.names[first] for second, first in pairs if second == j)
+    primary = model.names[_primary(model, j)]
     own = joint.extract()
     ratios = ((model.names[j], 1.0), (primary, -float(own.scaling)))
     return Coupling(f"{model.names[j]} mimics {primary}", ratios, -float(own.offset))
+
+
+def _primary(model: Any, j: int) -> int:
+    """Return the number of the joint that joint j mimics."""
+    pairs = zip(model.mimicking_joints, model.mimicked_joints, strict=True)
+    return next(int(first) for second, first in pairs if second == j)
 
 
 def _frames(model: Any, body_of: dict[int, int]) -> list[Frame]:
@@ -115,7 +145,7 @@ def _frames(model: Any, body_of: dict[int, int]) -> list[Frame]:
     return list(found.values())
 
 
-def positions_from(robot: Robot, model: Any, q: Array) -> tuple[Array, Array | None]:
+def positions_from(robot: Robot, model: Any, q: ArrayLike) -> tuple[Array, Array | None]:
     """Return a robot's q (nq,), and the pose of its floating base (7,): x, y, z, quaternion xyzw.
 
     Parameters
@@ -125,29 +155,31 @@ def positions_from(robot: Robot, model: Any, q: Array) -> tuple[Array, Array | N
     Raises
     ------
     RobotError
-        If the configuration has another size, or the model lacks one of the robot's joints.
+        If the configuration has another size, or the model lacks one of the robot's joints, has it
+        of another kind or about another axis, or has nothing that floats where the robot's base
+        does.
     """
+    numbers = _joint_numbers(robot, model)
     taken = sized("q", q, model.nq, "the model's", RobotError)
     found, base = robot.neutral(), None
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        own = _place(robot, model, joint)
+    for joint, offset, j in zip(robot.joints, robot.q_offsets, numbers, strict=True):
+        own = model.joints[j]
         values = taken[own.idx_q : own.idx_q + own.nq]
         if joint.kind is JointKind.ROOT:
             base = values.copy()
         elif own.shortname() == _MIMIC:
             # It has no position of its own: that is its primary's.
-            mimic = own.extract()
-            found[offset] = mimic.scaling * taken[own.idx_q] + mimic.offset
-        elif joint.kind.nq == own.nq:
-            found[offset : offset + own.nq] = values
+            mimic, primary = own.extract(), model.joints[_primary(model, j)]
+            values = taken[primary.idx_q : primary.idx_q + primary.nq]
+            found[offset] = mimic.scaling * _with_angle(values, 1)[0] + mimic.offset
         else:
-            # An angle as its cosine and sine, in the plane behind x and y.
-            angle = np.arctan2(values[-1], values[-2])
-            found[offset : offset + joint.kind.nq] = [*values[:-2], angle]
+            found[offset : offset + joint.kind.nq] = _with_angle(values, joint.kind.nq)
     return found, base
 
 
-def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) -> Array:
+def positions_to(
+    robot: Robot, model: Any, q: ArrayLike, base: ArrayLike | None = None
+) -> Array:
     """Return Pinocchio's configuration (model.nq,); the inverse of :func:`positions_from`.
 
     Joints of the model that the robot lacks stay neutral, and so does a base that is not given;
@@ -156,51 +188,57 @@ def positions_to(robot: Robot, model: Any, q: Array, base: Array | None = None) 
     Raises
     ------
     RobotError
-        If q has another size, or the model lacks one of the robot's joints.
+        If q has another size, the base is no pose or not there, or the model does not fit as in
+        :func:`positions_from`.
     """
     import pinocchio as pin
 
+    numbers = _joint_numbers(robot, model)
     given = sized("q", q, robot.nq, "the robot's", RobotError)
+    of_base = base_pose(robot, base)
     found: Array = pin.neutral(model)
-    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
-        own = _place(robot, model, joint)
+    for joint, offset, j in zip(robot.joints, robot.q_offsets, numbers, strict=True):
+        own = model.joints[j]
         if own.shortname() == _MIMIC:
             continue
         values = given[offset : offset + joint.kind.nq]
         if joint.kind is JointKind.ROOT:
-            values = found[own.idx_q : own.idx_q + 7] if base is None else np.asarray(base)
+            values = found[own.idx_q : own.idx_q + 7] if of_base is None else of_base
         elif joint.kind.nq != own.nq:
             values = np.array([*values[:-1], np.cos(values[-1]), np.sin(values[-1])])
         found[own.idx_q : own.idx_q + own.nq] = values
     return found
 
 
-def velocities_from(robot: Robot, model: Any, q: Array, v: Array) -> Array:
+def velocities_from(robot: Robot, model: Any, q: ArrayLike, v: ArrayLike) -> Array:
     """Return a robot's velocities (nv,); see :meth:`Robot.v_from_pinocchio`."""
+    numbers = _joint_numbers(robot, model)
     at = sized("q", q, model.nq, "the model's", RobotError)
     taken = sized("v", v, model.nv, "the model's", RobotError)
     found = np.zeros(robot.nv)
-    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
-        own = _place(robot, model, joint)
+    for joint, offset, j in zip(robot.joints, robot.v_offsets, numbers, strict=True):
+        own = model.joints[j]
         values = taken[own.idx_v : own.idx_v + own.nv].copy()
         if own.shortname() == _MIMIC:
-            values = own.extract().scaling * taken[own.idx_v : own.idx_v + 1]
+            primary = model.joints[_primary(model, j)].idx_v
+            values = own.extract().scaling * taken[primary : primary + 1]
         elif joint.kind is JointKind.PLANAR:
             values[:2] = _axes_in_plane(own, at) @ values[:2]
         found[offset : offset + joint.kind.nv] = values
     return found
 
 
-def velocities_to(robot: Robot, model: Any, q: Array, v: Array) -> Array:
+def velocities_to(robot: Robot, model: Any, q: ArrayLike, v: ArrayLike) -> Array:
     """Return Pinocchio's velocities (model.nv,) at its q; the inverse of :func:`velocities_from`.
 
     Joints of the model that the robot lacks are at rest.
     """
+    numbers = _joint_numbers(robot, model)
     at = sized("q", q, model.nq, "the model's", RobotError)
     given = sized("v", v, robot.nv, "the robot's", RobotError)
     found = np.zeros(model.nv)
-    for joint, offset in zip(robot.joints, robot.v_offsets, strict=True):
-        own = _place(robot, model, joint)
+    for joint, offset, j in zip(robot.joints, robot.v_offsets, numbers, strict=True):
+        own = model.joints[j]
         if own.shortname() == _MIMIC:
             continue
         values = given[offset : offset + joint.kind.nv].copy()
@@ -210,19 +248,56 @@ def velocities_to(robot: Robot, model: Any, q: Array, v: Array) -> Array:
     return found
 
 
+def _with_angle(values: Array, count: int) -> Array:
+    """Return positions of a joint, the last as an angle where they are one more than `count`."""
+    if len(values) == count:
+        return values
+    # An angle as its cosine and sine, in the plane behind x and y.
+    return np.array([*values[:-2], np.arctan2(values[-1], values[-2])])
+
+
 def _axes_in_plane(joint: Any, q: Array) -> Array:
     """Return the axes of what a planar joint moves, along which its velocities are, as columns."""
     cosine, sine = q[joint.idx_q + 2 : joint.idx_q + 4].tolist()
     return np.array([[cosine, -sine], [sine, cosine]])
 
 
-def _place(robot: Robot, model: Any, joint: Joint) -> Any:
-    """Return Pinocchio's joint of this name; of a floating base its first one."""
-    if joint.kind is JointKind.ROOT:
-        return model.joints[1]
-    if not model.existJointName(joint.name):
-        raise RobotError(
-            f"the model has no joint {joint.name!r} of robot {robot.name!r}; it has: "
-            f"{', '.join(list(model.names)[1:])}"
-        )
-    return model.joints[model.getJointId(joint.name)]
+def _joint_numbers(robot: Robot, model: Any) -> list[int]:
+    """Return Pinocchio's number of each of the robot's joints."""
+    import pinocchio as pin
+
+    instance("model", model, pin.Model, "pinocchio.buildModelFromUrdf(path)", RobotError)
+    numbers = {name: j for j, name in enumerate(model.names) if j}
+    neutral = pin.neutral(model)
+    found = []
+    for joint in robot.joints:
+        if joint.kind is JointKind.ROOT:
+            found.append(_floating_base(robot, model, numbers))
+            continue
+        j = number_of(robot, joint.name, numbers)
+        own = model.joints[j]
+        kind, axis = _kind(joint.name, own, neutral)
+        check_alike(joint, kind, axis, own.shortname())
+        found.append(j)
+    return found
+
+
+def _floating_base(robot: Robot, model: Any, numbers: Mapping[str, int]) -> int:
+    """Return the free-flyer that carries what the robot's base carries."""
+
+    def floats(j: int) -> bool:
+        return bool(model.joints[j].shortname() == _FREE)
+
+    carried = on_base(robot)
+    if carried is not None:
+        j = int(model.parents[number_of(robot, carried, numbers)])
+        while j and not floats(j):
+            j = int(model.parents[j])
+        if j:
+            return j
+    else:
+        links = links_of_base(robot)
+        for frame in model.frames:
+            if frame.name in links and floats(frame.parentJoint):
+                return int(frame.parentJoint)
+    raise no_base(robot, [name for name, j in numbers.items() if floats(j)])

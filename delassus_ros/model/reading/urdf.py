@@ -18,6 +18,7 @@ import numpy as np
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.clusters import clusters_of, groups_of, independent_joints, null_motions
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
+from delassus_ros.model.joint import root_name
 from delassus_ros.model.members import Members
 from delassus_ros.model.reading.description import (
     Description,
@@ -150,7 +151,7 @@ class _Assembly:
 
     def _add_root(self) -> int:
         """Add the free-flyer; its pose is free, so its placement is the identity."""
-        return self._add_body(Joint(self._root_name(), JointKind.ROOT, WORLD))
+        return self._add_body(Joint(root_name(self._description.joints), JointKind.ROOT, WORLD))
 
     def _add_joint(
         self, joint: JointDescription, kind: JointKind, parent: int, placement: Transform
@@ -174,15 +175,6 @@ class _Assembly:
         if body != WORLD:
             inertia = self._description.links[link].inertia
             self.lumped[body].append((link, inertia.in_parent(placement)))
-
-    def _root_name(self) -> str:
-        """Return ``"root"``, or the first of root_joint, root_joint_2, … no joint has."""
-        taken = self._description.joints
-        name, count = "root", 1
-        while name in taken:
-            name = "root_joint" if count == 1 else f"root_joint_{count}"
-            count += 1
-        return name
 
 
 _log = logging.getLogger(__name__)

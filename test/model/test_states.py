@@ -1,0 +1,222 @@
+"""States to and from Pinocchio's and MuJoCo's models: the base, names, and what does not fit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from other_models import of_mujoco
+from pinocchio_motion import relative
+
+from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros.errors import RobotError
+
+INERTIAL = (
+    '<inertial><origin xyz=".1 0 0"/><mass value="1"/>'
+    '<inertia ixx=".1" ixy="0" ixz="0" iyy=".1" iyz="0" izz=".1"/></inertial>'
+)
+WALKER = f"""<robot name="walker"><link name="trunk">{INERTIAL}</link>
+<link name="leg">{INERTIAL}</link><joint name="hip" type="continuous"><parent link="trunk"/>
+<child link="leg"/><axis xyz="0 1 0"/></joint></robot>"""
+SCENE = """<mujoco><worldbody>
+  <body name="ball"><freejoint name="ball"/><geom size="0.1"/></body>
+  <body name="trunk"><freejoint/><geom size="0.1"/>
+    <body name="pack"><geom size="0.02" pos="0 0 0.1"/>
+      <body name="leg" pos="0.2 0 0"><joint name="hip" axis="0 1 0"/>
+        <geom size="0.05" pos="0.2 0 0"/></body></body></body></worldbody></mujoco>"""
+TRUNK = [1.0, 2.0, 3.0, 0.5, 0.5, -0.5, 0.5]
+"""A pose as MuJoCo has it, quaternion w, x, y, z."""
+
+
+def compiled(xml: str) -> Any:
+    return pytest.importorskip("mujoco").MjModel.from_xml_string(xml)
+
+
+def test_the_base_is_the_free_joint_that_carries_the_robot() -> None:
+    model = compiled(SCENE)
+    robot = Robot.from_urdf(WALKER)
+    qpos = np.array([9.0, 9.0, 9.0, 1.0, 0.0, 0.0, 0.0, *TRUNK, 0.7])
+    q, base = robot.q_from_mujoco(model, qpos)
+    assert q.tolist() == [0.7] and base is not None
+    assert base.tolist() == [1.0, 2.0, 3.0, 0.5, -0.5, 0.5, 0.5]
+    back = robot.q_to_mujoco(model, q, base)
+    assert back[7:].tolist() == qpos[7:].tolist() and back[:7].tolist() == model.qpos0[:7].tolist()
+    qvel = np.arange(1.0, 14.0)
+    v = robot.v_from_mujoco(model, qpos, qvel)
+    assert v[3:].tolist() == [10.0, 11.0, 12.0, 13.0]
+    np.testing.assert_allclose(robot.v_to_mujoco(model, qpos, v)[6:], qvel[6:], atol=1e-14)
+    # A trunk alone, by the name of its link.
+    _, base = robot.lock({"hip": 0.0}).q_from_mujoco(model, qpos)
+    assert base is not None and base[:3].tolist() == TRUNK[:3]
+
+
+def test_a_base_that_floats_in_the_robot_alone_is_refused() -> None:
+    robot = Robot.from_urdf(WALKER)
+    welded = compiled(SCENE.replace("<freejoint/>", ""))
+    words = "'walker' has a floating base; .* free joint .* carries joint 'hip'; .* joints: ball"
+    for convert in (
+        lambda: robot.q_from_mujoco(welded, welded.qpos0),
+        lambda: robot.q_to_mujoco(welded, robot.neutral()),
+        lambda: robot.v_from_mujoco(welded, welded.qpos0, np.zeros(welded.nv)),
+        lambda: robot.v_to_mujoco(welded, welded.qpos0, np.zeros(7)),
+    ):
+        with pytest.raises(RobotError, match=words):
+            convert()
+    trunk = robot.lock({"hip": 0.0})
+    with pytest.raises(RobotError, match=r"free joint of the model of one of \['trunk', 'leg'\]"):
+        trunk.q_from_mujoco(welded, welded.qpos0)
+
+
+def test_the_free_flyer_of_pinocchio_is_the_one_that_carries_the_robot() -> None:
+    pin = pytest.importorskip("pinocchio")
+    robot = Robot.from_urdf(WALKER)
+    model = pin.Model()
+    ball = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "ball")
+    trunk = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "float")
+    hip = model.addJoint(trunk, pin.JointModelRUBY(), pin.SE3.Identity(), "hip")
+    for j in (ball, trunk, hip):
+        model.appendBodyToJoint(j, pin.Inertia.Random(), pin.SE3.Identity())
+    model.addBodyFrame("trunk", trunk, pin.SE3.Identity(), 0)
+    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+    own, base = robot.q_from_pinocchio(model, q)
+    assert base is not None and base.tolist() == q[7:14].tolist()
+    back = robot.q_to_pinocchio(model, own, base)
+    np.testing.assert_allclose(back[7:], q[7:], atol=1e-15)
+    assert robot.v_from_pinocchio(model, q, np.arange(13.0)).tolist() == list(range(6, 13))
+    _, base = robot.lock({"hip": 0.0}).q_from_pinocchio(model, q)
+    assert base is not None and base.tolist() == q[7:14].tolist()
+    welded = pin.buildModelFromXML(WALKER)
+    with pytest.raises(RobotError, match="carries joint 'hip'; its free joints: none"):
+        robot.q_from_pinocchio(welded, pin.neutral(welded))
+    planar = pin.buildModelFromXML(WALKER, pin.JointModelPlanar())
+    with pytest.raises(RobotError, match="carries joint 'hip'; its free joints: none"):
+        robot.v_from_pinocchio(planar, pin.neutral(planar), np.zeros(planar.nv))
+
+
+@pytest.mark.parametrize(
+    ("joint", "words"),
+    [
+        ('type="slide" axis="0 1 0"', r"is revolute .* mjJNT_SLIDE with axis \[0.0, 1.0, 0.0\]"),
+        ('axis="0 -1 0"', r"axis \[0.0, 1.0, 0.0\], .* mjJNT_HINGE with axis \[0.0, -1.0, 0.0\]"),
+    ],
+)
+def test_a_joint_of_mujoco_that_moves_otherwise_is_refused(joint: str, words: str) -> None:
+    model = compiled(SCENE.replace('axis="0 1 0"', joint))
+    with pytest.raises(RobotError, match=words):
+        Robot.from_urdf(WALKER).q_from_mujoco(model, model.qpos0)
+
+
+def hip(kind: str, axis: str) -> str:
+    """Return the URDF of the walker with a hip of another kind."""
+    limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    text = WALKER.replace("continuous", kind).replace("0 1 0", axis)
+    return text.replace("</joint>", limit)
+
+
+@pytest.mark.parametrize(
+    ("kind", "axis"), [("planar", "1 0 0"), ("prismatic", "0 1 0"), ("revolute", "0 0 1")]
+)
+def test_a_joint_of_pinocchio_that_moves_otherwise_is_refused(kind: str, axis: str) -> None:
+    """Of a planar joint Pinocchio takes the plane of x and y, whatever the URDF says."""
+    pin = pytest.importorskip("pinocchio")
+    model = pin.buildModelFromXML(hip("planar", "1 0 0"))
+    robot = Robot.from_urdf(hip(kind, axis), "fixed")
+    with pytest.raises(RobotError, match=f"joint 'hip' of the robot is {kind} .*JointModelPlanar"):
+        robot.q_from_pinocchio(model, pin.neutral(model))
+    same = Robot.from_urdf(hip("planar", "0 0 1"), "fixed")
+    assert same.q_from_pinocchio(model, pin.neutral(model))[0].tolist() == [0.0, 0.0, 0.0]
+
+
+UNNAMED = """<mujoco><worldbody><body><freejoint/><geom size="0.1"/>
+  <body pos="0.1 0 0"><joint axis="0 1 0"/><joint name="root" axis="1 0 0"/>
+    <geom size="0.1" pos="0.1 0.1 0"/>
+    <body name="body2" pos="0.3 0 0"><joint name="joint1" axis="0 0 1"/>
+      <geom size="0.1" pos="0.1 0 0"/></body></body></body></worldbody></mujoco>"""
+
+
+def test_what_has_no_name_is_called_by_its_number() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = compiled(UNNAMED)
+    robot = Robot.from_mujoco(model)
+    assert [j.name for j in robot.joints] == ["root_joint", "joint1_", "root", "joint1"]
+    assert [b.name for b in robot.bodies] == ["body1", "body2_", "body2_", "body2"]
+    assert {"body1", "body2_", "body2"} <= robot.frames.keys()
+    data = mujoco.MjData(model)
+    data.qpos[:] = np.random.default_rng(0).uniform(-1, 1, model.nq)
+    mujoco.mj_normalizeQuat(model, data.qpos)
+    q, base = robot.q_from_mujoco(model, data.qpos)
+    np.testing.assert_array_equal(q, data.qpos[7:])
+    np.testing.assert_array_equal(robot.q_to_mujoco(model, q, base), data.qpos)
+    expected = of_mujoco(model, ["body2"], {}, data.qpos)
+    problem = Problem(robot, [Contact("c", "body2", "surface")])
+    assert relative(DelassusSolver(problem, cache=False).solve(q).matrix, expected) < 1e-12
+
+
+def test_mimics_of_unbounded_joints_follow_the_angle() -> None:
+    pin = pytest.importorskip("pinocchio")
+    mimic = '<mimic joint="hip" multiplier="-2" offset="0.3"/></joint></robot>'
+    urdf = WALKER.replace("</robot>", f'<link name="foot">{INERTIAL}</link>'
+        '<joint name="ankle" type="continuous"><parent link="leg"/><child link="foot"/>'
+        f'<origin xyz="0.2 0 0.1"/><axis xyz="0 0.6 0.8"/>{mimic}')  # fmt: skip
+    model = pin.buildModelFromXML(urdf, mimic=True)
+    robot = Robot.from_pinocchio(model)
+    theirs = np.array([np.cos(2.4), np.sin(2.4)])
+    q, _ = robot.q_from_pinocchio(model, theirs)
+    np.testing.assert_allclose(q, [2.4, -4.5], rtol=1e-14)
+    np.testing.assert_allclose(robot.q_to_pinocchio(model, q), theirs, rtol=1e-14)
+    assert robot.v_from_pinocchio(model, theirs, [1.5]).tolist() == [1.5, -3.0]
+    data = model.createData()
+    pin.computeJointJacobians(model, data, theirs)
+    pin.updateFramePlacements(model, data)
+    J = pin.getFrameJacobian(model, data, model.getFrameId("foot"), pin.LOCAL).reshape(6, 1)
+    expected = J @ J.T / float(np.squeeze(pin.crba(model, data, theirs)))
+    problem = Problem(robot, [Contact("c", "foot", "surface")])
+    G = DelassusSolver(problem, cache=False).solve(q, check=True).matrix
+    assert relative(G, expected) < 1e-12
+    still = pin.buildModelFromXML(urdf.replace('multiplier="-2"', 'multiplier="0"'), mimic=True)
+    with pytest.raises(RobotError, match="'ankle' mimics another with multiplier 0"):
+        Robot.from_pinocchio(still)
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [
+        ([1, 2, 3], r"base has shape \(3,\); expected \(7,\), x, y, z and a quaternion"),
+        (np.eye(4), r"base has shape \(4, 4\)"),
+        (3.0, r"base has shape \(\)"),
+        ("here", "base is 'here'; expected numbers"),
+        ([1, 2, 3, 0, 0, 0, 5], r"base\[3:7\] has norm 5; expected a unit quaternion x, y, z, w"),
+        ([0, 0, 0, np.nan, 0, 0, 1], r"base\[3:7\] has norm nan"),
+    ],
+)
+def test_a_base_that_is_no_pose_is_refused(base: Any, words: str) -> None:
+    pin = pytest.importorskip("pinocchio")
+    robot, model = Robot.from_urdf(WALKER), compiled(SCENE)
+    other = pin.buildModelFromXML(WALKER, pin.JointModelFreeFlyer())
+    with pytest.raises(RobotError, match=words):
+        robot.q_to_mujoco(model, [0.0], base)
+    with pytest.raises(RobotError, match=words):
+        robot.q_to_pinocchio(other, [0.0], base)
+    with pytest.raises(RobotError, match="base is given, but the base of robot 'walker' is fixed"):
+        fixed = pin.buildModelFromXML(WALKER)
+        Robot.from_urdf(WALKER, "fixed").q_to_pinocchio(fixed, [0.0], [0, 0, 0, 0, 0, 0, 1])
+
+
+def test_states_and_models_of_the_wrong_kind_are_refused() -> None:
+    mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
+    robot, model = Robot.from_urdf(WALKER), compiled(SCENE)
+    zero = np.zeros(model.nq)
+    words = re.escape("qpos[10:14] (joint 'root') is zero; expected a quaternion w, x, y, z")
+    with pytest.raises(RobotError, match=words):
+        robot.q_from_mujoco(model, zero)
+    with pytest.raises(RobotError, match=words):
+        robot.v_from_mujoco(model, zero, np.zeros(model.nv))
+    other = pin.buildModelFromXML(WALKER)
+    with pytest.raises(RobotError, match="model is <.*expected a MjModel"):
+        robot.q_from_mujoco(mujoco.MjData(model), zero)
+    with pytest.raises(RobotError, match="(?s)model is .*expected a MjModel"):
+        robot.v_to_mujoco(other, zero, zero)
+    with pytest.raises(RobotError, match="(?s)model is .*expected a Model: write pinocchio.build"):
+        robot.q_from_pinocchio(model, zero)
