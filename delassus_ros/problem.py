@@ -235,6 +235,8 @@ class Problem:
         (m,) = J qdd0 + J̇ ẏ: with forces f, the contacts accelerate by G f + a0 and the velocities
         by MinvJT f + qdd0. J̇ ẏ is the derivative of components: with contact axes, which turn,
         the material acceleration of a point is larger by ω × v; with world axes it is the same.
+        Both take the place of a moving contact as fixed on its link: of one that rolls without
+        slip, and wanders over the link at ṗ, G f + a0 is −ω × ṗ.
 
         With couplings or loops they are independent, so that J is
         J_span E and MinvJT is (Eᵀ M E)⁻¹ Eᵀ J_spanᵀ, in terms of the Jacobian J_span and the

@@ -149,7 +149,8 @@ class Solution:
 
         Parameters
         ----------
-        acceleration : a, (k,) or one for all rows; 0 for contacts that hold.
+        acceleration : a, (k,) or one for all rows; 0 for contacts that hold at one place of their
+            links, −ω × ṗ for those that roll and wander over them at ṗ, in the axes of the rows.
         regularization : R, compliance of each row, (k,) or one for all [1/kg].
         characteristic_length : weighs angular against linear rows [m].
 
