@@ -39,7 +39,8 @@ class Dynamics:
 
     Parameters
     ----------
-    robot : any robot without floating joints inside the tree.
+    robot : any robot without floating joints inside the tree or another tree on the world beside a
+        floating base.
     cache : read and write the disk cache of compiled code; off, it is compiled once per object.
     wrenches : names of frames that external wrenches act on.
 
@@ -52,7 +53,8 @@ class Dynamics:
     Raises
     ------
     RobotError
-        If a joint inside the tree is floating; names it. If `robot` is no Robot.
+        If a joint inside the tree is floating, or on the world beside a floating base; names it.
+        If `robot` is no Robot.
     ProblemError
         If a frame of `wrenches` is unknown, named twice or fixed to the world; names it.
     """

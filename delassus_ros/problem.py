@@ -27,6 +27,13 @@ _NEEDS = {
 """Outputs that need more inputs than the configuration, and which."""
 
 
+def beside_base(robot: Robot) -> str | None:
+    """Return the first joint that is on the world beside a floating base, if there is one."""
+    if robot.base == "fixed":
+        return None
+    return next((joint.name for joint in robot.joints[1:] if joint.parent == WORLD), None)
+
+
 @dataclass(frozen=True)
 class Port:
     """A named input or output of a kernel: a row-major block of doubles.
@@ -72,8 +79,9 @@ class Problem:
     RobotError
         If `robot` is no Robot.
     ProblemError
-        For unknown axes or outputs, outputs that are no list of names, and for outputs besides G
-        if a floating joint is not the base.
+        For unknown axes or outputs, outputs that are no list of names, for outputs besides G if a
+        floating joint is not the base, and for those that need gravity, in contact axes, if
+        another tree is on the world beside a floating base.
     """
 
     def __init__(
@@ -102,6 +110,14 @@ class Problem:
             raise ProblemError(
                 f"outputs besides G are not defined for robots with a floating joint inside "
                 f"the tree, which {inner[0]!r} is: make it the robot's base, or ask for G alone"
+            )
+        beside = beside_base(self._robot)
+        needing = [name for name in self._outputs if "gravity" in _NEEDS.get(name, ())]
+        if beside and needing and self._axes == "contact":
+            raise ProblemError(
+                f"output {needing[0]!r} needs gravity, which axes='contact' takes in the axes of "
+                f"the root link; joint {beside!r} is on the world beside the floating base, where "
+                "that is not known: choose axes='world', which has the base's orientation"
             )
         frames = self._robot.frames
         for contact in self._contacts:

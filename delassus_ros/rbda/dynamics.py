@@ -17,7 +17,7 @@ from delassus_ros.contacts import Contact
 from delassus_ros.errors import RobotError
 from delassus_ros.model.clusters import Cluster, clusters_of, velocity_offsets
 from delassus_ros.model.robot import WORLD, JointKind, Robot
-from delassus_ros.problem import Problem
+from delassus_ros.problem import Problem, beside_base
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
 from delassus_ros.rbda.constraints import loop_bias, loop_jacobian
 from delassus_ros.rbda.frames import Placed, built
@@ -330,7 +330,8 @@ class ClusterMotion:
     Raises
     ------
     RobotError
-        If a joint inside the tree is floating; names it. If no frame is on a body that moves.
+        If a joint inside the tree is floating, or on the world beside a floating base; names it.
+        If no frame is on a body that moves.
     ProblemError
         If there is no such frame, it is named twice, or it does not move.
     """
@@ -344,6 +345,13 @@ class ClusterMotion:
                     f"joint {joint.name!r} is floating inside the tree, where dynamics are not "
                     "defined; make it the robot's base"
                 )
+        beside = beside_base(robot)
+        if beside is not None:
+            raise RobotError(
+                f"joint {beside!r} is on the world beside the floating base, in whose axes "
+                "gravity is given; take that tree apart by Robot.subtree, or outputs of a Problem "
+                "with axes='world'"
+            )
         moved = next((frame for frame in robot.frames.values() if frame.body != WORLD), None)
         if moved is None:
             raise RobotError(

@@ -13,6 +13,8 @@ from mujoco_oracle import model_of, set_positions, wxyz  # noqa: E402
 from pinocchio_motion import relative  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros.dynamics import Dynamics  # noqa: E402
+from delassus_ros.errors import ProblemError, RobotError  # noqa: E402
 from delassus_ros.model.robot import JointKind  # noqa: E402
 from delassus_ros.samples import random_inputs  # noqa: E402
 from delassus_ros.testing import random_problem  # noqa: E402
@@ -98,3 +100,27 @@ def test_a_humanoid_on_two_soles() -> None:
     robot = Robot.from_urdf(robots.talos())
     soles = [f"{side}_sole_link" for side in ("left", "right")]
     assert_agrees(Problem(robot, [Contact(s, s, "surface") for s in soles]), 4, 1e-10)
+
+
+DOOR = """<mujoco><worldbody>
+  <body name="trunk"><freejoint/><geom type="box" size="0.1 0.2 0.3" pos="0.1 0 0"/>
+    <body name="leg" pos="0.1 0.2 0.3"><joint name="hip" axis="0 1 0" armature="0.1"/>
+      <geom size="0.1" pos="0.1 0 0"/></body></body>
+  <body name="door" pos="1 1 0" quat="1 2 3 4"><joint name="hinge" axis="0 1 0"/>
+    <geom type="box" size="0.1 0.2 0.3" pos="0.1 0 0"/>
+    <body name="bolt" pos="0.2 0 0"><joint name="slide" type="slide" axis="0 1 1"/>
+      <geom size="0.05"/></body></body></worldbody></mujoco>"""
+
+
+def test_another_tree_on_the_world_has_gravity_in_world_axes_alone() -> None:
+    robot = Robot.from_mujoco(mujoco.MjModel.from_xml_string(DOOR))
+    contacts = [Contact(each, each) for each in ("leg", "bolt")]
+    assert_agrees(Problem(robot, contacts), 5, 1e-10)
+    assert Problem(robot, contacts, outputs=["J", "JdotV", "M", "MinvJT"]).axes == "contact"
+    for output in ("a0", "h", "qdd0"):
+        with pytest.raises(ProblemError, match=f"{output!r} needs gravity.*'hinge' is on the wor"):
+            Problem(robot, contacts, outputs=[output])
+    with pytest.raises(RobotError, match="joint 'hinge' is on the world beside the floating base"):
+        Dynamics(robot)
+    alone = Problem(robot.subtree("hinge"), contacts[1:], outputs=["a0"])
+    assert [port.name for port in alone.inputs] == ["q", "rates", "torques", "gravity"]
