@@ -69,3 +69,15 @@ def test_an_armature_of_a_free_joint_is_refused() -> None:
     own = xml.replace('<joint name="float" type="free"/>', '<freejoint name="float"/>')
     robot = Robot.from_mujoco(mujoco.MjModel.from_xml_string(own))
     assert robot.base == "floating" and np.isfinite(matrix(robot, ["box"], {})).all()
+
+
+def test_a_site_with_the_name_of_a_body_is_a_frame_of_its_own() -> None:
+    sites = '<site name="lower" pos="0.2 0.1 0" euler="0.3 0 0"/><site pos="0.1 0 0"/><geom'
+    xml = ARM.replace("PARTS", "").replace("<geom", sites, 2).replace(sites, "<geom", 1)
+    model = mujoco.MjModel.from_xml_string(xml)
+    robot = Robot.from_mujoco(model)
+    assert set(robot.frames) == {"upper", "lower", "lower/site", "site1"}
+    other = mujoco.MjModel.from_xml_string(xml.replace('site name="lower"', 'site name="tip"'))
+    positions = {"shoulder": 0.4, "elbow": -0.7}
+    expected = of_mujoco(other, ["lower", "tip"], positions)
+    assert relative(matrix(robot, ["lower", "lower/site"], positions), expected) < 1e-12

@@ -59,3 +59,17 @@ def test_an_armature_of_several_freedoms_is_refused(kind: str) -> None:
     model.armature = np.full(model.nv, 0.5)
     with pytest.raises(RobotError, match=f"joint 'j0' is a {kind} with armature .0.5, 0.5"):
         Robot.from_pinocchio(model)
+
+
+def test_frames_of_one_name_are_all_there() -> None:
+    model = chain(pin.JointModelRX(), pin.JointModelRY())
+    place = pin.SE3.Random()
+    for kind, pose in ((pin.FrameType.OP_FRAME, place), (pin.FrameType.SENSOR, pin.SE3.Random())):
+        model.addFrame(pin.Frame("l1", 2, 0, pose, kind))
+    robot = Robot.from_pinocchio(model)
+    assert set(robot.frames) == {"l0", "l1", "l1/op_frame", "l1/sensor"}
+    assert np.array_equal(robot.frames["l1/op_frame"].placement.rotation, place.rotation)
+    model.addFrame(pin.Frame("tool", 2, 0, place, pin.FrameType.OP_FRAME))
+    positions = {"j0": 0.3, "j1": 0.2}
+    expected = of_pinocchio(model, ["tool"], positions)
+    assert relative(matrix(robot, ["l1/op_frame"], positions), expected) < 1e-11

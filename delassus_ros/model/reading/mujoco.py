@@ -21,10 +21,10 @@ def read_mujoco(source: Any) -> Robot:
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Joints and bodies without a name are called by their number, ``joint0``, ``body1``. Of a
     body with several joints, all but the last move bodies without inertia. Frames are bodies and
-    sites. Equalities that are active become loops (connect, weld) and couplings (joint and tendon,
-    if linear). Armatures of actuators are seen at their joints, times the
-    squares of their gears. What only makes forces (muscles, springs, flexes) is no part of a
-    robot.
+    sites; a site with the name of a body is ``name/site``. Equalities that are active become loops
+    (connect, weld) and couplings (joint and tendon, if linear). Armatures of
+    actuators are seen at their joints, times the squares of their gears. What only makes forces
+    (muscles, springs, flexes) is no part of a robot.
 
     Raises
     ------
@@ -158,18 +158,17 @@ class _Reading:
         return number, at.inverse()
 
     def _frames(self) -> list[Frame]:
-        model = self._model
-        found: dict[str, Frame] = {}
-        for b in range(1, model.nbody):
-            name = self._body_names[b]
-            found[name] = Frame(name, *self._place[b])
-        for s in range(model.nsite):
-            name = model.site(s).name or f"site{s}"
+        import mujoco
+
+        model, bodies = self._model, self._body_names
+        found = [Frame(bodies[b], *self._place[b]) for b in range(1, model.nbody)]
+        names = _named(model, mujoco.mjtObj.mjOBJ_SITE, model.nsite, "site")
+        for s, name in enumerate(names):
+            own = f"{name}/site" if name in bodies else name
             body, pose = self._place[model.site_bodyid[s]]
-            if name not in found:
-                pose = pose @ pose_of(model.site_pos[s], model.site_quat[s])
-                found[name] = Frame(name, body, pose)
-        return list(found.values())
+            at = pose_of(model.site_pos[s], model.site_quat[s])
+            found.append(Frame(own, body, pose @ at))
+        return found
 
     def _equalities(self) -> tuple[list[Coupling], list[Loop]]:
         import mujoco

@@ -32,8 +32,9 @@ _EXACT = 1e-12
 def read_pinocchio(model: Any) -> Robot:
     """Return the robot of a pinocchio.Model.
 
-    Joints have their names, bodies are called after them; frames are those of links, sensors and
-    operation, and of joints where no other has the name. Joints without armature have that of
+    Joints have their names, bodies are called after them; frames are those of links, operation,
+    sensors and joints. Of those with the same name the first of these has it, the others are
+    ``name/op_frame``, ``name/joint`` and so on. Joints without armature have that of
     their rotors times the squares of their ratios, which Pinocchio's crba leaves out. Positions of
     joints without bounds are angles here, where Pinocchio has cosine and sine.
 
@@ -134,15 +135,19 @@ def _frames(model: Any, body_of: dict[int, int]) -> list[Frame]:
     import pinocchio as pin
 
     kinds = pin.FrameType
-    found: dict[str, Frame] = {}
+    found: list[Frame] = []
+    taken: set[str] = set()
     # Links first: joints may be called as they are.
-    for wanted in ((kinds.BODY, kinds.OP_FRAME, kinds.SENSOR), (kinds.JOINT, kinds.FIXED_JOINT)):
+    for kind in (kinds.BODY, kinds.OP_FRAME, kinds.SENSOR, kinds.JOINT, kinds.FIXED_JOINT):
         for frame in model.frames:
-            if frame.type in wanted and frame.name not in found and frame.name != "universe":
-                pose = frame.placement
-                place = Transform(pose.rotation, pose.translation)
-                found[frame.name] = Frame(frame.name, body_of[frame.parentJoint], place)
-    return list(found.values())
+            if frame.type != kind or frame.name == "universe":
+                continue
+            own = f"{frame.name}/{kind.name.lower()}" if frame.name in taken else frame.name
+            taken.add(frame.name)
+            pose = frame.placement
+            place = Transform(pose.rotation, pose.translation)
+            found.append(Frame(own, body_of[frame.parentJoint], place))
+    return found
 
 
 def positions_from(robot: Robot, model: Any, q: ArrayLike) -> tuple[Array, Array | None]:
