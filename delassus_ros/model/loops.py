@@ -237,19 +237,12 @@ class LoopClosure:
         loop, size, ways = self._loops[number], self._sizes[number], self._ways[number]
         first, second = (poses_along(self._robot, way, q) for way in ways)
         predecessor, successor = first[-1], second[-1]
-        basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
-        axes = predecessor.rotation @ basis
-        between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
-        offset = axes.T @ (successor.translation - predecessor.translation) / size
-        if loop.kind in (LoopKind.HINGE, LoopKind.PLANAR):
-            angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
-        else:
-            angles = _rotation_vector(between)
+        axes = predecessor.rotation @ rotation_between((0.0, 0.0, 1.0), loop.axis)
         twists = self._twists(ways[1].joints, second, successor)
         twists -= self._twists(ways[0].joints, first, successor)
         twists = np.concatenate([axes.T @ twists[:3], axes.T @ twists[3:] / size])
-        rows = _ROWS[loop.kind]
-        return np.concatenate([angles, offset])[rows], (twists * self._units)[rows]
+        rows = (twists * self._units)[_ROWS[loop.kind]]
+        return loop_gap(loop, predecessor, successor, size), rows
 
     def _twists(self, joints: Iterable[int], poses: Iterable[Transform], at: Transform) -> Array:
         """Return the twist, angular first, that a unit rate of each joint makes at a point."""
@@ -272,6 +265,21 @@ _ROWS: dict[LoopKind, list[int]] = {
     LoopKind.WELD: [0, 1, 2, 3, 4, 5],
 }
 """What each kind closes of: rotation about x, y, z, then translation along them; z is the axis."""
+
+
+def loop_gap(
+    loop: Loop, predecessor: Transform, successor: Transform, size: float = 1.0
+) -> Array:
+    """Return by how much the frames of a loop are off, angles first [rad, `size`]; 0 if closed."""
+    basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
+    axes = predecessor.rotation @ basis
+    between = basis.T @ (predecessor.rotation.T @ successor.rotation) @ basis
+    offset = axes.T @ (successor.translation - predecessor.translation) / size
+    if loop.kind in (LoopKind.HINGE, LoopKind.PLANAR):
+        angles = _rotation_vector(rotation_between((0.0, 0.0, 1.0), between[:, 2]))
+    else:
+        angles = _rotation_vector(between)
+    return np.concatenate([angles, offset])[_ROWS[loop.kind]]
 
 
 def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:

@@ -11,6 +11,7 @@ from delassus_ros import arguments
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.loops import CLOSED, loop_gap
 from delassus_ros.model.robot import Body, Frame, Robot
 from delassus_ros.model.spatial import Inertia, Transform
 
@@ -55,12 +56,13 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
         for f in robot.frames.values()
     ]
     couplings = [_with_held(each, given) for each in robot.couplings]
+    loops = [_carried(each, place) for each in robot.loops]
     return robot.replaced(
         joints=joints,
         bodies=[Body(*each) for each in zip(names, inertias, strict=True)],
         frames=frames,
         couplings=[each for each in couplings if each is not None],
-        loops=[_carried(each, place) for each in robot.loops],
+        loops=[each for each in loops if each is not None],
         functions=[_without_held(each, given) for each in robot.functions],
         independent=[name for name in robot.independent if name not in given],
     )
@@ -117,7 +119,7 @@ def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None
     if len(left) == 1:
         ((name, ratio),) = left
         raise RobotError(
-            f"lock: coupling {coupling.name!r} leaves joint {name!r} at {-moved / ratio:.6g}; "
+            f"lock: coupling {coupling.name!r} leaves joint {name!r} at {-moved / ratio!r}; "
             "lock it there as well"
         )
     if left:
@@ -129,17 +131,24 @@ def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None
     return None
 
 
-def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop:
-    """Return a loop between the bodies that its own are part of."""
+def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop | None:
+    """Return a loop between the bodies that its own are part of; None if it holds within one."""
     (first, at), (second, there) = place[loop.predecessor], place[loop.successor]
+    ends = at @ loop.predecessor_placement, there @ loop.successor_placement
     if first == second:
-        raise RobotError(f"lock: loop {loop.name!r} is between bodies that do not move any more")
+        off = float(np.abs(loop_gap(loop, *ends)).max())
+        if off > CLOSED:
+            raise RobotError(
+                f"lock: loop {loop.name!r} is off by {off:.3g} [rad, m] at the positions given; "
+                "expected those of a closed configuration, as Closure finds them"
+            )
+        return None
     return replace(
         loop,
         predecessor=first,
         successor=second,
-        predecessor_placement=at @ loop.predecessor_placement,
-        successor_placement=there @ loop.successor_placement,
+        predecessor_placement=ends[0],
+        successor_placement=ends[1],
     )
 
 

@@ -293,7 +293,8 @@ class Robot:
     def lock(self, positions: Mapping[str, float]) -> Robot:
         """Return the robot with some joints held where they are: bodies lumped, frames kept.
 
-        Joints that a coupling determines by those are not held by themselves: name them as well.
+        Joints that a coupling determines by those are not held by themselves: name them as well,
+        and all joints of a loop that cannot move any more, at positions that close it.
 
         Parameters
         ----------
@@ -303,7 +304,8 @@ class Robot:
         ------
         RobotError
             If a joint is unknown or of another kind, a position not finite, a function constrains
-            one of the joints, or a coupling is left with one joint or does not hold.
+            one of the joints, a coupling is left with one joint, or a coupling or loop that is
+            held is not closed.
         """
         from delassus_ros.model.parts import locked
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import robots
@@ -114,6 +116,28 @@ def test_positions_by_name_and_what_is_wrong_with_them() -> None:
         robot.lock({"root": 1.0})
     with pytest.raises(RobotError, match="position of joint 'LF_KFE' is nan"):
         robot.lock({"LF_KFE": float("nan")})
+
+
+def test_what_a_coupling_advises_holds() -> None:
+    robot = random_problem(1, SIMPLE).robot
+    first, second = [j.name for j in robot.joints if j.kind.nq == 1][:2]
+    ratio = 0.333333333
+    geared = robot.with_constraints([Coupling("c", ((second, 1.0), (first, -ratio)), -0.1)])
+    with pytest.raises(RobotError, match=f"leaves joint '{second}' at .*as well") as caught:
+        geared.lock({first: 0.7})
+    advised = re.search(r" at (\S+);", str(caught.value))
+    assert advised is not None and float(advised[1]) == pytest.approx(0.7 * ratio + 0.1, abs=1e-15)
+    assert not geared.lock({first: 0.7, second: float(advised[1])}).couplings
+    with pytest.raises(RobotError, match="coupling 'c' is off by -0.1"):
+        geared.lock({first: 0.7, second: 0.7 * ratio})
+
+
+def test_stated_coordinates_that_are_held_are_none() -> None:
+    robot = random_problem(1, SIMPLE).robot
+    first, second = [j.name for j in robot.joints if j.kind.nq == 1][:2]
+    stated = robot.with_constraints(independent=[first, second])
+    assert stated.lock({first: 0.3}).independent == (second,)
+    assert stated.subtree(second).independent == (second,)
 
 
 def test_a_limb_alone_is_the_robot_with_its_trunk_held() -> None:
