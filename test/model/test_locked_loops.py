@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
+from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
 from other_models import of_mujoco
 from pinocchio_motion import relative
 
@@ -13,49 +11,7 @@ from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD
 
-mujoco = pytest.importorskip("mujoco")
-
-FRAMES = ["s2", "s7"]
-WELD, CONNECT = (f'<{kind} body1="b5" body2="b10" ANCHOR/>' for kind in ("weld", "connect"))
-
-
-def scene(seed: int, equality: str) -> str:
-    """Return two limbs, j0 to j5 and j6 to j10, on a base, their ends tied; and another joint."""
-    rng = np.random.default_rng(seed)
-
-    def drawn(count: int) -> str:
-        return " ".join(f"{x:.6f}" for x in rng.uniform(-1, 1, count))
-
-    def limb(numbers: range) -> str:
-        text = ""
-        for i in numbers:
-            text += (
-                f'<body name="b{i}" pos="{drawn(3)}" quat="{drawn(4)}"><joint name="j{i}" '
-                f'axis="{drawn(3)}" pos="{drawn(3)}" ref="{rng.uniform(-1, 1):.3f}"/>'
-                f'<geom type="box" size=".1 .2 .15" pos="{drawn(3)}"/>'
-                f'<site name="s{i}" pos="{drawn(3)}" quat="{drawn(4)}"/>'
-            )
-        return text + "</body>" * len(numbers)
-
-    tied = equality.replace("ANCHOR", f'anchor="{drawn(3)}"')
-    return f"""<mujoco><compiler angle="radian"/><worldbody>
-      <body name="other"><joint name="jo"/><geom size=".1" pos="0 .2 0"/></body>
-      <body name="base"><joint name="jb" axis="{drawn(3)}"/><geom size=".1" pos=".3 .2 .1"/>
-      {limb(range(6))}{limb(range(6, 11))}</body></worldbody>
-      <equality>{tied}HELD</equality></mujoco>"""
-
-
-def compiled(xml: str, held: tuple[str, ...] = ()) -> Any:
-    """Return MuJoCo's model, with joints held by equalities."""
-    locks = "".join(f'<joint joint1="{name}" polycoef="0 0 0 0 0"/>' for name in held)
-    return mujoco.MjModel.from_xml_string(xml.replace("HELD", locks))
-
-
-def closed_matrix(robot: Robot, model: Any) -> np.ndarray:
-    q, _ = robot.q_from_mujoco(model, model.qpos0)
-    problem = Problem(robot, [Contact(name, name, "surface") for name in FRAMES])
-    return DelassusSolver(problem, "ltl", cache=False).solve(q, check=True).matrix
-
+pytest.importorskip("mujoco")
 
 @pytest.mark.parametrize("equality", [WELD, CONNECT])
 def test_a_loop_goes_on_between_what_its_ends_are_part_of(equality: str) -> None:

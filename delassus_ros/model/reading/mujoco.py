@@ -14,6 +14,9 @@ from delassus_ros.model.joint import root_name
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
+_TORQUE_SCALE = 10
+"""Index among the data of a weld: the anchor, position and quaternion come before it."""
+
 
 def read_mujoco(source: Any) -> Robot:
     """Return the robot of a mujoco.MjModel, or of a file of MJCF or URDF that MuJoCo compiles.
@@ -22,15 +25,16 @@ def read_mujoco(source: Any) -> Robot:
     tree. Joints and bodies without a name are called by their number, ``joint0``, ``body1``. Of a
     body with several joints, all but the last move bodies without inertia. Frames are bodies and
     sites; a site with the name of a body is ``name/site``. Equalities that are active become loops
-    (connect, weld) and couplings (joint and tendon, if linear). Armatures of
-    actuators are seen at their joints, times the squares of their gears. What only makes forces
-    (muscles, springs, flexes) is no part of a robot.
+    (connect, weld) and couplings (joint and tendon, if linear); one of a single joint holds it, as
+    by :meth:`Robot.lock`. Armatures of actuators are seen at their joints, times the squares of
+    their gears. What only makes forces (muscles, springs, flexes) is no part of a robot.
 
     Raises
     ------
     RobotError
-        If there is a ball joint, an equality that cannot be said here (of a flex, say), or an
-        armature of something else than a hinge or slide; names it. If the file cannot be compiled.
+        If there is a ball joint, an equality that cannot be said here (of a flex or with a mocap
+        body, say), or an armature of something else than a hinge or slide; names it. If the file
+        cannot be compiled.
     """
     import mujoco
 
@@ -64,7 +68,15 @@ class _Reading:
         bodies = [Body(*each) for each in zip(self._names, self._inertias, strict=True)]
         name = bytes(self._model.names).split(b"\0", 1)[0].decode() or "robot"
         couplings, loops = self._equalities()
-        return Robot(name, self._joints, bodies, self._frames(), couplings, loops)
+        # With one joint an equality holds it where it is.
+        held = {
+            name: -each.offset / ratio
+            for each in couplings if len(each.ratios) == 1
+            for name, ratio in each.ratios
+        }  # fmt: skip
+        tied = [each for each in couplings if len(each.ratios) > 1]
+        robot = Robot(name, self._joints, bodies, self._frames(), tied, loops)
+        return robot.lock(held) if held else robot
 
     def _armature_of_joints(self) -> Array:
         """Return the armature of each hinge and slide, those of its actuators included."""
@@ -203,7 +215,7 @@ class _Reading:
         model = self._model
         first, second = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
         constant, slope, *higher = model.eq_data[e, :5].tolist()
-        if any(higher):
+        if second >= 0 and any(higher):
             raise RobotError(f"equality {name!r} is a polynomial; expected a linear one")
         ratios, zero = length(first)
         offset = -zero - constant
@@ -240,25 +252,32 @@ class _Reading:
 
         model = self._model
         data = model.eq_data[e]
-        if int(model.eq_objtype[e]) == int(mujoco.mjtObj.mjOBJ_SITE):
-            ends = []
-            for s in (model.eq_obj1id[e], model.eq_obj2id[e]):
-                body, pose = self._place[model.site_bodyid[s]]
-                ends.append((body, pose @ pose_of(model.site_pos[s], model.site_quat[s])))
-            (first, at), (second, there) = ends
+        objects = [int(model.eq_obj1id[e]), int(model.eq_obj2id[e])]
+        sites = int(model.eq_objtype[e]) == int(mujoco.mjtObj.mjOBJ_SITE)
+        bodies = [int(model.site_bodyid[k]) for k in objects] if sites else objects
+        (first, at), (second, there) = (self._place[b] for b in bodies)
+        if sites:
+            at, there = (
+                pose @ pose_of(model.site_pos[k], model.site_quat[k])
+                for pose, k in zip((at, there), objects, strict=True)
+            )
+        elif weld:
+            # The anchor is in the second body, the pose that of the second in the first.
+            at = at @ pose_of(data[3:6], data[6:10])
+            there = there @ Transform(translation=data[:3])
         else:
-            first, at = self._place[int(model.eq_obj1id[e])]
-            second, there = self._place[int(model.eq_obj2id[e])]
-            if weld:
-                # The anchor is in the second body, the pose that of the second in the first.
-                at = at @ pose_of(data[3:6], data[6:10])
-                there = there @ Transform(translation=data[:3])
-            else:
-                at, there = (
-                    pose @ Transform(translation=data[k : k + 3])
-                    for pose, k in ((at, 0), (there, 3))
+            at, there = (
+                pose @ Transform(translation=data[k : k + 3]) for pose, k in ((at, 0), (there, 3))
+            )
+        for b in bodies:
+            if model.body_mocapid[b] >= 0:
+                raise RobotError(
+                    f"equality {name!r} ties a body to {self._body_names[b]!r}, which is a mocap "
+                    "body, moved by the simulation's user and by no joint; expected bodies of the "
+                    "robot or the world: make it active='false'"
                 )
-        kind = LoopKind.WELD if weld else LoopKind.POINT
+        # Without torque a weld holds positions alone.
+        kind = LoopKind.WELD if weld and data[_TORQUE_SCALE] else LoopKind.POINT
         return Loop(name, kind, first, second, at, there)
 
 

@@ -1,0 +1,141 @@
+"""Equalities of MuJoCo as loops, couplings and held joints: the same matrix as MuJoCo's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mujoco_scenes import CONNECT, FRAMES, WELD, closed_matrix, compiled, scene
+from other_models import of_mujoco
+from pinocchio_motion import relative
+
+from delassus_ros import Robot
+from delassus_ros.errors import RobotError
+from delassus_ros.model import LoopKind
+
+mujoco = pytest.importorskip("mujoco")
+
+
+def text(*values: object) -> str:
+    return " ".join(f"{x:.17g}" for each in values for x in np.ravel(each))
+
+
+def relative_pose(model: object, first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return where body `second` is in `first` at qpos0: rotation and position."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    one, two = data.body(first), data.body(second)
+    R = one.xmat.reshape(3, 3).T
+    return R @ two.xmat.reshape(3, 3), R @ (two.xpos - one.xpos)
+
+
+def quaternion(rotation: np.ndarray) -> np.ndarray:
+    found = np.zeros(4)
+    mujoco.mju_mat2Quat(found, rotation.ravel())
+    return found
+
+
+@pytest.mark.parametrize("equality", [WELD, CONNECT])
+def test_loops_of_bodies_have_their_anchors(equality: str) -> None:
+    model = compiled(scene(2, equality))
+    robot = Robot.from_mujoco(model)
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+
+
+def test_a_weld_has_its_own_pose() -> None:
+    R, p = relative_pose(compiled(scene(3, "")), "b5", "b10")
+    anchor = np.array([0.3, -0.2, 0.5])
+    # Quaternions need no unit norm.
+    pose = text(p + R @ anchor, 2.0 * quaternion(R))
+    weld = f'<weld body1="b5" body2="b10" anchor="{text(anchor)}" relpose="{pose}"/>'
+    model = compiled(scene(3, weld))
+    robot = Robot.from_mujoco(model)
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("equality", "kind"),
+    [
+        ('<weld site1="one" site2="two"/>', LoopKind.WELD),
+        ('<connect site1="one" site2="two"/>', LoopKind.POINT),
+        ('<weld site1="one" site2="two" torquescale="0"/>', LoopKind.POINT),
+    ],
+)
+def test_loops_of_sites_are_between_these(equality: str, kind: LoopKind) -> None:
+    R, p = relative_pose(compiled(scene(4, "")), "b10", "b5")
+    place, turn = np.array([0.1, -0.3, 0.2]), np.array([0.5, 0.5, -0.5, 0.5])
+    about = np.zeros(9)
+    mujoco.mju_quat2Mat(about, turn)
+    there = f'pos="{text(p + R @ place)}" quat="{text(quaternion(R @ about.reshape(3, 3)))}"'
+    xml = scene(4, equality)
+    for body, site in (
+        ("b5", f'<site name="one" pos="{text(place)}" quat="{text(turn)}"/>'),
+        ("b10", f'<site name="two" {there}/>'),
+    ):
+        xml = xml.replace(f'<site name="s{body[1:]}"', f'{site}<site name="s{body[1:]}"')
+    model = compiled(xml)
+    robot = Robot.from_mujoco(model)
+    assert [loop.kind for loop in robot.loops] == [kind]
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+
+
+def test_a_weld_without_torque_holds_a_point() -> None:
+    weld = WELD.replace("ANCHOR", 'anchor="0.1 0.2 -0.1" torquescale="0"')
+    model = compiled(scene(5, weld))
+    robot = Robot.from_mujoco(model)
+    assert [loop.kind for loop in robot.loops] == [LoopKind.POINT]
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-9
+
+
+def test_equalities_that_are_not_active_are_none() -> None:
+    asleep = 'active="false"'
+    joints = f'<joint joint1="j1" joint2="j2" {asleep}/><joint joint1="jo" {asleep}/>'
+    model = compiled(scene(6, WELD.replace("ANCHOR", asleep) + joints))
+    robot = Robot.from_mujoco(model)
+    assert not robot.is_closed and "jo" in robot.joint_names
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {})) < 1e-10
+
+
+def test_an_equality_of_one_joint_holds_it() -> None:
+    """Where it was written, and by how much more; of higher terms MuJoCo takes none then."""
+    held = (
+        '<joint joint1="j3" polycoef="0.5 1 2 0 0"/>'
+        '<joint joint1="j7" joint2="j1" polycoef="-0.2 0 0 0 0"/>'
+    )
+    model = compiled(scene(7, held))
+    robot = Robot.from_mujoco(model)
+    assert {"j3", "j7"}.isdisjoint(robot.joint_names) and not robot.is_closed
+    qpos = model.qpos0.copy()
+    for name, more in (("j3", 0.5), ("j7", -0.2)):
+        qpos[model.joint(name).qposadr[0]] += more
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {}, qpos)) < 1e-10
+
+
+def test_a_tendon_is_as_long_as_it_was_written() -> None:
+    """Its joints have references, so that its length there is not zero."""
+    xml = scene(8, '<tendon tendon1="cable" polycoef="0.3 0 0 0 0"/>')
+    cable = (
+        '<tendon><fixed name="cable"><joint joint="j1" coef="2"/><joint joint="j2" coef="-0.5"/>'
+        "</fixed></tendon><equality>"
+    )
+    model = compiled(xml.replace("<equality>", cable))
+    (coupling,) = Robot.from_mujoco(model).couplings
+    data = mujoco.MjData(model)
+    written = dict(zip(("j1", "j2"), (0.4, -0.9), strict=True))
+    for name, value in written.items():
+        data.qpos[model.joint(name).qposadr[0]] = value
+    mujoco.mj_forward(model, data)
+    off = coupling.offset + sum(ratio * written[name] for name, ratio in coupling.ratios)
+    assert off == pytest.approx(data.efc_pos[0], abs=1e-14) and abs(off) > 0.1
+
+
+def test_a_weld_to_a_mocap_body_is_refused() -> None:
+    xml = (
+        '<mujoco><worldbody><body name="hand" mocap="true" pos="1 0 0"/>'
+        '<body name="box" pos="1 0 0"><freejoint name="f"/><geom size="0.1"/></body></worldbody>'
+        '<equality><weld name="grip" body1="box" body2="hand"/></equality></mujoco>'
+    )
+    with pytest.raises(RobotError, match="equality 'grip' ties .* to 'hand', which is a mocap bo"):
+        Robot.from_mujoco(mujoco.MjModel.from_xml_string(xml))
+    to_world = xml.replace(' body2="hand"', "")
+    (loop,) = Robot.from_mujoco(mujoco.MjModel.from_xml_string(to_world)).loops
+    assert loop.name == "grip"
