@@ -218,10 +218,12 @@ class Robot:
     def from_pinocchio(cls, model: Any) -> Robot:
         """Return the robot of a pinocchio.Model; see :mod:`delassus_ros.model.reading.pinocchio`.
 
+        A pinocchio.RobotWrapper may stand for its model, here and in conversions.
+
         Raises
         ------
         RobotError
-            If a joint has no counterpart; names it and its type.
+            If a joint has no counterpart; names it and its type. If it is no model.
         """
         from delassus_ros.model.reading.pinocchio import read_pinocchio
 
@@ -229,14 +231,16 @@ class Robot:
 
     @classmethod
     def from_mujoco(cls, source: Any) -> Robot:
-        """Return the robot of a mujoco.MjModel or of the path of a file that MuJoCo compiles.
+        """Return the robot of a mujoco.MjModel or MjSpec, or of what MuJoCo compiles.
 
-        See :mod:`delassus_ros.model.reading.mujoco`.
+        That is the path of a file of MJCF or URDF, or its text, which starts with ``<``. See
+        :mod:`delassus_ros.model.reading.mujoco`.
 
         Raises
         ------
         RobotError
-            If a joint or an active equality has no counterpart; names it.
+            If a joint or an active equality has no counterpart; names it. If MuJoCo cannot compile
+            the source, or it is something else.
         """
         from delassus_ros.model.reading.mujoco import read_mujoco
 
@@ -322,7 +326,8 @@ class Robot:
         Raises
         ------
         RobotError
-            If there is no such joint, or it has several positions; lists the joints in order.
+            If there is no such joint, or it has several positions; lists the joints in order. If
+            something is no number.
         """
         return self._by_name("positions", positions, self.neutral(), self.q_offsets, "q", default)
 
@@ -364,7 +369,7 @@ class Robot:
             for joint, offset in zip(self._joints, offsets, strict=True)
             if joint.kind.nq == joint.kind.nv == 1
         }
-        found[list(single.values())] = default
+        found[list(single.values())] = arguments.number("default", default, RobotError)
         for name, value in arguments.by_joint(what, given, RobotError).items():
             if name not in single:
                 known = ", ".join(single)

@@ -110,6 +110,10 @@ def test_positions_by_name_and_what_is_wrong_with_them() -> None:
     assert q[robot.joint_names.index("LF_KFE")] == -1.4 and q[0] == 0.1
     with pytest.raises(RobotError, match=r"unknown joint 'knee'.*in the order of q: LF_HAA, LF"):
         robot.q({"knee": 1.0})
+    with pytest.raises(RobotError, match="default is 'a'; expected a number"):
+        robot.q({}, default="a")  # type: ignore[arg-type]
+    with pytest.raises(RobotError, match="default is None; expected a number"):
+        robot.v({}, default=None)  # type: ignore[arg-type]
     with pytest.raises(RobotError, match="lock: unknown joint 'knee'"):
         robot.lock({"knee": 1.0})
     with pytest.raises(RobotError, match="lock: joint 'root' is root"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from other_models import matrix, of_mujoco
@@ -81,3 +83,39 @@ def test_a_site_with_the_name_of_a_body_is_a_frame_of_its_own() -> None:
     positions = {"shoulder": 0.4, "elbow": -0.7}
     expected = of_mujoco(other, ["lower", "tip"], positions)
     assert relative(matrix(robot, ["lower", "lower/site"], positions), expected) < 1e-12
+
+
+def test_a_robot_is_read_from_models_specifications_files_and_texts(tmp_path: Path) -> None:
+    xml = ARM.replace("PARTS", "")
+    path = tmp_path / "arm.xml"
+    path.write_text(xml, encoding="utf-8")
+    spec = mujoco.MjSpec.from_string(xml)
+    # Longer than a file name may be.
+    sources = [spec, path, str(path), xml, xml + " " * 5000]
+    expected = Robot.from_mujoco(arm("")).to_bytes()
+    assert all(Robot.from_mujoco(source).to_bytes() == expected for source in sources)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (None, "is read from None; expected a mujoco.MjModel or MjSpec, the path of a file, or"),
+        (3.0, "is read from 3.0; expected"),
+        (mujoco.MjData(arm("")), "is read from <mujoco.*MjData.*; expected"),
+        ("/no.xml", "there is no file '/no.xml'"),
+        ("a" * 5000, "there is no file 'aaa"),
+        ("/", "there is no file '/'"),
+        ("<mujoco><nope/></mujoco>", "MuJoCo cannot compile '<mujoco><nope/></mujoco>': "),
+        (b"<mujoco/>", "is read from b'<mujoco/>'; expected"),
+    ],
+)
+def test_what_is_no_robot_of_mujoco_is_refused(source: object, words: str) -> None:
+    with pytest.raises(RobotError, match=words):
+        Robot.from_mujoco(source)
+
+
+def test_a_specification_that_does_not_compile_is_refused() -> None:
+    spec = mujoco.MjSpec.from_string(ARM.replace("PARTS", ""))
+    spec.worldbody.add_body(name="empty").add_joint(name="j")
+    with pytest.raises(RobotError, match="MuJoCo cannot compile <mujoco.*MjSpec"):
+        Robot.from_mujoco(spec)

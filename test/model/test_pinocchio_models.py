@@ -73,3 +73,21 @@ def test_frames_of_one_name_are_all_there() -> None:
     positions = {"j0": 0.3, "j1": 0.2}
     expected = of_pinocchio(model, ["tool"], positions)
     assert relative(matrix(robot, ["l1/op_frame"], positions), expected) < 1e-11
+
+
+def test_a_wrapper_stands_for_its_model() -> None:
+    model = chain(pin.JointModelRX(), pin.JointModelRY())
+    wrapper = pin.RobotWrapper(model)
+    robot = Robot.from_pinocchio(wrapper)
+    assert robot.to_bytes() == Robot.from_pinocchio(model).to_bytes()
+    q, v = [0.1, 0.2], [0.3, 0.4]
+    assert robot.q_from_pinocchio(wrapper, q)[0].tolist() == q
+    assert robot.q_to_pinocchio(wrapper, q).tolist() == q
+    assert robot.v_from_pinocchio(wrapper, q, v).tolist() == v
+    assert robot.v_to_pinocchio(wrapper, q, v).tolist() == v
+
+
+@pytest.mark.parametrize("given", [None, "robot.urdf", chain().createData()], ids=str)
+def test_what_is_no_model_is_refused(given: object) -> None:
+    with pytest.raises(RobotError, match="model is .*; expected a Model: write pinocchio.build"):
+        Robot.from_pinocchio(given)

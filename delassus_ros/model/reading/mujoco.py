@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from delassus_ros.arguments import shown
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
 from delassus_ros.model.joint import root_name
@@ -19,7 +21,7 @@ _TORQUE_SCALE = 10
 
 
 def read_mujoco(source: Any) -> Robot:
-    """Return the robot of a mujoco.MjModel, or of a file of MJCF or URDF that MuJoCo compiles.
+    """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF, a path or the text.
 
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Joints and bodies without a name are called by their number, ``joint0``, ``body1``. Of a
@@ -33,20 +35,33 @@ def read_mujoco(source: Any) -> Robot:
     ------
     RobotError
         If there is a ball joint, an equality that cannot be said here (of a flex or with a mocap
-        body, say), or an armature of something else than a hinge or slide; names it. If the file
-        cannot be compiled.
+        body, say), or an armature of something else than a hinge or slide; names it. If MuJoCo
+        cannot compile the source, or it is something else.
     """
+    return _Reading(_compiled(source)).robot()
+
+
+def _compiled(source: Any) -> Any:
+    """Return the mujoco.MjModel of what a robot is read from."""
     import mujoco
 
-    model = source
-    if not isinstance(source, mujoco.MjModel):
-        if not Path(source).is_file():
-            raise RobotError(f"there is no file {source}")
-        try:
-            model = mujoco.MjModel.from_xml_path(str(source))
-        except ValueError as error:
-            raise RobotError(f"MuJoCo cannot compile {source}: {error}") from error
-    return _Reading(model).robot()
+    if isinstance(source, mujoco.MjModel):
+        return source
+    try:
+        if isinstance(source, mujoco.MjSpec):
+            return source.compile()
+        if isinstance(source, str) and source.lstrip().startswith("<"):
+            return mujoco.MjModel.from_xml_string(source)
+        if not isinstance(source, (str, Path)):
+            raise RobotError(
+                f"a robot of MuJoCo is read from {shown(source)}; expected a mujoco.MjModel or "
+                "MjSpec, the path of a file, or XML text that starts with '<'"
+            )
+        if not os.path.isfile(source):
+            raise RobotError(f"there is no file {shown(str(source))}")
+        return mujoco.MjModel.from_xml_path(str(source))
+    except ValueError as error:
+        raise RobotError(f"MuJoCo cannot compile {shown(source)}: {error}") from error
 
 
 class _Reading:

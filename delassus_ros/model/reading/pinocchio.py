@@ -30,7 +30,7 @@ _EXACT = 1e-12
 
 
 def read_pinocchio(model: Any) -> Robot:
-    """Return the robot of a pinocchio.Model.
+    """Return the robot of a pinocchio.Model, or of the one of a pinocchio.RobotWrapper.
 
     Joints have their names, bodies are called after them; frames are those of links, operation,
     sensors and joints. Of those with the same name the first of these has it, the others are
@@ -42,10 +42,11 @@ def read_pinocchio(model: Any) -> Robot:
     ------
     RobotError
         If a joint has no counterpart: helical, spherical, universal, composite and the like, or
-        one of several freedoms with armature; names it and its type.
+        one of several freedoms with armature; names it and its type. If it is no model.
     """
     import pinocchio as pin
 
+    model = _model_of(model)
     neutral = pin.neutral(model)
     joints: list[Joint] = []
     bodies: list[Body] = []
@@ -80,6 +81,14 @@ def read_pinocchio(model: Any) -> Robot:
         if joint.shortname() == _MIMIC:
             couplings.append(_mimic(model, j, joint))
     return Robot(model.name or "robot", joints, bodies, _frames(model, body_of), couplings)
+
+
+def _model_of(given: Any) -> Any:
+    """Return the pinocchio.Model that a caller gives."""
+    import pinocchio as pin
+
+    model = given.model if isinstance(given, pin.RobotWrapper) else given
+    return instance("model", model, pin.Model, "pinocchio.buildModelFromUrdf(path)", RobotError)
 
 
 def _unit(direction: list[float]) -> list[float]:
@@ -164,6 +173,7 @@ def positions_from(robot: Robot, model: Any, q: ArrayLike) -> tuple[Array, Array
         of another kind or about another axis, or has nothing that floats where the robot's base
         does.
     """
+    model = _model_of(model)
     numbers = _joint_numbers(robot, model)
     taken = sized("q", q, model.nq, "the model's", RobotError)
     found, base = robot.neutral(), None
@@ -198,6 +208,7 @@ def positions_to(
     """
     import pinocchio as pin
 
+    model = _model_of(model)
     numbers = _joint_numbers(robot, model)
     given = sized("q", q, robot.nq, "the robot's", RobotError)
     of_base = base_pose(robot, base)
@@ -217,6 +228,7 @@ def positions_to(
 
 def velocities_from(robot: Robot, model: Any, q: ArrayLike, v: ArrayLike) -> Array:
     """Return a robot's velocities (nv,); see :meth:`Robot.v_from_pinocchio`."""
+    model = _model_of(model)
     numbers = _joint_numbers(robot, model)
     at = sized("q", q, model.nq, "the model's", RobotError)
     taken = sized("v", v, model.nv, "the model's", RobotError)
@@ -238,6 +250,7 @@ def velocities_to(robot: Robot, model: Any, q: ArrayLike, v: ArrayLike) -> Array
 
     Joints of the model that the robot lacks are at rest.
     """
+    model = _model_of(model)
     numbers = _joint_numbers(robot, model)
     at = sized("q", q, model.nq, "the model's", RobotError)
     given = sized("v", v, robot.nv, "the robot's", RobotError)
@@ -271,7 +284,6 @@ def _joint_numbers(robot: Robot, model: Any) -> list[int]:
     """Return Pinocchio's number of each of the robot's joints."""
     import pinocchio as pin
 
-    instance("model", model, pin.Model, "pinocchio.buildModelFromUrdf(path)", RobotError)
     numbers = {name: j for j, name in enumerate(model.names) if j}
     neutral = pin.neutral(model)
     found = []
