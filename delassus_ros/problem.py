@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from delassus_ros.arguments import instance, names
+from numpy.typing import ArrayLike
+
+from delassus_ros.arguments import instance, names, sized
 from delassus_ros.contacts import Contact, ContactSet
-from delassus_ros.errors import ContactError, ProblemError, RobotError, unknown
+from delassus_ros.errors import ContactError, InputError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
@@ -25,6 +27,12 @@ _NEEDS = {
     "qdd0": ("rates", "torques", "gravity", "wrenches"),
 }
 """Outputs that need more inputs than the configuration, and which."""
+
+
+_OFF = 0.01
+"""How far velocities may be from a coupling, relative to them: simulators' couplings are soft."""
+_RESTING = 1e-6
+"""Velocities that count as rest [rad/s, m/s]."""
 
 
 def beside_base(robot: Robot) -> str | None:
@@ -173,11 +181,12 @@ class Problem:
         x, y, z, w that takes its axes to its frame's.
 
         Outputs that depend on them ask for ``rates`` (n,), the :attr:`velocities` [rad/s, m/s],
-        of a floating base the root link's twist in its own axes, linear first; ``torques`` (n,)
-        at these [N·m, N], of a floating base the wrench on its root link, force first; and
-        ``gravity`` (3,) [m/s²], in the axes of the world; of a floating base whose orientation is
-        no input, in those of its root link. With :attr:`wrenches` also ``wrenches`` (w, 6), force
-        and moment at the origin of each of these frames, in its axes [N, N·m].
+        which :meth:`rates` takes from those of all joints; of a floating base the root link's
+        twist in its own axes, linear first; ``torques`` (n,) at these [N·m, N], of a floating base
+        the wrench on its root link, force first; and ``gravity`` (3,) [m/s²], in the axes of the
+        world; of a floating base whose orientation is no input, in those of its root link.
+        With :attr:`wrenches` also ``wrenches`` (w, 6), force and moment at the origin of each of
+        these frames, in its axes [N, N·m].
         """
         ports = [Port("q", (self._robot.nq,))]
         if self._axes == "world" and self._robot.base == "floating":
@@ -238,6 +247,39 @@ class Problem:
         return tuple(
             joints[i].name for i in velocity_offsets(self._robot) for _ in range(joints[i].kind.nv)
         )
+
+    def rates(self, v: ArrayLike) -> Array:
+        """Return the independent velocities (n,), the input ``rates``, of those of all joints.
+
+        Parameters
+        ----------
+        v : (nv,), as of :meth:`Robot.v <delassus_ros.model.robot.Robot.v>` and of states that were
+            converted. What loops make of the independent ones depends on q and is not looked at.
+
+        Raises
+        ------
+        InputError
+            If it is no numbers of this size, or a coupling does not hold at them; names it.
+        """
+        robot = self._robot
+        given = sized("v", v, robot.nv, "the robot's", InputError)
+        by_name = dict(zip((joint.name for joint in robot.joints), robot.v_offsets, strict=True))
+        for coupling in robot.couplings:
+            parts = {name: ratio * given[by_name[name]] for name, ratio in coupling.ratios}
+            off = abs(sum(parts.values()))
+            # Written so that NaN fails as well.
+            if not off <= _OFF * sum(map(abs, parts.values())) + _RESTING:
+                rates = ", ".join(f"{name!r}: {given[by_name[name]]:.6g}" for name in parts)
+                raise InputError(
+                    f"v does not fit coupling {coupling.name!r}, which is off by {off:.3g}; it "
+                    f"has {rates}"
+                )
+        own = [
+            robot.v_offsets[i] + k
+            for i in velocity_offsets(robot)
+            for k in range(robot.joints[i].kind.nv)
+        ]
+        return given[own]
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:

@@ -339,6 +339,8 @@ class Robot:
     ) -> Array:
         """Return the velocities (nv,) of all joints, by name; a floating base's twist first.
 
+        Of robots with couplings or loops, ``Problem.rates`` takes the input ``rates`` from them.
+
         Parameters
         ----------
         rates : of revolute and prismatic joints [rad/s, m/s].

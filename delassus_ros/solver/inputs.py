@@ -110,6 +110,8 @@ class InputCheck:
             order = f"; joints: {names}" if port.name == "q" else ""
             if port.name in ("rates", "torques"):
                 order = f"; velocities: {counted(self._velocities)}"
+                if array.shape == (self._robot.nv,):
+                    order += "; Problem.rates(v) takes them from those of all joints"
             raise _wrong_shape(port, array, f"({port.size},){order}")
         return array
 

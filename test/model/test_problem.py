@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import robots
 
-from delassus_ros import Contact, ContactSet, Problem, Robot
-from delassus_ros.errors import ContactError, ProblemError
+from delassus_ros import Contact, ContactSet, DelassusSolver, Problem, Robot
+from delassus_ros.errors import ContactError, InputError, ProblemError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Transform
 from delassus_ros.problem import Port
 
@@ -156,3 +157,33 @@ def test_repr_names_robot_contacts_and_axes() -> None:
     text = repr(Problem(robot(), CONTACTS))
     for part in ("'small'", "tip, foot", "9 rows", "axes='contact'", "{'G'}"):
         assert part in text
+
+
+def test_rates_are_those_of_the_independent_joints() -> None:
+    """Of the Panda, whose second finger follows the first."""
+    panda = Robot.from_urdf(robots.example("panda_description/urdf/panda.urdf"), "fixed")
+    (coupling,) = panda.couplings
+    fingers = [name for name, _ in coupling.ratios]
+    v = panda.v({name: 0.1 * k for k, name in enumerate(panda.joint_names)})
+    v[[panda.joint_names.index(name) for name in fingers]] = 0.3
+    problem = Problem(panda, [Contact("hand", "panda_hand")], outputs=["JdotV"])
+    rates = problem.rates(v)
+    assert (v.shape, rates.shape) == ((9,), (8,))
+    assert rates.tolist() == [v[panda.joint_names.index(name)] for name in problem.velocities]
+    # Couplings of a simulator are soft.
+    v[panda.joint_names.index(fingers[0])] = 0.301
+    problem.rates(v)
+    v[panda.joint_names.index(fingers[0])] = 0.0
+    with pytest.raises(InputError, match=f"coupling .* off by 0.3; it has .*'{fingers[0]}': 0"):
+        problem.rates(v)
+    with pytest.raises(InputError, match="off by nan"):
+        problem.rates(np.full(9, np.nan))
+    with pytest.raises(InputError, match=r"v has shape \(8,\); expected \(9,\), the robot's"):
+        problem.rates(rates)
+    with pytest.raises(InputError, match=r"'rates' has shape \(9,\).*Problem.rates\(v\) takes"):
+        DelassusSolver(problem, cache=False).solve(panda.neutral(), rates=v)
+
+
+def test_rates_of_a_floating_base_are_its_twist_first() -> None:
+    v = np.arange(10.0)
+    assert Problem(robot(), CONTACTS).rates(v).tolist() == v.tolist()
