@@ -128,14 +128,18 @@ def test_a_tendon_is_as_long_as_it_was_written() -> None:
     assert off == pytest.approx(data.efc_pos[0], abs=1e-14) and abs(off) > 0.1
 
 
-def test_a_weld_to_a_mocap_body_is_refused() -> None:
-    xml = (
-        '<mujoco><worldbody><body name="hand" mocap="true" pos="1 0 0"/>'
-        '<body name="box" pos="1 0 0"><freejoint name="f"/><geom size="0.1"/></body></worldbody>'
-        '<equality><weld name="grip" body1="box" body2="hand"/></equality></mujoco>'
-    )
-    with pytest.raises(RobotError, match="equality 'grip' ties .* to 'hand', which is a mocap bo"):
-        Robot.from_mujoco(mujoco.MjModel.from_xml_string(xml))
-    to_world = xml.replace(' body2="hand"', "")
-    (loop,) = Robot.from_mujoco(mujoco.MjModel.from_xml_string(to_world)).loops
+MOCAP = """<mujoco><worldbody><body name="hand" mocap="true" pos="1 0 0"/>
+  <body name="box" pos="1 0 0"><JOINT/><geom size="0.1"/>
+    <body name="lid"><joint name="lid" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/></body></body>
+  </worldbody><equality><weld name="grip" body1="lid" body2="hand"/></equality></mujoco>"""
+
+
+def test_a_weld_of_what_floats_to_a_mocap_body_is_refused() -> None:
+    floating = MOCAP.replace("JOINT", "freejoint")
+    with pytest.raises(RobotError, match="equality 'grip' ties what floats to 'hand', a mocap"):
+        Robot.from_mujoco(floating)
+    asleep = Robot.from_mujoco(floating.replace('body2="hand"', 'body2="hand" active="false"'))
+    assert not asleep.loops
+    # On the world it holds the body where the mocap body was written.
+    (loop,) = Robot.from_mujoco(MOCAP.replace("JOINT", 'joint name="turn"')).loops
     assert loop.name == "grip"

@@ -28,15 +28,16 @@ def read_mujoco(source: Any) -> Robot:
     body with several joints, all but the last move bodies without inertia. Frames are bodies and
     sites; a site with the name of a body is ``name/site``. Equalities that are active become loops
     (connect, weld) and couplings (joint and tendon, if linear); one of a single joint holds it, as
-    by :meth:`Robot.lock`. Armatures of actuators are seen at their joints, times the squares of
-    their gears. What only makes forces (muscles, springs, flexes) is no part of a robot.
+    by :meth:`Robot.lock`. Mocap bodies are of the world, where they were written. Armatures of
+    actuators are seen at their joints, times the squares of their gears. What only makes forces
+    (muscles, springs, flexes) is no part of a robot.
 
     Raises
     ------
     RobotError
-        If there is a ball joint, an equality that cannot be said here (of a flex or with a mocap
-        body, say), or an armature of something else than a hinge or slide; names it. If MuJoCo
-        cannot compile the source, or it is something else.
+        If there is a ball joint, an equality that cannot be said here (of a flex, or of what
+        floats with a mocap body), or an armature of something else than a hinge or slide; names
+        it. If MuJoCo cannot compile the source, or it is something else.
     """
     return _Reading(_compiled(source)).robot()
 
@@ -262,6 +263,14 @@ class _Reading:
         }
         return ratios, float(model.tendon_length0[t])
 
+    def _floats(self, body: int) -> bool:
+        """Return whether a free joint carries a body."""
+        while body != WORLD:
+            if self._joints[body].kind in (JointKind.ROOT, JointKind.FLOATING):
+                return True
+            body = self._joints[body].parent
+        return False
+
     def _loop(self, e: int, name: str, weld: bool) -> Loop:
         import mujoco
 
@@ -284,13 +293,12 @@ class _Reading:
             at, there = (
                 pose @ Transform(translation=data[k : k + 3]) for pose, k in ((at, 0), (there, 3))
             )
-        for b in bodies:
-            if model.body_mocapid[b] >= 0:
-                raise RobotError(
-                    f"equality {name!r} ties a body to {self._body_names[b]!r}, which is a mocap "
-                    "body, moved by the simulation's user and by no joint; expected bodies of the "
-                    "robot or the world: make it active='false'"
-                )
+        mocap = [self._body_names[b] for b in bodies if model.body_mocapid[b] >= 0]
+        if mocap and (self._floats(first) or self._floats(second)):
+            raise RobotError(
+                f"equality {name!r} ties what floats to {mocap[0]!r}, a mocap body, which no "
+                "joint moves; expected bodies of the robot: make the equality active='false'"
+            )
         # Without torque a weld holds positions alone.
         kind = LoopKind.WELD if weld and data[_TORQUE_SCALE] else LoopKind.POINT
         return Loop(name, kind, first, second, at, there)
