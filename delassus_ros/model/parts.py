@@ -70,6 +70,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
 
 def subtree(robot: Robot, joint: str) -> Robot:
     """Return what a joint carries as a robot of its own; see :meth:`Robot.subtree`."""
+    arguments.text("subtree: the joint", joint, "robot.subtree('LF_HAA')", RobotError)
     numbers = {each.name: i for i, each in enumerate(robot.joints)}
     if joint not in numbers or robot.joints[numbers[joint]].kind is JointKind.ROOT:
         raise RobotError(f"subtree: {unknown('joint', joint, robot.joint_names)}")

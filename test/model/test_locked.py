@@ -154,6 +154,8 @@ def test_a_limb_alone_is_the_robot_with_its_trunk_held() -> None:
     assert relative(G, expected) < 1e-12
     with pytest.raises(RobotError, match="subtree: unknown joint 'leg'"):
         robot.subtree("leg")
+    with pytest.raises(RobotError, match="subtree: the joint is None; expected text"):
+        robot.subtree(None)  # type: ignore[arg-type]
     tied = robot.with_constraints([Coupling("c", (("RF_KFE", 1.0), ("LF_KFE", -1.0)))])
     with pytest.raises(RobotError, match="'c' is between what joint 'RF_HAA' carries and the"):
         tied.subtree("RF_HAA")

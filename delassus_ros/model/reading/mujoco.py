@@ -110,10 +110,11 @@ class _Reading:
         # Nor these before 4.
         for a in np.flatnonzero(getattr(model, "actuator_armature", ())):
             if int(model.actuator_trntype[a]) not in at_joints:
+                name = model.actuator(a).name or f"actuator{a}"
                 kind = types(int(model.actuator_trntype[a])).name
                 raise RobotError(
-                    f"actuator {model.actuator(a).name or a!r} has an armature and is a {kind}, "
-                    "which has no counterpart here; expected armatures of actuators of joints"
+                    f"actuator {name!r} has an armature and is a {kind}, which has no counterpart "
+                    "here; expected armatures of actuators of joints"
                 )
             gear = float(model.actuator_gear[a, 0])
             found[model.actuator_trnid[a, 0]] += float(model.actuator_armature[a]) * gear**2
