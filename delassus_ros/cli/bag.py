@@ -265,9 +265,12 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
     InputError
         If the contacts that it names are no ends of limbs; says how to say which they are.
     """
-    from delassus_ros.recordings.proposed import names_of_contacts, parameters_of_layout
+    from delassus_ros.recordings.contents import (
+        description_of,
+        names_of_contacts,
+        parameters_of_layout,
+    )
     from delassus_ros.recordings.recording import Recording
-    from delassus_ros.recordings.replay import description_of
 
     recording = Recording(path)
     found = parameters_of_layout(recording)

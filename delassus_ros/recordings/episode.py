@@ -18,10 +18,11 @@ from typing import Any
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.recordings.contents import description_of
 from delassus_ros.recordings.mcap_file import RecordingError
 from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput
 from delassus_ros.recordings.recording import Recording, name_of
-from delassus_ros.recordings.replay import Replay, description_of
+from delassus_ros.recordings.replay import Replay
 from delassus_ros.recordings.tables import finish, unfinished
 from delassus_ros.version import __version__
 

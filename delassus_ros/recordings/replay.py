@@ -10,22 +10,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
-from delassus_msgs.msg import ActiveContacts, ContactPlacements
-from nav_msgs.msg import Odometry
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
-from delassus_ros.errors import unknown
 from delassus_ros.node.arrival import ClockSteps, stamp_of
 from delassus_ros.node.background import wait_for_end
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.pipeline import WATCHES
 from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.mcap_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
-from delassus_ros.recordings.writer import type_name
 from delassus_ros.solver.solver import DelassusSolver
 
 _LONGEST_DELAY = 10_000_000_000
@@ -33,17 +29,6 @@ _LONGEST_DELAY = 10_000_000_000
 _LONGEST_SILENCE = 60_000_000_000
 """So much of it is gone through as the node would; more is a clock that was set [ns]."""
 CLOCK = "/clock"
-_DESCRIPTION = "robot_description"
-_KINDS: dict[str, type] = {
-    _DESCRIPTION: String,
-    "joint_states": JointState,
-    "active_contacts": ActiveContacts,
-    "contact_placements": ContactPlacements,
-    "odometry": Odometry,
-    "imu": Imu,
-    "joint_torques": JointState,
-}
-"""Topics of the node, which `remap` may call otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +94,10 @@ class Replay:
         self._recording = recording
         names = topic_names(remap or {})
         self.topics = {names[kind]: kind for kind in self._needed(settings)}
-        _check_topics(recording, self.topics)
+        check_topics(recording, self.topics)
         self._description = description
         # Who names the robot means it, whatever else is recorded.
-        self._described = "" if settings.robot_description else names[_DESCRIPTION]
+        self._described = "" if settings.robot_description else names[DESCRIPTION]
         self._period = int(1e9 * operation.limits.patience / WATCHES)
         self._looked = 0
 
@@ -219,7 +204,7 @@ class Replay:
             self.computing += pipeline.last.compute_time if answer is not None else 0.0
             self._wait_for_closures()
             return answer
-        taken = deserialized(data, _KINDS[kind], f"a message of {message.topic}")
+        taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
         match kind:
             case "active_contacts":
                 pipeline.set_contacts(taken, delay)
@@ -246,50 +231,3 @@ class Replay:
     def _warn(self, kind: str, text: str) -> None:
         words, count = self.warnings.get(kind, (text, 0))
         self.warnings[kind] = words, count + 1
-
-
-def topic_names(remap: Mapping[str, str]) -> dict[str, str]:
-    """Return the full name of each topic of the node.
-
-    Raises
-    ------
-    RecordingError
-        If the node has no topic that is called otherwise.
-    """
-    for kind in remap:
-        if kind not in _KINDS:
-            raise RecordingError(unknown("topic of the node", kind, _KINDS))
-    return {kind: remap.get(kind, f"/{kind}") for kind in _KINDS}
-
-
-def description_of(recording: Recording, remap: Mapping[str, str] | None = None) -> str:
-    """Return the robot description that a recording has.
-
-    Raises
-    ------
-    RecordingError
-        If there is none.
-    """
-    topic = topic_names(remap or {})[_DESCRIPTION]
-    data = recording.first(topic)
-    if data is None:
-        raise RecordingError(f"{recording.path}: no robot on {topic}; --urdf names a file")
-    return str(deserialized(data, String, "a robot description").data)
-
-
-def _check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:
-    """Refuse a recording without the topics that are wanted, given with their kinds."""
-    recording.scan()
-    for topic, kind in wanted.items():
-        expected = type_name(_KINDS[kind])
-        found = recording.topics.get(topic)
-        alike = sorted(name for name, each in recording.topics.items() if each == expected)
-        others = f"of type {expected} there are: {', '.join(alike) or 'none'}"
-        if found is None:
-            raise RecordingError(
-                f"{recording.path}: no topic {topic}; {others}; --remap {kind}:=NAME takes another"
-            )
-        if found != expected:
-            raise RecordingError(
-                f"{recording.path}: {topic} is of type {found}, expected {expected}; {others}"
-            )

@@ -87,7 +87,9 @@ def test_a_wrapper_stands_for_its_model() -> None:
     assert robot.v_to_pinocchio(wrapper, q, v).tolist() == v
 
 
-@pytest.mark.parametrize("given", [None, "robot.urdf", chain().createData()], ids=str)
+@pytest.mark.parametrize(
+    "given", [None, "robot.urdf", chain().createData()], ids=["nothing", "path", "data"]
+)
 def test_what_is_no_model_is_refused(given: object) -> None:
     with pytest.raises(RobotError, match="model is .*; expected a Model: write pinocchio.build"):
         Robot.from_pinocchio(given)

@@ -1,0 +1,116 @@
+"""What a recording has that the node needs: topics, the robot's description, and its contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from delassus_msgs.msg import ActiveContacts, ContactPlacements, Layout
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
+
+from delassus_ros.errors import unknown
+from delassus_ros.model.spatial import rotation_from_quaternion, rpy_from_rotation
+from delassus_ros.node.joint_state_bytes import deserialized
+from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recording import Recording
+from delassus_ros.recordings.writer import type_name
+
+DESCRIPTION = "robot_description"
+KINDS: dict[str, type] = {
+    DESCRIPTION: String,
+    "joint_states": JointState,
+    "active_contacts": ActiveContacts,
+    "contact_placements": ContactPlacements,
+    "odometry": Odometry,
+    "imu": Imu,
+    "joint_torques": JointState,
+}
+"""Topics of the node, which `remap` may call otherwise."""
+_AXES = {Layout.AXES_CONTACT: "contact", Layout.AXES_WORLD: "world"}
+
+
+def topic_names(remap: Mapping[str, str]) -> dict[str, str]:
+    """Return the full name of each topic of the node.
+
+    Raises
+    ------
+    RecordingError
+        If the node has no topic that is called otherwise.
+    """
+    for kind in remap:
+        if kind not in KINDS:
+            raise RecordingError(unknown("topic of the node", kind, KINDS))
+    return {kind: remap.get(kind, f"/{kind}") for kind in KINDS}
+
+
+def description_of(recording: Recording, remap: Mapping[str, str] | None = None) -> str:
+    """Return the robot description that a recording has.
+
+    Raises
+    ------
+    RecordingError
+        If there is none.
+    """
+    topic = topic_names(remap or {})[DESCRIPTION]
+    data = recording.first(topic)
+    if data is None:
+        raise RecordingError(f"{recording.path}: no robot on {topic}; --urdf names a file")
+    return str(deserialized(data, String, "a robot description").data)
+
+
+def check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:
+    """Refuse a recording without the topics that are wanted, given with their kinds."""
+    recording.scan()
+    for topic, kind in wanted.items():
+        expected = type_name(KINDS[kind])
+        found = recording.topics.get(topic)
+        alike = sorted(name for name, each in recording.topics.items() if each == expected)
+        others = f"of type {expected} there are: {', '.join(alike) or 'none'}"
+        if found is None:
+            raise RecordingError(
+                f"{recording.path}: no topic {topic}; {others}; --remap {kind}:=NAME takes another"
+            )
+        if found != expected:
+            raise RecordingError(
+                f"{recording.path}: {topic} is of type {found}, expected {expected}; {others}"
+            )
+
+
+def parameters_of_layout(recording: Recording) -> dict[str, Any] | None:
+    """Return the parameters of the node whose layout was recorded; None if none was."""
+    kinds = recording.scan()
+    topic = next((name for name, kind in kinds.items() if kind == type_name(Layout)), None)
+    data = None if topic is None else recording.first(topic)
+    if data is None:
+        return None
+    layout = deserialized(data, Layout, f"a layout of {topic}")
+    found: dict[str, Any] = {"base": layout.base, "axes": _AXES[layout.axes]}
+    found |= {"algorithm": "auto", "contacts.names": list(layout.contacts)}
+    selections = np.reshape(layout.selections, (-1, 6))
+    rows = np.diff([*layout.row_offsets])
+    for name, frame, pose, kind, count in zip(
+        layout.contacts, layout.frames, layout.placements, layout.kinds, rows, strict=True
+    ):
+        p, o = pose.position, pose.orientation
+        rotation = rotation_from_quaternion(np.array([o.x, o.y, o.z, o.w]))
+        own = {"frame": frame, "kind": kind, "xyz": [p.x, p.y, p.z]}
+        own["rpy"] = rpy_from_rotation(rotation).tolist()
+        if kind == "selection":
+            own["selection"], selections = selections[:count].ravel().tolist(), selections[count:]
+        found |= {f"contacts.{name}.{part}": value for part, value in own.items()}
+    return found
+
+
+def names_of_contacts(recording: Recording, remap: Mapping[str, str]) -> set[str]:
+    """Return the names of contacts that the first message with any of them has."""
+    topic = topic_names(remap)["active_contacts"]
+    if recording.scan().get(topic) != type_name(ActiveContacts):
+        return set()
+    for message in recording.messages({topic}):
+        names = deserialized(message.data, ActiveContacts, f"a message of {topic}").names
+        if names:
+            return set(names)
+    return set()
