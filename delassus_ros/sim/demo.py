@@ -235,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not config.is_file():
             raise DelassusError(f"--params-file {config}: no such file")
         if options.record is not None and options.record.exists():
-            raise DelassusError(f"--record {options.record}: there already; name another file")
+            raise DelassusError(f"--record {options.record} is there already; name another file")
     except DelassusError as error:
         print(f"delassus_demo: {error}", file=sys.stderr)
         return 2
