@@ -215,6 +215,8 @@ def record(options: argparse.Namespace) -> Report:
         raise InputError(
             f"--topics {options.topics!r} is no regular expression: {error}"
         ) from error
+    if path.suffix != ".mcap":
+        raise InputError(f"--output {path}: expected a name that ends in .mcap")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}")
     with _ros("delassus record") as (node, stopping):
@@ -229,7 +231,7 @@ def record(options: argparse.Namespace) -> Report:
         recorder.record(lambda: stopping() or time.monotonic() >= end)
     rows: list[tuple[object, ...]] = [("topic", "messages"), *sorted(recorder.counts.items())]
     lines = [table(rows, numeric=(1,)), f"wrote {path}"]
-    lines += [f"not recorded, as {kind} is not installed: {topic}"
+    lines += [f"not recorded, as {kind} is not installed with its definition: {topic}"
               for topic, kind in recorder.unknown.items()]  # fmt: skip
     data = {"counts": recorder.counts, "unknown": recorder.unknown, "output": str(path)}
     return Report("\n".join(lines), data)

@@ -105,12 +105,10 @@ def parameters_of_layout(recording: Recording) -> dict[str, Any] | None:
 
 
 def names_of_contacts(recording: Recording, remap: Mapping[str, str]) -> set[str]:
-    """Return the names of contacts that the first message with any of them has."""
+    """Return the names of contacts that messages have."""
     topic = topic_names(remap)["active_contacts"]
     if recording.scan().get(topic) != type_name(ActiveContacts):
         return set()
-    for message in recording.messages({topic}):
-        names = deserialized(message.data, ActiveContacts, f"a message of {topic}").names
-        if names:
-            return set(names)
-    return set()
+    messages = recording.messages({topic})
+    read = (deserialized(each.data, ActiveContacts, f"a message of {topic}") for each in messages)
+    return {name for message in read for name in message.names}

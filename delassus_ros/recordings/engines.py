@@ -89,42 +89,43 @@ def _local(
     jobs: Sequence[Job], task: Task, workers: int, retries: int
 ) -> Iterator[tuple[int, Episode]]:
     """Do the jobs in processes of this machine."""
-    waiting, suspects, died = deque(jobs), deque[Job](), Counter[Job]()
-    # Forked workers would have the threads and locks of whoever calls.
+    # Forked workers would have the threads and locks of whoever calls. Each has a pool of its
+    # own: with one that dies, all others of its pool would end, and who is to blame is unknown.
     context = multiprocessing.get_context("spawn")
-    while waiting or suspects:
-        # With a worker, all others of its pool end. Which job was to blame is known of one that
-        # ran alone.
-        alone = bool(suspects) or workers == 1
-        queue = suspects or waiting
-        size = 1 if alone else workers
-        running: dict[Future[Episode], Job] = {}
-        with ProcessPoolExecutor(size, mp_context=context) as pool:
-            broken = False
-            while (queue and not broken) or running:
-                # No more than work at once: what is begun when a worker dies is begun again.
-                while queue and not broken and len(running) < size:
-                    number, path = queue[0]
-                    try:
-                        running[pool.submit(map_episode, path, task)] = queue[0]
-                        queue.popleft()
-                    except BrokenProcessPool:
-                        broken = True
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = number, path = running.pop(future)
-                    try:
-                        yield number, future.result()
-                    except BrokenProcessPool:
-                        broken = True
-                        died[job] += alone
-                        if died[job] <= retries:
-                            suspects.append(job)
-                        else:
-                            words = f"its worker died {died[job]} times"
-                            yield number, Episode(path, error=words)
-                    except Exception as error:
-                        # A fault of one is no reason to lose the others.
-                        yield number, Episode(path, error=f"{type(error).__name__}: {error}")
+    waiting, died = deque(jobs), Counter[Job]()
+    idle = [ProcessPoolExecutor(1, context) for _ in range(min(workers, len(jobs)))]
+    running: dict[Future[Episode], tuple[ProcessPoolExecutor, Job]] = {}
+    try:
+        while waiting or running:
+            while waiting and idle:
+                worker, job = idle.pop(), waiting.popleft()
+                try:
+                    running[worker.submit(map_episode, job[1], task)] = worker, job
+                except BrokenProcessPool:
+                    # It died before it had this job.
+                    waiting.appendleft(job)
+                    idle.append(ProcessPoolExecutor(1, context))
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                worker, job = running.pop(future)
+                number, path = job
+                try:
+                    episode = future.result()
+                except BrokenProcessPool:
+                    worker = ProcessPoolExecutor(1, context)
+                    died[job] += 1
+                    episode = Episode(path, error=f"its worker died {died[job]} times")
+                    if died[job] <= retries:
+                        waiting.append(job)
+                        idle.append(worker)
+                        continue
+                except Exception as error:
+                    # A fault of one is no reason to lose the others.
+                    episode = Episode(path, error=f"{type(error).__name__}: {error}")
+                idle.append(worker)
+                yield number, episode
+    finally:
+        for worker in (*idle, *(worker for worker, _ in running.values())):
+            worker.shutdown(cancel_futures=True)
 
 
 def _ray(

@@ -20,8 +20,8 @@ from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import description_of
 from delassus_ros.recordings.mcap_file import RecordingError
-from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput
-from delassus_ros.recordings.recording import Recording, name_of
+from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput, is_output
+from delassus_ros.recordings.recording import Recording, is_bag, name_of
 from delassus_ros.recordings.replay import Replay
 from delassus_ros.recordings.tables import finish, unfinished
 from delassus_ros.version import __version__
@@ -147,8 +147,8 @@ def map_episode(
     report = folder / f"{name_of(path)}.json"
     try:
         opened = Recording(path)
-        _check_folder(folder, opened, task.formats)
         before = _report(report)
+        _check_folder(folder, opened, task.formats)
     except RecordingError as error:
         return Episode(str(path), error=str(error))
     digest = task.digest(path)
@@ -225,13 +225,17 @@ def _replayed(
 
 
 def _check_folder(folder: Path, recording: Recording, formats: Sequence[str]) -> None:
-    """Refuse to write into a recording, or over it."""
-    targets = {(folder / f"{recording.name}.{kind}").resolve() for kind in formats}
-    inside = recording.path.is_dir() and folder.resolve().is_relative_to(recording.path.resolve())
-    if inside or targets & {file.resolve() for file in recording.files}:
-        raise RecordingError(
-            f"{recording.path}: its own folder cannot be that of the output, {folder}"
-        )
+    """Refuse to write into a recording, over one, or over what is not of a run before."""
+    bags = [each for each in (folder, *folder.resolve().parents) if is_bag(each)]
+    if bags:
+        raise RecordingError(f"outputs are not written into a recording, {bags[0]}")
+    for kind in formats:
+        target = folder / f"{recording.name}.{kind}"
+        if target.exists() and not is_output(target, recording.name):
+            raise RecordingError(
+                f"{target} would be replaced, and is no output of {recording.path}; name another "
+                "folder"
+            )
 
 
 def _report(report: Path) -> dict[str, Any]:
@@ -246,7 +250,7 @@ def _report(report: Path) -> dict[str, Any]:
         found = json.loads(report.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except (OSError, ValueError):
         found = None
     if not isinstance(found, dict) or "digest" not in found:
         raise RecordingError(

@@ -1,17 +1,19 @@
 """Reading one MCAP file, as far as it is whole.
 
 Where a file has its index, at its end, chunks are read where the index says they are, in order of
-time, whatever else is damaged. A file that was cut off has none: its records are read one after
-the other, as they were written. What is damaged is left out and reported with file and offset.
+time, whatever else is damaged. A file that was cut off has none, and one that is damaged itself is
+of no use: records are then read one after the other, as they were written. What is damaged is left
+out and reported with file and offset.
 """
 
 from __future__ import annotations
 
 import heapq
 import struct
+import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -36,6 +38,7 @@ _DAMAGE = (McapError, ValueError, RuntimeError, OverflowError, struct.error, zst
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")
 _INDEX_HEAD = struct.Struct("<HI")
+_FOOTER = struct.Struct("<QQI")
 _LARGEST = 1 << 30
 """Bytes of the largest record that is read, and that a chunk may hold: recorders write less."""
 _END = {Opcode.DATA_END: 4, Opcode.FOOTER: 20}
@@ -113,10 +116,11 @@ class McapFile:
         file.seek(0)
         try:
             summary = make_reader(file).get_summary()
+            whole = summary is not None and self._is_whole(file, summary)
         except (*_DAMAGE, OSError):
             # A damaged footer may point anywhere, before the file as well.
             return None
-        if summary is None or not summary.channels:
+        if summary is None or not summary.channels or not whole:
             return None
         counts = summary.statistics.channel_message_counts if summary.statistics else None
         for number, channel in summary.channels.items():
@@ -125,6 +129,24 @@ class McapFile:
             if channel.message_encoding == "cdr" and schema is not None and there:
                 self._topics[channel.topic] = schema.name
         return summary
+
+    def _is_whole(self, file: IO[bytes], summary: Summary) -> bool:
+        """Return whether a summary is as it was written, as far as that can be told."""
+        schemas = {channel.schema_id for channel in summary.channels.values()} - {0}
+        if not schemas <= summary.schemas.keys():
+            return False
+        file.seek(-len(_MAGIC) - _FOOTER.size, SEEK_END)
+        begin, _, crc = _FOOTER.unpack(file.read(_FOOTER.size))
+        if crc:
+            # The sum is of all up to itself.
+            file.seek(begin)
+            data = file.read(self._size - len(_MAGIC) - 4 - begin)
+            return bool(zlib.crc32(data) == crc)
+        # Fast writers leave it out. What does not lead to chunks is no index.
+        return all(
+            self._head(file, chunk.chunk_start_offset) == (Opcode.CHUNK, chunk.chunk_length - 9)
+            for chunk in summary.chunk_indexes
+        )
 
     # By the index.
 
@@ -225,22 +247,25 @@ class McapFile:
 
     def _record(self, file: IO[bytes], offset: int, opcode: Opcode) -> bytes | None:
         """Return the content of a record; None if there is no such record at the offset."""
-        if offset > self._size:
-            return None
-        file.seek(offset)
-        head = file.read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            return None
-        found, length = _HEAD.unpack(head)
+        found, length = self._head(file, offset)
         if found != opcode or length > min(_LARGEST, self._size - file.tell()):
             return None
         return file.read(length)
+
+    def _head(self, file: IO[bytes], offset: int) -> tuple[int, int]:
+        """Return the opcode and the length of the record at an offset; zeros beyond the end."""
+        if offset > self._size - _HEAD.size:
+            return 0, 0
+        file.seek(offset)
+        opcode, length = _HEAD.unpack(file.read(_HEAD.size))
+        return opcode, length
 
     # Without an index.
 
     def _as_written(self, file: IO[bytes], topics: Container[str] | None) -> Iterator[Recorded]:
         schemas: dict[int, str] = {}
         names: dict[int, str] = {}
+        kinds: dict[str, str] = {}
         strange = 0
         for record in self._records(file):
             match record:
@@ -249,13 +274,16 @@ class McapFile:
                 case Channel():
                     names[record.id] = record.topic
                     if record.message_encoding == "cdr":
-                        self._topics[record.topic] = schemas.get(record.schema_id, "")
+                        kinds[record.topic] = schemas.get(record.schema_id, "")
                 case McapMessage():
                     self.position = file.tell()
                     topic = names.get(record.channel_id)
                     if topic is None:
                         strange += 1
-                    elif topics is None or topic in topics:
+                        continue
+                    if topic in kinds:
+                        self._topics[topic] = kinds[topic]
+                    if topics is None or topic in topics:
                         yield Recorded(record.log_time, record.publish_time, topic, record.data)
         if strange:
             self._damage.append(

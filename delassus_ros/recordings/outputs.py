@@ -17,8 +17,10 @@ from delassus_msgs_py import MatrixReader, ReceivedMatrix
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
+from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Answer
-from delassus_ros.recordings.tables import Column, Table, about, episode_of, masses
+from delassus_ros.recordings.tables import Column, Table, about, episode_of, masses, said_of
 from delassus_ros.recordings.writer import RecordingWriter, type_name
 
 NODE = "/delassus_node"
@@ -208,6 +210,17 @@ class ParquetOutput:
     def discard(self) -> None:
         """Leave no file behind."""
         self._table.discard()
+
+
+def is_output(path: Path, recording: str) -> bool:
+    """Whether a file is what is written here of a recording of that name."""
+    if path.suffix == ".parquet":
+        return said_of(path).get("recording") == recording
+    try:
+        topics = Recording(path).scan()
+    except RecordingError:
+        return False
+    return all(topic.startswith(f"{NODE}/") for topic in topics)
 
 
 def check_columns(columns: Sequence[str], computation: Computation) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,60 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from delassus_ros.errors import InputError
+from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.node.queue import take
-from delassus_ros.recordings.writer import RecordingWriter, type_name
+from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 
-_LOOK = 0.5  # s between looks for new topics
+_LOOK = 0.5  # s between looks for new topics, and until what has come is in the file
 _PERIOD = 0.005  # s between looks for messages
 _DEPTH = 2000
-_CHUNK = 1 << 14
-"""Bytes that are compressed together, and lost together with a process that is killed."""
 NOT_WANTED = re.compile(r"/(rosout|parameter_events)$|/_|/transition_event$")
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """What publishers offer: that nothing is lost, and that late subscribers get the latest."""
+
+    reliable: bool
+    latched: bool
+
+    @classmethod
+    def of_all(cls, profiles: Iterable[QoSProfile]) -> _Offer:
+        """Return what all of some publishers offer."""
+        each = [
+            cls(
+                profile.reliability is ReliabilityPolicy.RELIABLE,
+                profile.durability is DurabilityPolicy.TRANSIENT_LOCAL,
+            )
+            for profile in profiles
+        ]
+        return cls(all(one.reliable for one in each), all(one.latched for one in each))
+
+    def exceeds(self, other: _Offer) -> bool:
+        """Whether who asks for this gets nothing from whom offers the other."""
+        return self.least(other) != self
+
+    def least(self, other: _Offer) -> _Offer:
+        """Return what both offer."""
+        return _Offer(self.reliable and other.reliable, self.latched and other.latched)
+
+    def profile(self) -> QoSProfile:
+        """Return what to subscribe with."""
+        profile = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+        if self.reliable:
+            profile.reliability = ReliabilityPolicy.RELIABLE
+        if self.latched:
+            profile.durability = DurabilityPolicy.TRANSIENT_LOCAL
+        return profile
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A topic that is recorded."""
+
+    kind: type[Any]
+    subscription: Any
+    offer: _Offer
 
 
 class Recorder:
@@ -41,12 +86,12 @@ class Recorder:
     Attributes
     ----------
     counts : messages by topic.
-    unknown : topics whose type is not installed.
+    unknown : topics whose type is not installed, or has no definition.
 
     Raises
     ------
     InputError
-        If the file is there already: nothing is replaced.
+        If the file is there already, as nothing is replaced, or cannot be made.
     """
 
     def __init__(self, node: Node, path: Path, wanted: Callable[[str], bool]) -> None:
@@ -56,10 +101,12 @@ class Recorder:
         self._latched: set[str] = set()
         self._path = path
         try:
-            self._writer = RecordingWriter(path, self._latched, _CHUNK, live=True)
+            self._writer = RecordingWriter(path, self._latched, live=True)
         except FileExistsError as error:
             raise InputError(f"{path} is there already, and recordings replace nothing") from error
-        self._sources: dict[str, tuple[Any, str]] = {}
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from error
+        self._sources: dict[str, _Source] = {}
         self._looked = 0.0
 
     def record(self, stop: Callable[[], bool]) -> None:
@@ -71,14 +118,16 @@ class Recorder:
             If the file cannot be written on, as the disk is full.
         """
         try:
-            while not stop():
-                if time.monotonic() - self._looked > _LOOK:
-                    self._look()
-                    self._writer.flush()
-                if not self._take():
-                    time.sleep(_PERIOD)
-            self._take()
-            self._writer.close()
+            try:
+                while not stop():
+                    if time.monotonic() - self._looked > _LOOK:
+                        self._look()
+                        self._writer.flush()
+                    if not self._take():
+                        time.sleep(_PERIOD)
+                self._take()
+            finally:
+                self._writer.close()
         except OSError as error:
             raise InputError(
                 f"{self._path} cannot be written on: {error.strerror}; what has come before is in "
@@ -86,47 +135,48 @@ class Recorder:
             ) from error
 
     def _look(self) -> None:
-        """Subscribe to topics that there are by now."""
+        """Subscribe to topics that there are by now; where publishers offer less now, anew."""
         self._looked = time.monotonic()
         for topic, kinds in self._node.get_topic_names_and_types():
-            if topic in self._sources or topic in self.unknown or not self._wanted(topic):
+            if topic in self.unknown or not self._wanted(topic):
                 continue
-            try:
-                kind = _kind(kinds[0])
-            except (ImportError, AttributeError, ValueError):
-                self.unknown[topic] = kinds[0]
+            publishers = self._node.get_publishers_info_by_topic(topic)
+            if not publishers:
                 continue
-            offered = [each.qos_profile for each in self._node.get_publishers_info_by_topic(topic)]
-            if not offered:
+            offer = _Offer.of_all(each.qos_profile for each in publishers)
+            source = self._sources.get(topic)
+            if source is None:
+                try:
+                    kind = _kind(kinds[0])
+                    definition(kinds[0])
+                except (ImportError, AttributeError, ValueError, DelassusError):
+                    self.unknown[topic] = kinds[0]
+                    continue
+                self.counts[topic] = 0
+            elif source.offer.exceeds(offer):
+                kind, offer = source.kind, source.offer.least(offer)
+                self._take()
+                self._node.destroy_subscription(source.subscription)
+            else:
                 continue
-            qos = _matching(offered)
-            if qos.durability is DurabilityPolicy.TRANSIENT_LOCAL:
+            if offer.latched:
                 self._latched.add(topic)
-            source = self._node.create_subscription(kind, topic, _nothing, qos, raw=True)
-            self._sources[topic] = source, type_name(kind)
-            self.counts[topic] = 0
+            subscription = self._node.create_subscription(
+                kind, topic, _nothing, offer.profile(), raw=True
+            )
+            self._sources[topic] = _Source(kind, subscription, offer)
 
     def _take(self) -> int:
         """Write what has come; return how many messages that were."""
         count = 0
-        for topic, (source, kind) in self._sources.items():
-            for data, delay in iter(partial(take, source), None):
+        for topic, source in self._sources.items():
+            kind = type_name(source.kind)
+            for data, delay in iter(partial(take, source.subscription), None):
                 now = time.time_ns()
                 self._writer.write_bytes(topic, now, data, kind, now - delay)
                 self.counts[topic] += 1
                 count += 1
         return count
-
-
-def _matching(offered: Sequence[QoSProfile]) -> QoSProfile:
-    """Return the most that all publishers of a topic offer."""
-    reliable = all(each.reliability is ReliabilityPolicy.RELIABLE for each in offered)
-    latched = all(each.durability is DurabilityPolicy.TRANSIENT_LOCAL for each in offered)
-    return QoSProfile(
-        depth=_DEPTH,
-        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
-    )
 
 
 def _nothing(_: object) -> None:

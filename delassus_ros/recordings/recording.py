@@ -6,13 +6,15 @@ Recordings are MCAP files, and folders that rosbag2 writes, with MCAP or SQLite 
 from __future__ import annotations
 
 import heapq
-import sqlite3
 from collections.abc import Container, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from delassus_ros.recordings.mcap_file import WINDOW, McapFile, Recorded, RecordingError
+
+_METADATA = "metadata.yaml"
 
 
 class Recording:
@@ -47,21 +49,25 @@ class Recording:
         self.files = _files(path)
         self.name = name_of(path)
         self.size = sum(file.stat().st_size for file in self.files)
+        # What is in messages that are compressed one by one, rosbags knows for MCAP as well.
+        self._by_rosbags = any(file.suffix != ".mcap" for file in self.files) or (
+            path.is_dir() and _about(path).get("compression_mode", "").upper() == "MESSAGE"
+        )
 
     def scan(self) -> dict[str, str]:
         """Return the type of each topic; a file that is damaged is read to its end for that."""
         if self._scanned:
             return self.topics
         self._scanned = True
-        for file in self.files:
-            if file.suffix == ".mcap":
-                opened = McapFile(file, self.topics, self.damage)
-                if not opened.summarized():
-                    for _ in opened.messages(()):
-                        pass
-        if any(file.suffix != ".mcap" for file in self.files):
+        if self._by_rosbags:
             for _ in self._rosbag2(()):
                 pass
+            return self.topics
+        for file in self.files:
+            opened = McapFile(file, self.topics, self.damage)
+            if not opened.summarized():
+                for _ in opened.messages(()):
+                    pass
         return self.topics
 
     def first(self, topic: str) -> bytes | None:
@@ -73,8 +79,8 @@ class Recording:
     def messages(self, topics: Container[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of some topics in order of time; of all topics if None is given.
 
-        A clock that was set back, by more than :data:`WINDOW`, stays so: what was recorded after
-        it comes after what was before.
+        In MCAP files a clock that was set back, by more than :data:`WINDOW`, stays so: what was
+        recorded after it comes after what was before.
         """
         self.position = 0
         self.damage.clear()
@@ -91,7 +97,7 @@ class Recording:
         yield from _drained(waiting)
 
     def _unsorted(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        if any(file.suffix != ".mcap" for file in self.files):
+        if self._by_rosbags:
             yield from self._rosbag2(topics)
             return
         before = 0
@@ -104,8 +110,8 @@ class Recording:
             self.position = before
 
     def _rosbag2(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        """Yield what the package rosbags reads: SQLite files, compressed or not."""
-        from rosbags.rosbag2 import Reader, ReaderError
+        """Yield in order of time what the package rosbags reads: SQLite, compressed messages."""
+        from rosbags.rosbag2 import Reader
 
         try:
             with Reader(self.path) as reader:
@@ -113,8 +119,14 @@ class Recording:
                 wanted = [c for c in reader.connections if topics is None or c.topic in topics]
                 for connection, time, data in reader.messages(connections=wanted):
                     yield Recorded(time, time, connection.topic, bytes(data))
-        except (ReaderError, sqlite3.DatabaseError) as error:
+        except Exception as error:
+            # Databases and decompressors, of several packages, raise errors of their own.
             self.damage.append(f"{self.path}: {error}")
+
+
+def is_bag(folder: Path) -> bool:
+    """Whether a folder is a recording of rosbag2."""
+    return (folder / _METADATA).is_file()
 
 
 def name_of(path: Path) -> str:
@@ -125,6 +137,11 @@ def name_of(path: Path) -> str:
 def _drained(waiting: list[tuple[int, int, Recorded]]) -> Iterator[Recorded]:
     while waiting:
         yield heapq.heappop(waiting)[2]
+
+
+def _about(folder: Path) -> Any:
+    text = (folder / _METADATA).read_text(encoding="utf-8")
+    return yaml.safe_load(text)["rosbag2_bagfile_information"]
 
 
 def _files(path: Path) -> list[Path]:
@@ -139,13 +156,11 @@ def _files(path: Path) -> list[Path]:
                 f"metadata.yaml{hint}"
             )
         return [path]
-    metadata = path / "metadata.yaml"
-    if not metadata.is_file():
+    metadata = path / _METADATA
+    if not is_bag(path):
         raise RecordingError(f"{path}: a folder without metadata.yaml is no recording of rosbag2")
     try:
-        about = yaml.safe_load(metadata.read_text(encoding="utf-8"))
-        names = about["rosbag2_bagfile_information"]["relative_file_paths"]
-        files = [path / name for name in names]
+        files = [path / name for name in _about(path)["relative_file_paths"]]
     except (OSError, ValueError, yaml.YAMLError, TypeError, KeyError) as error:
         words = f"{metadata}: no relative_file_paths of a rosbag2 recording"
         raise RecordingError(words) from error

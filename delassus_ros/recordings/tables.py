@@ -133,6 +133,19 @@ def about(problem: Problem, **more: Any) -> dict[str, Any]:
     }
 
 
+def said_of(path: Path) -> dict[str, Any]:
+    """Return what is said of a table, see :func:`about`; nothing of a file that is none."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        metadata = parquet.read_schema(path).metadata or {}
+    except (OSError, pyarrow.ArrowInvalid):
+        return {}
+    found: dict[str, Any] = json.loads(metadata.get(b"delassus", b"{}"))
+    return found
+
+
 def masses(matrices: Array, contacts: ContactSet) -> Array:
     """Return the effective masses (N, 3 k) of each contact [kg], lightest first.
 

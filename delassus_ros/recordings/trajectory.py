@@ -238,7 +238,8 @@ def _listed(lists: Any, names: Sequence[str], source: Source) -> Array:
     """Return the lists of a column as rows; NaN where there is none."""
     from pyarrow import compute, types
 
-    if not (types.is_list(lists.type) or types.is_fixed_size_list(lists.type)):
+    known = (types.is_list, types.is_fixed_size_list, types.is_large_list)
+    if not any(is_one(lists.type) for is_one in known):
         raise InputError(
             f"{source.path}: {source.state!r} is of type {lists.type}; expected lists of numbers"
         )

@@ -87,8 +87,8 @@ class RecordingWriter:
         finish(self._written, self._path)
 
     def flush(self) -> None:
-        """Hand over to the system what has been compressed so far."""
-        self._file.flush()
+        """Hand over to the system what has come so far."""
+        self._writer.flush()  # type: ignore[no-untyped-call]
 
     def discard(self) -> None:
         """Leave no file behind."""

@@ -104,7 +104,7 @@ def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: st
 
 def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:
     words = refusal(capsys, "bag", run, "-o", "out")
-    assert "nothing says where its contacts LF, RH are" in words
+    assert "nothing says where its contacts LF, LH, RF, RH are" in words
     assert "limbs end in LF_FOOT, " in words and "--params names" in words
     assert not Path("out").exists()
 

@@ -167,6 +167,13 @@ def test_what_is_finished_is_not_done_twice(made, out: Path, tmp_path: Path, mon
     assert map_episode(tmp_path / "run.mcap", task).skipped
 
 
+def path_of_table(folder: Path, recording: Path) -> Path:
+    """Return a table of a recording, made for this."""
+    out = folder / "table"
+    map_episode(recording, Task(PARAMETERS, str(out), formats=("parquet",)))
+    return out / f"{recording.stem}.parquet"
+
+
 def test_nothing_of_others_is_overwritten(tmp_path: Path, out: Path) -> None:
     """Neither the recording, under whatever name it is given, nor what is beside it."""
     messages = list(walk(10))
@@ -181,11 +188,27 @@ def test_nothing_of_others_is_overwritten(tmp_path: Path, out: Path) -> None:
     ):  # fmt: skip
         before = {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()}
         found = map_episode(recording, Task(PARAMETERS, str(target)))
-        assert "its own folder cannot be that of the output" in found.error
+        inside = "outputs are not written into a recording" in found.error
+        assert inside or "run.mcap would be replaced, and is no output of" in found.error
         assert {f: f.read_bytes() for f in tmp_path.rglob("*.*") if f.is_file()} == before
+    # Others of that name in the folder are as safe.
+    for name, data in (("run.mcap", path.read_bytes()), ("run.parquet", b"text")):
+        (tmp_path / "others").mkdir(exist_ok=True)
+        (tmp_path / "others" / name).write_bytes(data)
+        found = map_episode(path, Task(PARAMETERS, str(tmp_path / "others")))
+        assert "would be replaced, and is no output of" in found.error
+        assert (tmp_path / "others" / name).read_bytes() == data
+        (tmp_path / "others" / name).unlink()
+    other = parquet.read_table(path_of_table(tmp_path, path)).replace_schema_metadata()
+    parquet.write_table(other, tmp_path / "others" / "run.parquet")
+    found = map_episode(path, Task(PARAMETERS, str(tmp_path / "others")))
+    assert "run.parquet would be replaced" in found.error
     # A table beside the recording is another thing.
     assert not map_episode(path, Task(PARAMETERS, str(tmp_path), formats=("parquet",))).error
     out.mkdir()
+    (out / "run.json").mkdir()
+    assert "is no report" in map_episode(path, Task(PARAMETERS, str(out))).error
+    (out / "run.json").rmdir()
     for text in ('{"speed": 3}', "[]", "speed"):
         (out / "run.json").write_text(text)
         found = map_episode(path, Task(PARAMETERS, str(out)))

@@ -13,6 +13,7 @@ import pytest
 from recordings_support import FEET, positions
 
 from delassus_msgs.msg import ActiveContacts  # isort: skip
+from rcl_interfaces.srv._get_parameters import GetParameters_Event
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from ros_support import LATCHED, Graph, graph_of_programs
@@ -107,6 +108,37 @@ def test_each_topic_with_what_its_publishers_offer_and_all_of_it_though_killed(
     assert "ends" in damage
 
 
+def test_publishers_that_offer_less_later_and_topics_without_a_definition(
+    graph: Graph, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.mcap"
+    first = graph.peer.create_publisher(String, "/said", LATCHED)
+    strange = graph.peer.create_publisher(GetParameters_Event, "/strange", 10)
+    command = [sys.executable, "-m", "delassus_ros.cli.main", "record", "-o", str(path), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        graph.until(lambda: first.get_subscription_count() == 1, "recorder")
+        graph.peer.destroy_publisher(first)
+        quick = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+        second = graph.peer.create_publisher(String, "/said", quick)
+        graph.until(lambda: second.get_subscription_count() == 1, "recorder that asks for less")
+
+        def recorded() -> bool:
+            second.publish(String(data=4000 * "x"))
+            graph.executor.spin_once(timeout_sec=0.02)
+            return any(m.topic == "/said" for m in Recording(path).messages())
+
+        graph.until(recorded, "messages of the second publisher")
+        process.send_signal(signal.SIGINT)
+        said = json.loads(process.communicate(timeout=60)[0])
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0 and not strange.get_subscription_count()
+    assert said["unknown"]["/strange"] == "rcl_interfaces/srv/GetParameters_Event"
+    assert said["counts"]["/said"] > 0
+
+
 def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     publisher = graph.peer.create_publisher(String, "/noise", 10)
@@ -131,6 +163,10 @@ def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: 
 
 
 def test_what_cannot_be_recorded_is_refused(capfd, tmp_path: Path) -> None:
+    assert main(["record", "-o", str(tmp_path / "run.bag")]) == 2
+    assert "run.bag: expected a name that ends in .mcap" in capfd.readouterr().err
+    assert main(["record", "-o", "/proc/run.mcap"]) == 2
+    assert "/proc/run.mcap cannot be written: " in capfd.readouterr().err
     there = tmp_path / "there.mcap"
     there.write_text("notes")
     assert main(["record", "-o", str(there)]) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from recordings_support import BEGIN, STEP, TYPES, description, state, touching, walk, write
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from delassus_ros.recordings.mcap_file import WINDOW, Recorded, RecordingError
@@ -156,6 +156,48 @@ def test_a_damaged_footer_is_no_summary(tmp_path: Path, place: int) -> None:
     assert list(recording.messages()) == messages
 
 
+def test_a_summary_that_is_damaged_is_of_no_use(tmp_path: Path) -> None:
+    """One bit of it may lead elsewhere; what it is of is read without it."""
+    messages = list(walk(300))
+    data = write(tmp_path / "run.mcap", messages, chunk=4096).read_bytes()
+    (begin,) = struct.unpack_from("<Q", data, len(data) - 8 - 20)
+    for at in range(begin, len(data) - 8 - 20, 53):
+        changed = bytearray(data)
+        changed[at] ^= 1 << (at % 8)
+        (tmp_path / "run.mcap").write_bytes(changed)
+        recording = Recording(tmp_path / "run.mcap")
+        assert len(recording.scan()) == 3
+        assert list(recording.messages()) == messages and not recording.damage, at
+
+
+def test_an_index_without_a_sum_that_leads_nowhere_is_none(tmp_path: Path) -> None:
+    """Fast writers leave the sum out."""
+    messages = list(walk(300))
+    data = bytearray(write(tmp_path / "run.mcap", messages, chunk=4096).read_bytes())
+    struct.pack_into("<I", data, len(data) - 8 - 4, 0)
+    (tmp_path / "run.mcap").write_bytes(data)
+    assert list(Recording(tmp_path / "run.mcap").messages()) == messages
+    # Of an index of a chunk, where it begins follows on opcode, length and two times.
+    (begin,) = struct.unpack_from("<Q", data, len(data) - 8 - 20)
+    place, length = begin, 0
+    while data[place] != 8:
+        (length,) = struct.unpack_from("<Q", data, place + 1)
+        place += 9 + length
+    data[place + 9 + 16] ^= 4
+    (tmp_path / "run.mcap").write_bytes(data)
+    recording = Recording(tmp_path / "run.mcap")
+    assert list(recording.messages()) == messages and not recording.damage
+
+
+def test_a_topic_that_is_declared_and_never_comes_is_none_without_an_index(tmp_path: Path) -> None:
+    """A clock above all, by which time would stand still."""
+    path = bag(tmp_path / "run", list(walk(100)), StoragePlugin.MCAP) / "run.mcap"
+    (tmp_path / "cut.mcap").write_bytes(path.read_bytes()[:-200])
+    recording = Recording(tmp_path / "cut.mcap")
+    assert recording.first("/robot_description") is not None
+    assert "/clock" not in recording.scan() and "/joint_states" in recording.topics
+
+
 def test_without_an_index_messages_of_lost_channels_are_counted(tmp_path: Path) -> None:
     messages = list(walk(500))[1:]
     data = bytearray(write(tmp_path / "run.mcap", messages, chunk=4096).read_bytes())
@@ -169,12 +211,20 @@ def test_without_an_index_messages_of_lost_channels_are_counted(tmp_path: Path) 
     assert len(found) < 0.7 * len(messages)
 
 
-def bag(folder: Path, messages: list[Recorded], storage: StoragePlugin) -> Path:
+def bag(
+    folder: Path,
+    messages: list[Recorded],
+    storage: StoragePlugin,
+    mode: CompressionMode = CompressionMode.NONE,
+) -> Path:
     """Write a folder as rosbag2 does."""
     store = get_typestore(Stores.ROS2_JAZZY)
     name = TYPES["/active_contacts"]
     store.register(get_types_from_msg(definition(name), name))
-    with Writer(folder, version=9, storage_plugin=storage) as writer:
+    written = Writer(folder, version=9, storage_plugin=storage)
+    if mode is not CompressionMode.NONE:
+        written.set_compression(mode, CompressionFormat.ZSTD)
+    with written as writer:
         topics = {
             topic: writer.add_connection(topic, kind, typestore=store)
             for topic, kind in TYPES.items()
@@ -195,6 +245,19 @@ def test_folders_of_rosbag2(tmp_path: Path, storage: StoragePlugin) -> None:
         (m.time, m.data) for m in messages if m.topic in JOINTS
     ]
     assert recording.first("/robot_description") == messages[0].data
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
+@pytest.mark.parametrize("mode", [CompressionMode.MESSAGE, CompressionMode.FILE])
+def test_folders_that_are_compressed(tmp_path: Path, storage, mode) -> None:
+    messages = list(walk(100))
+    recording = Recording(bag(tmp_path / "run", messages, storage, mode))
+    assert [(m.time, m.data) for m in recording.messages(JOINTS)] == [
+        (m.time, m.data) for m in messages if m.topic in JOINTS
+    ]
+    for file in (tmp_path / "run").glob("*.zstd"):
+        file.write_bytes(file.read_bytes()[:1000])
+        assert len(list(recording.messages(JOINTS))) < 100 and recording.damage
 
 
 def test_a_damaged_database_is_said(tmp_path: Path) -> None:

@@ -117,7 +117,9 @@ def test_a_data_set_of_lerobot(lerobot: Path, tmp_path: Path) -> None:
 
 def test_rows_that_are_not_there_have_no_matrix_and_columns_stay_as_they_are(tmp_path) -> None:
     Q = configurations(4)
-    states = [Q[0].tolist(), None, Q[2].tolist(), Q[3].tolist()]
+    states = pyarrow.array(
+        [Q[0].tolist(), None, Q[2].tolist(), Q[3].tolist()], pyarrow.large_list(pyarrow.float64())
+    )
     kept = {
         "episode_index": pyarrow.array([1, 2, None, 4]),
         "timestamp": pyarrow.array(["now", None, "then", ""]),
