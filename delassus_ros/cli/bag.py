@@ -17,7 +17,7 @@ from delassus_ros.cli.options import (
     parameters_of,
     robot_of,
 )
-from delassus_ros.cli.proposals import base_of, proposals
+from delassus_ros.cli.proposals import Held, base_of, proposals
 from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.reading.source import located
@@ -278,8 +278,11 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
         return found
     text = task.description or description_of(recording, task.remap)
     document = parse_xml(text.encode())
-    base, _ = base_of(document)
-    ends = proposals(Robot.from_urdf(text.encode(), base), document)
+    kinds = recording.scan().values()
+    held = base_of(document)
+    if not held.surely and {"nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"} & set(kinds):
+        held = Held("floating", "its odometry or IMU is recorded")
+    ends = proposals(Robot.from_urdf(text.encode(), held.base), document)
     named = names_of_contacts(recording, task.remap)
     chosen = [each for each in ends if each.chosen or each.frame in named]
     strange = named - {each.frame for each in chosen}
@@ -289,7 +292,8 @@ def _proposed(path: Path, task: Task) -> dict[str, Any]:
             f"robot, whose limbs end in {', '.join(each.frame for each in ends)}; --params names "
             "a file that does (delassus config writes one to begin with)"
         )
-    parameters: dict[str, Any] = {"algorithm": "auto", "base": base}
+    print(f"{path}: base {held.base}, as {held.why}; --params says otherwise", file=sys.stderr)
+    parameters: dict[str, Any] = {"algorithm": "auto", "base": held.base}
     parameters["contacts.names"] = [each.frame for each in chosen]
     for each in chosen:
         parameters[f"contacts.{each.frame}.frame"] = each.frame

@@ -17,17 +17,18 @@ def propose(options: argparse.Namespace) -> Report:
     found = proposals(robot, document)
     chosen = [each for each in found if each.chosen]
     left = [each.frame for each in found if not each.chosen]
-    held = f"base: {robot.base}"
+    base = f"base: {robot.base}"
     if options.base is None:
-        other = "floating" if robot.base == "fixed" else "fixed"
-        held += f"  # or {other}; {base_of(document)[1]}"
+        held = base_of(document)
+        other = "floating" if held.base == "fixed" else "fixed"
+        base += f"  # {'' if held.surely else f'or {other}; '}{held.why}"
     lines = [
         f"# Parameters of delassus_node for {robot.name}, proposed by 'delassus config'.",
         *(f"# {line}" for line in RULE),
         "/**:",
         "  ros__parameters:",
         "    autostart: true",
-        f"    {held}",
+        f"    {base}",
         "    axes: contact    # or world; with a floating base that needs its orientation",
         "    algorithm: auto  # the fewest operations for this robot",
     ]
@@ -35,7 +36,7 @@ def propose(options: argparse.Namespace) -> Report:
         lines.append(f"    loops: {options.loops}")
     if options.lock:
         locked = given_joints("--lock", options.lock)
-        names, values = ", ".join(map(_quoted, locked)), ", ".join(map(str, locked.values()))
+        names, values = ", ".join(map(_quoted, locked)), ", ".join(map(_number, locked.values()))
         lines.append(f"    lock: {{names: [{names}], values: [{values}]}}")
     names = ", ".join(_quoted(each.frame) for each in chosen)
     hint = "" if chosen else "   # none found; delassus inspect shows all frames"
@@ -48,6 +49,12 @@ def propose(options: argparse.Namespace) -> Report:
         lines.append(f"    # Other ends: {', '.join(left)}")
     text = "\n".join(lines)
     return Report(text, yaml.safe_load(text))
+
+
+def _number(value: float) -> str:
+    """Return a number as YAML reads it: with a dot, or an exponent makes it text."""
+    text = str(value)
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def _quoted(name: str) -> str:

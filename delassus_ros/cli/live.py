@@ -81,7 +81,7 @@ class Pace:
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int]] = deque()
         self._count = 0
-        self._last = self._now = 0.0
+        self._last = self._now = self._gap = 0.0
 
     def look(self, now: float, came: int) -> None:
         """Note that so many have come since the look before.
@@ -90,12 +90,14 @@ class Pace:
         ----------
         now : time of this look [s].
         """
-        if not self._count:
+        while not self._count and len(self._looks) > 1:
             # Until the first one comes, the time is that of discovery.
-            self._looks.clear()
+            self._looks.popleft()
+        if came:
+            self._gap = now - self._last if self._count else 0.0
+            self._last = now
         self._count += came
         self._now = now
-        self._last = now if came else self._last
         self._looks.append((now, self._count))
         while len(self._looks) > 2 and now - self._looks[1][0] >= _WINDOW:
             self._looks.popleft()
@@ -110,6 +112,11 @@ class Pace:
     def silence(self) -> float:
         """For how long none has come [s]."""
         return self._now - self._last
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether none has come for so long that the last one says nothing any more."""
+        return self.silence >= max(_SILENCE, 3.0 * self._gap)
 
 
 def watch(options: argparse.Namespace) -> Report:
@@ -285,7 +292,7 @@ def _view(received: Any, pace: Pace, topic: str) -> str:
     about = _about(received)
     state = ", ".join([about["validity"], *filter(None, [" + ".join(about["reasons"])])])
     lines = [f"{topic}: {state}; {pace.rate:.0f} per second"]
-    if pace.silence >= _SILENCE:
+    if pace.has_stopped:
         lines = [f"{topic}: SILENT for {pace.silence:.1f} s (the last one was {state})"]
     if received.matrix.size:
         lines.append(

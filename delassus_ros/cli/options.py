@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from delassus_ros.cli.parsing import frames
-from delassus_ros.cli.proposals import base_of, proposals
+from delassus_ros.cli.proposals import BASE_RULE, base_of, proposals
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import InputError, RobotError, listed, unknown
 from delassus_ros.model.reading.source import located
@@ -43,7 +43,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
         "--base",
         choices=("floating", "fixed"),
         help="floating: the root link moves freely; fixed: it is bolted to the world (default: "
-        "fixed where it is called world or one limb alone moves on it, else floating)",
+        f"{BASE_RULE})",
     )
     parser.add_argument(
         "--lock",
@@ -194,9 +194,11 @@ def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
     document = parse_xml(located(options.robot))
     base = options.base
     if base is None:
-        base, why = base_of(document)
+        held = base_of(document)
+        base = held.base
         if base == "fixed":
-            print(f"taken as --base fixed, as {why}; else say --base floating", file=sys.stderr)
+            other = "" if held.surely else "; else say --base floating"
+            print(f"taken as --base fixed, as {held.why}{other}", file=sys.stderr)
     robot = Robot.from_urdf(ElementTree.tostring(document), base=base, loops=options.loops)
     if options.lock is not None:
         robot = robot.lock(given_joints("--lock", options.lock))

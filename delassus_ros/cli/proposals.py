@@ -76,11 +76,35 @@ class _Shape:
     radius: float
 
 
-def base_of(document: Element) -> tuple[Base, str]:
-    """Return how a robot is likely held, and what tells.
+BASE_RULE = (
+    "fixed where the root link is called world, has no mass, or carries one limb alone and is not "
+    f"called {_either(_TRUNKS)}; else floating"
+)
+"""How :func:`base_of` decides."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """How a robot is held.
+
+    Attributes
+    ----------
+    base : ``"fixed"`` or ``"floating"``.
+    why : what tells, in a few words.
+    surely : whether the description allows nothing else.
+    """
+
+    base: Base
+    why: str
+    surely: bool = False
+
+
+def base_of(document: Element) -> Held:
+    """Return how a robot is likely held.
 
     An arm's root link is bolted down and has one limb; what walks has several. A base without
-    mass cannot float. Of an arm that flies nothing tells.
+    mass cannot float, and one that a floating joint carries does. Of an arm that flies nothing
+    tells.
 
     Parameters
     ----------
@@ -91,20 +115,24 @@ def base_of(document: Element) -> tuple[Base, str]:
     carried = {child for _, child, _ in joints}
     links = {link.get("name", ""): link for link in document.findall("link")}
     root = next((name for name in links if name not in carried), "")
-    if root.lower() == "world":
-        return "fixed", f"the root link is called {root!r}"
-    held, moving = [root], list[str]()
+    held, moving = [root], list[Element]()
     for parent in held:  # grows meanwhile
         for above, child, joint in joints:
-            if above == parent:
-                (held if joint.get("type") == "fixed" else moving).append(child)
+            if above == parent and joint.get("type") != "fixed":
+                moving.append(joint)
+            elif above == parent and child not in held:
+                held.append(child)
+    if [joint.get("type") for joint in moving] == ["floating"]:
+        return Held("floating", f"joint {moving[0].get('name')!r} is floating", surely=True)
+    if root.lower() == "world":
+        return Held("fixed", f"the root link is called {root!r}")
     if moving and not any(_has_mass(links[name]) for name in held if name in links):
-        return "fixed", f"the root link {root!r} has no mass"
+        return Held("fixed", f"the root link {root!r} has no mass", surely=True)
     if any(word in root.lower() for word in _TRUNKS):
-        return "floating", f"the root link is called {root!r}"
+        return Held("floating", f"the root link is called {root!r}")
     if len(moving) == 1:
-        return "fixed", f"one limb alone moves on the root link {root!r}"
-    return "floating", f"{len(moving) or 'no'} limbs move on the root link {root!r}"
+        return Held("fixed", f"one limb alone moves on the root link {root!r}")
+    return Held("floating", f"{len(moving) or 'no'} limbs move on the root link {root!r}")
 
 
 def _has_mass(link: Element) -> bool:

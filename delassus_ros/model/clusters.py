@@ -279,7 +279,8 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
         raise RobotError(
             f"{members.described()}: joints {members.names(members.joints)} cannot move; if they "
             "should, the frames of a loop may not be aligned as its type asks: give it one "
-            "with fewer rows; else make the joints fixed"
+            "with fewer rows; else make the joints fixed, or lock them, too, at positions that "
+            "close the loop"
         )
     return [each for each, found in zip(candidates, ranks, strict=True) if found == rank], rank
 

@@ -11,17 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import QUADRUPED, output, refusal
+from nav_msgs.msg import Odometry
 from recordings_support import (
     BEGIN,
     FEET,
     STEP,
     TYPES,
     Recorded,
+    at,
     description,
     touching,
     walk,
     write,
 )
+from sensor_msgs.msg import JointState
+from urdf_text import joint, link, robot_xml
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.cli.main import main
@@ -64,8 +68,14 @@ def test_without_parameters_the_ends_of_limbs_are_the_contacts(
         return [found[0], touching(found[0].time, "LF_FOOT", "RH_FOOT"), *found[1:]]
 
     write(tmp_path / "run.mcap", feet())
-    found = json.loads(output(capsys, "bag", "run.mcap", "-o", "out", "--json"))
+    assert main(["bag", "run.mcap", "-o", "out", "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
     assert (found["matrices"], found["invalid"]) == (20, 0)
+    assert captured.err == (
+        "run.mcap: base floating, as 4 limbs move on the root link 'base'; --params says "
+        "otherwise\n"
+    )
     about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
     assert about["contacts"] == [f"{foot}_FOOT" for foot in FEET]
 
@@ -100,6 +110,26 @@ def test_without_parameters_a_recorded_layout_tells_the_contacts(capsys, run: st
     assert main(["bags", "bad.mcap", "with_layout/run.mcap", "-o", "three", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == ["bad.mcap"] and found["episodes"][1]["matrices"] == 120
+
+
+@pytest.mark.parametrize("flies", [False, True])
+def test_an_arm_whose_motion_was_recorded_floats(
+    capsys, tmp_path: Path, monkeypatch, flies: bool
+) -> None:
+    """Its description says nothing of that."""
+    monkeypatch.chdir(tmp_path)
+    urdf = robot_xml(link("base"), link("tool"), joint("elbow", "base", "tool"))
+    messages = [description(BEGIN, urdf), touching(BEGIN, "tool")]
+    messages += [at(BEGIN, "/odometry", Odometry())] if flies else []
+    for k in range(10):
+        state = JointState(name=["elbow"], position=[0.1 * k])
+        messages.append(at(BEGIN + (k + 1) * STEP, "/joint_states", state))
+    write(Path("run.mcap"), messages, {**TYPES, "/odometry": "nav_msgs/msg/Odometry"})
+    assert main(["bag", "run.mcap", "-o", "out", "--format", "parquet"]) == 0
+    base = "floating" if flies else "fixed"
+    assert f"run.mcap: base {base}, as " in capsys.readouterr().err
+    about = json.loads(parquet.read_schema("out/run.parquet").metadata[b"delassus"])
+    assert about["base"] == base
 
 
 def test_contacts_that_nothing_tells_the_place_of(capsys, run: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import robots
 import yaml
-from cli_support import output, refusal
+from cli_support import QUADRUPED, output, refusal
 from urdf_text import joint, link, robot_xml, without_geometry
 
 from delassus_ros import DelassusSolver, Robot
@@ -80,7 +81,7 @@ FLYING = {"borinot_flying_arm_2", "hextilt_flying_arm_5"}
 def test_arms_are_fixed_and_what_walks_floats() -> None:
     folder = robots.example("panda_description/urdf/panda.urdf").parents[2]
     documents = {path.stem: parse_xml(path) for path in folder.glob("**/*.urdf")}
-    found = {name for name, document in documents.items() if base_of(document)[0] == "fixed"}
+    found = {name for name, document in documents.items() if base_of(document).base == "fixed"}
     assert found == (FIXED | FLYING) & documents.keys()
     assert {"panda", "ur5_robot", "xarm7"} <= found < documents.keys()
 
@@ -94,7 +95,7 @@ def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, cap
         (
             [joint("to_left", "bare", "left"), joint("to_right", "bare", "right")],
             "fixed",
-            "# or floating; the root link 'bare' has no mass",
+            "# the root link 'bare' has no mass",
         ),
         (
             [
@@ -104,6 +105,11 @@ def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, cap
             ],
             "floating",
             "# or fixed; 2 limbs move on the root link 'bare'",
+        ),
+        (
+            [joint("free", "bare", "trunk", "floating", ""), joint("to_left", "trunk", "left")],
+            "floating",
+            "# joint 'free' is floating",
         ),
         (
             [joint("weld", "base", "trunk", "fixed", ""), joint("to_left", "trunk", "left")],
@@ -121,6 +127,19 @@ def test_the_base_that_is_assumed_is_said_with_the_other_one(tmp_path: Path, cap
         assert parameters(captured.out)["base"] == base
         assert f"    base: {base}  {words}\n" in captured.out
         assert ("taken as --base fixed" in captured.err) == (base == "fixed")
+
+
+def test_links_in_a_ring_are_refused_and_not_gone_round_for_ever(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "ring.urdf"
+    names = ("base", "trunk", "left")
+    ring = [joint(f"j{k}", names[k], names[k % 2 + 1], "fixed", "") for k in range(3)]
+    path.write_text(robot_xml(*map(link, names), *ring))
+    assert "two parents" in refusal(capsys, "inspect", str(path))
+
+
+def test_small_values_are_numbers_in_json_too(capsys) -> None:
+    found = json.loads(output(capsys, "config", QUADRUPED, "--lock", "LF_KFE=0.00001", "--json"))
+    assert found["/**"]["ros__parameters"]["lock"]["values"] == [1e-05]
 
 
 def shape(kind: str, xyz: str = "0 0 0") -> str:

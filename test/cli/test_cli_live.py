@@ -139,9 +139,24 @@ def test_the_pace_is_that_of_the_last_second_and_not_of_discovery() -> None:
     for k in range(60, 63):
         pace.look(0.2 * k, 0)
     assert pace.rate == pytest.approx(40.0) and pace.silence == pytest.approx(0.6)
+    assert pace.has_stopped
     for k in range(63, 70):
         pace.look(0.2 * k, 0)
     assert pace.rate == 0.0 and pace.silence == pytest.approx(2.0)
+
+
+def test_the_pace_is_told_from_the_first_ones_on_and_slow_nodes_are_not_silent() -> None:
+    pace = Pace()
+    for now, came in ((0.0, 0), (0.2, 0), (0.4, 200)):
+        pace.look(now, came)
+    assert pace.rate == pytest.approx(1000.0)
+    slow = Pace()
+    for k in range(30):
+        slow.look(0.2 * k, int(k % 5 == 0))
+        assert not slow.has_stopped or k < 5
+    for k in range(30, 42):
+        slow.look(0.2 * k, 0)
+    assert slow.has_stopped
 
 
 def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:

@@ -110,6 +110,28 @@ def test_an_equality_of_one_joint_holds_it() -> None:
     assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {}, qpos)) < 1e-10
 
 
+def test_what_is_tied_to_a_joint_that_is_held_is_held_too() -> None:
+    equalities = (
+        '<joint joint1="j4" joint2="j3" polycoef="0.1 2 0 0 0"/>'
+        '<joint joint1="j7" joint2="j4" polycoef="-0.2 -1 0 0 0"/>'
+        '<joint joint1="j3" polycoef="0.5 0 0 0 0"/>'
+    )
+    model = compiled(scene(7, equalities))
+    robot = Robot.from_mujoco(model)
+    assert {"j3", "j4", "j7"}.isdisjoint(robot.joint_names) and not robot.couplings
+    qpos = model.qpos0.copy()
+    for name, more in (("j3", 0.5), ("j4", 0.1 + 2 * 0.5), ("j7", -0.2 - 1.1)):
+        qpos[model.joint(name).qposadr[0]] += more
+    assert relative(closed_matrix(robot, model), of_mujoco(model, FRAMES, {}, qpos)) < 1e-10
+
+
+def test_equalities_that_hold_a_joint_at_two_places_are_refused() -> None:
+    once = '<joint joint1="j3" polycoef="0.5 0 0 0 0"/>'
+    with pytest.raises(RobotError, match=r"hold joint 'j3' at different places: .* off by 0\.1"):
+        Robot.from_mujoco(compiled(scene(7, once + once.replace("0.5", "0.4"))))
+    assert "j3" not in Robot.from_mujoco(compiled(scene(7, once + once))).joint_names
+
+
 def test_a_tendon_is_as_long_as_it_was_written() -> None:
     """Its joints have references, so that its length there is not zero."""
     xml = scene(8, '<tendon tendon1="cable" polycoef="0.3 0 0 0 0"/>')

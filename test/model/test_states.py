@@ -136,6 +136,35 @@ UNNAMED = """<mujoco><worldbody><body><freejoint/><geom size="0.1"/>
       <geom size="0.1" pos="0.1 0 0"/></body></body></body></worldbody></mujoco>"""
 
 
+def test_quaternions_of_mujoco_come_with_unit_norm() -> None:
+    """What is taken from one function is what the others expect."""
+    box = "<body><freejoint/><geom size='0.1'/></body>"
+    model = compiled(f"<mujoco><worldbody>{box}</worldbody></mujoco>")
+    robot = Robot.from_mujoco(model)
+    q, base = robot.q_from_mujoco(model, [1, 2, 3, 0, 0, 2, 0])
+    assert base is not None and base.tolist() == [1, 2, 3, 0, 1, 0, 0]
+    assert robot.q_to_mujoco(model, q, base).tolist() == [1, 2, 3, 0, 0, 1, 0]
+
+
+def test_a_model_that_grew_is_looked_at_anew() -> None:
+    """What was found for a model is kept for the next state."""
+    pin = pytest.importorskip("pinocchio")
+    model = pin.Model()
+    model.appendBodyToJoint(
+        model.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), "hip"),
+        pin.Inertia.Random(), pin.SE3.Identity(),
+    )  # fmt: skip
+    robot = Robot.from_pinocchio(model)
+    assert robot.q_from_pinocchio(model, [0.3])[0].tolist() == [0.3]
+    other = pin.Model()
+    other.addJoint(0, pin.JointModelRY(), pin.SE3.Identity(), "knee")
+    other.addJoint(1, pin.JointModelRZ(), pin.SE3.Identity(), "hip")
+    assert robot.q_from_pinocchio(other, [0.1, 0.4])[0].tolist() == [0.4]
+    model.addJoint(1, pin.JointModelRX(), pin.SE3.Identity(), "knee")
+    assert robot.q_from_pinocchio(model, [0.5, 0.1])[0].tolist() == [0.5]
+    assert robot.q_from_pinocchio(other, [0.1, 0.4])[0].tolist() == [0.4]
+
+
 def test_what_has_no_name_is_called_by_its_number() -> None:
     mujoco = pytest.importorskip("mujoco")
     model = compiled(UNNAMED)

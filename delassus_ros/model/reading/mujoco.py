@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from delassus_ros.model.joint import root_name
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
+_EXACT = 1e-9
+"""How far two equalities may put a joint apart [rad, m]."""
 _TORQUE_SCALE = 10
 """Index among the data of a weld: the anchor, position and quaternion come before it."""
 
@@ -84,13 +86,7 @@ class _Reading:
         bodies = [Body(*each) for each in zip(self._names, self._inertias, strict=True)]
         name = bytes(self._model.names).split(b"\0", 1)[0].decode() or "robot"
         couplings, loops = self._equalities()
-        # With one joint an equality holds it where it is.
-        held = {
-            name: -each.offset / ratio
-            for each in couplings if len(each.ratios) == 1
-            for name, ratio in each.ratios
-        }  # fmt: skip
-        tied = [each for each in couplings if len(each.ratios) > 1]
+        held, tied = _held_by(couplings)
         robot = Robot(name, self._joints, bodies, self._frames(), tied, loops)
         return robot.lock(held) if held else robot
 
@@ -337,3 +333,31 @@ def pose_of(position: Array, quaternion: Array) -> Transform:
     """Return a pose by MuJoCo's position and quaternion w, x, y, z."""
     rotation = rotation_from_quaternion(np.roll(quaternion, -1))
     return Transform(rotation, np.array(position))
+
+
+def _held_by(couplings: Sequence[Coupling]) -> tuple[dict[str, float], list[Coupling]]:
+    """Return where equalities hold joints, and those that tie joints.
+
+    An equality of one joint holds it, and with it those that others tie to it.
+    """
+    tied = [each for each in couplings if len(each.ratios) > 1]
+    held: dict[str, float] = {}
+    by: dict[str, str] = {}
+    todo = [each for each in couplings if len(each.ratios) == 1]
+    while todo:
+        each = todo.pop()
+        moved = each.offset + sum(r * held[name] for name, r in each.ratios if name in held)
+        ((name, ratio),) = [pair for pair in each.ratios if pair[0] not in held] or each.ratios[:1]
+        if name in held:
+            if abs(moved) > _EXACT:
+                raise RobotError(
+                    f"equalities {by[name]!r} and {each.name!r} hold joint {name!r} at different "
+                    f"places: at {held[name]:g} the latter is off by {abs(moved):.3g}"
+                )
+            continue
+        held[name], by[name] = -moved / ratio, each.name
+        todo += [
+            other for other in tied
+            if name in dict(other.ratios) and sum(n not in held for n, _ in other.ratios) <= 1
+        ]  # fmt: skip
+    return held, tied

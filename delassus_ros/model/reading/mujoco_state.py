@@ -14,6 +14,7 @@ from delassus_ros.model.reading.mujoco import body_names, joint_names, pose_of
 from delassus_ros.model.reading.states import (
     base_pose,
     check_alike,
+    kept,
     links_of_base,
     no_base,
     number_of,
@@ -22,6 +23,7 @@ from delassus_ros.model.reading.states import (
 from delassus_ros.model.robot import Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array
 
+_ROUNDING = 1e-12
 _FREE = (JointKind.ROOT, JointKind.FLOATING)
 _KINDS = {
     "mjJNT_HINGE": JointKind.REVOLUTE,
@@ -129,16 +131,20 @@ def _axes_of(joint: Joint, qpos: Array, first: int) -> Array:
 
 
 def _quaternion(joint: Joint, qpos: Array, first: int) -> Array:
-    """Return the quaternion w, x, y, z of a free joint; MuJoCo's need not be of unit norm."""
+    """Return the unit quaternion w, x, y, z of a free joint; MuJoCo's need not be of unit norm."""
     quaternion = qpos[first + 3 : first + 7]
-    if not quaternion.any():
+    norm = float(np.linalg.norm(quaternion))
+    if not norm:
         raise RobotError(
             f"qpos[{first + 3}:{first + 7}] (joint {joint.name!r}) is zero; expected a quaternion "
             "w, x, y, z"
         )
-    return quaternion
+    # Left to the last bit where there is nothing to do.
+    unit: Array = quaternion if abs(norm - 1.0) < _ROUNDING else quaternion / norm
+    return unit
 
 
+@kept
 def _joint_numbers(robot: Robot, model: Any) -> list[int]:
     """Return MuJoCo's number of each of the robot's joints."""
     import mujoco

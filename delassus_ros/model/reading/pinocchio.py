@@ -15,6 +15,7 @@ from delassus_ros.model.constraints import Coupling
 from delassus_ros.model.reading.states import (
     base_pose,
     check_alike,
+    kept,
     links_of_base,
     no_base,
     number_of,
@@ -280,6 +281,7 @@ def _axes_in_plane(joint: Any, q: Array) -> Array:
     return np.array([[cosine, -sine], [sine, cosine]])
 
 
+@kept
 def _joint_numbers(robot: Robot, model: Any) -> list[int]:
     """Return Pinocchio's number of each of the robot's joints."""
     import pinocchio as pin

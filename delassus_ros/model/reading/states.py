@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,6 +82,22 @@ def number_of(robot: Robot, name: str, numbers: Mapping[str, int]) -> int:
     return numbers[name]
 
 
+def kept(find: Callable[[Robot, Any], list[int]]) -> Callable[[Robot, Any], list[int]]:
+    """Keep what is found for the latest model of a robot: controllers convert states each tick."""
+    latest: WeakKeyDictionary[Robot, tuple[Any, int, list[int]]] = WeakKeyDictionary()
+
+    @wraps(find)
+    def found(robot: Robot, model: Any) -> list[int]:
+        before = latest.get(robot)
+        if before is not None and before[0] is model and before[1] == model.nq:
+            return before[2]
+        numbers = find(robot, model)
+        latest[robot] = model, model.nq, numbers
+        return numbers
+
+    return found
+
+
 def check_alike(joint: Joint, kind: JointKind | None, axis: Sequence[float], what: str) -> None:
     """Refuse a joint of a model that moves otherwise than the robot's of the same name.
 
@@ -87,9 +106,7 @@ def check_alike(joint: Joint, kind: JointKind | None, axis: Sequence[float], wha
     kind, axis : how that of the model moves, None for kinds that no robot has.
     what : what the model calls it.
     """
-    pairs = zip(axis, joint.axis.tolist(), strict=True)
-    # In plain numbers: states are converted at the rate of a controller.
-    along = kind is JointKind.FLOATING or all(abs(a - b) < _AXIS for a, b in pairs)
+    along = kind is JointKind.FLOATING or np.abs(np.subtract(axis, joint.axis)).max() < _AXIS
     if kind is joint.kind and along:
         return
     raise RobotError(
