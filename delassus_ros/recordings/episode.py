@@ -148,7 +148,7 @@ def map_episode(
     try:
         opened = Recording(path)
         before = _report(report)
-        _check_folder(folder, opened, task.formats)
+        _check_folder(folder, opened, task.formats, before)
     except RecordingError as error:
         return Episode(str(path), error=str(error))
     digest = task.digest(path)
@@ -224,14 +224,20 @@ def _replayed(
     return episode
 
 
-def _check_folder(folder: Path, recording: Recording, formats: Sequence[str]) -> None:
+def _check_folder(
+    folder: Path, recording: Recording, formats: Sequence[str], before: Mapping[str, Any]
+) -> None:
     """Refuse to write into a recording, over one, or over what is not of a run before."""
     bags = [each for each in (folder, *folder.resolve().parents) if is_bag(each)]
     if bags:
         raise RecordingError(f"outputs are not written into a recording, {bags[0]}")
+    # What a report names may be damaged, and what is whole may have none yet.
+    own = {Path(file).name for file in before.get("files", ())}
     for kind in formats:
         target = folder / f"{recording.name}.{kind}"
-        if target.exists() and not is_output(target, recording.name):
+        if not target.exists() or target.name in own:
+            continue
+        if not is_output(target, recording.name):
             raise RecordingError(
                 f"{target} would be replaced, and is no output of {recording.path}; name another "
                 "folder"

@@ -161,9 +161,11 @@ def test_what_is_finished_is_not_done_twice(made, out: Path, tmp_path: Path, mon
     (out / "run.parquet").unlink()
     assert not map_episode(tmp_path / "run.mcap", task).skipped
     # So is one of which a part is gone.
-    with (out / "run.mcap").open("rb+") as file:
-        file.truncate(100)
-    assert not map_episode(tmp_path / "run.mcap", task).skipped
+    for name in ("run.mcap", "run.parquet"):
+        with (out / name).open("rb+") as file:
+            file.truncate(100)
+        found = map_episode(tmp_path / "run.mcap", task)
+        assert not found.skipped and not found.error
     assert map_episode(tmp_path / "run.mcap", task).skipped
 
 
