@@ -17,6 +17,7 @@ import numpy as np
 from delassus_ros.cli.report import Report, table
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.model.reading.xml import number
 from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
 
@@ -67,7 +68,7 @@ def _add_seconds(parser: argparse.ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     try:
-        seconds = float(text)
+        seconds = number(text)
     except ValueError:
         seconds = np.nan
     if not seconds > 0.0:

@@ -51,7 +51,7 @@ class Recording:
         self.size = sum(file.stat().st_size for file in self.files)
         # What is in messages that are compressed one by one, rosbags knows for MCAP as well.
         self._by_rosbags = any(file.suffix != ".mcap" for file in self.files) or (
-            path.is_dir() and _about(path).get("compression_mode", "").upper() == "MESSAGE"
+            path.is_dir() and str(_about(path).get("compression_mode")).upper() == "MESSAGE"
         )
 
     def scan(self) -> dict[str, str]:

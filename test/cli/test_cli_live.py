@@ -170,7 +170,7 @@ def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:
 
 
 @pytest.mark.parametrize("verb", [("contacts", "LF"), ("watch",)])
-@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "soon"])
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "1_0", "soon"])
 def test_seconds_that_cannot_be(capfd, verb: tuple[str, ...], seconds: str) -> None:
     with pytest.raises(SystemExit):
         main([*verb, "--seconds", seconds])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import struct
@@ -245,6 +246,17 @@ def test_folders_of_rosbag2(tmp_path: Path, storage: StoragePlugin) -> None:
         (m.time, m.data) for m in messages if m.topic in JOINTS
     ]
     assert recording.first("/robot_description") == messages[0].data
+
+
+def test_a_folder_that_leaves_its_compression_open_is_not_compressed(tmp_path: Path) -> None:
+    messages = list(walk(20))
+    metadata = bag(tmp_path / "run", messages, StoragePlugin.MCAP) / "metadata.yaml"
+    text, count = re.subn("compression_mode: .*", "compression_mode: null", metadata.read_text())
+    assert count == 1
+    metadata.write_text(text)
+    assert list(Recording(tmp_path / "run").messages(JOINTS)) == [
+        m for m in messages if m.topic in JOINTS
+    ]
 
 
 @pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
