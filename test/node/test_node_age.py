@@ -37,13 +37,12 @@ STAMPS = {"stamped": True, "without a stamp": False}
 
 
 def touch(graph, stamped: bool) -> int:
-    """Send a set of contacts; return when that was, by the system's clock [ns]."""
+    """Send a set of contacts; return when that was at the latest, by the system's clock [ns]."""
     if stamped:
         return graph.touch(FEET)
-    now = time.time_ns()
     message = ActiveContacts(names=list(FEET), status=[ActiveContacts.ACTIVE] * len(FEET))
     graph._contacts.publish(message)
-    return now
+    return time.time_ns()
 
 
 def until(graph, seconds: float, action: Callable[[], object]) -> None:

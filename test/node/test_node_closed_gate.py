@@ -672,7 +672,8 @@ def test_what_failed_is_tried_again_after_a_clock_jump(geared, monkeypatch) -> N
             settle(gate_of(rig))
     rig.wait(-1000)
     rig.pipeline.clock_jumped()
-    assert said(rig.send(names)) == (INVALID, Reason.NOT_CONFIGURED)
+    # Begins it; the other thread may be done before the answer.
+    rig.send(names)
     settle(gate_of(rig))
     assert said(rig.send(names, at=1)) == (OK, Reason.NONE)
 
