@@ -61,8 +61,10 @@ def make_start(graph: Graph, urdf: str) -> Start:
             "autostart": True,
             "robot_description": urdf,
             "contacts.names": list(FEET),
-            # The tests say once what touches, and do not repeat it.
+            # The tests say once what touches, and do not repeat it; and a busy machine may hold
+            # them up between two joint states.
             "contacts_timeout": 0.0,
+            "input_timeout": 0.0,
             # Else each start and stop looks at all that the tests' process has, for 0.1 s or more.
             "realtime.hold_garbage": False,
             **{f"contacts.{foot}.frame": f"{foot}_FOOT" for foot in FEET},
