@@ -136,7 +136,7 @@ def test_demo_passes_when_matrices_agree(start: Callable[..., Program]) -> None:
     assert program.finish() == 0, program.text
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     summary = program.lines[-2]
-    assert re.match(r"3\.\d s, \d+ Hz: \d+ matrices, of m = .*\b12 \(\d+ times\)", summary)
+    assert re.match(r"\d+\.\d s, \d+ Hz: \d+ matrices, of m = .*\b12 \(\d+ times\)", summary)
     compared = re.search(r"(\d+) compared, worst error 0.0e\+00", summary)
     assert compared is not None and int(compared[1]) > 300
     lines = [line for line in program.lines if line.startswith("active contacts: ")]
@@ -506,8 +506,8 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 # --- the demo itself --------------------------------------------------------------------------
 
 
-OVERFLOWN = r"of \d{4,} joint states .* are not among the \d{4,} that the sequence says were"
-"""More than the node's queue holds came while it did not run."""
+OVERFLOWN = r"of \d{3,} joint states .* are not among the \d{3,} that the sequence says were"
+"""More came than the middleware keeps for a node that did not run for half a second."""
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -519,8 +519,8 @@ def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
         status = program.finish()
         faults = [line for line in program.lines if line.startswith("fault: ")]
         sizes = set(re.findall(r"\b(\d+) \(\d+ times\)", program.text))
-        # Where the machine keeps a process from running for a second, its queue overflows; where
-        # it simulates at half the pace, not every set of feet has its turn.
+        # Where the machine keeps a process from running that long, messages are lost; where it
+        # simulates at half the pace, not every set of feet has its turn.
         if len(faults) == 1 and re.search(OVERFLOWN, faults[0]):
             continue
         if status or sizes == {"6", "9", "12"}:

@@ -554,9 +554,10 @@ def wait_until(condition: Callable[[], bool], programs: list[Program]) -> None:
 def test_node_predicts_the_simulators_forces(start, number: int) -> None:
     """Simulator, delassus_node and the example in processes, over more than a cycle of steps."""
     simulator = start("delassus_ros.sim.simulator_node", "-p", "rate:=100", "-p", "truth:=true")
-    matrices = start(
-        "delassus_ros.node.main", "--params-file", str(EXAMPLES / "force_prediction" / "node.yaml")
-    )
+    # A busy machine may hold up any of the processes.
+    patient = ["-p", "input_timeout:=30.0", "-p", "contacts_timeout:=30.0"]
+    file = str(EXAMPLES / "force_prediction" / "node.yaml")
+    matrices = start("delassus_ros.node.main", "--params-file", file, *patient)
     example = start("force_prediction.node")
     programs = [simulator, matrices, example]
     wait_until(lambda: example.text.count("predicted, simulated [N]") >= 9, programs)

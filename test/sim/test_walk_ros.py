@@ -112,13 +112,15 @@ class Scene:
     def said(self, words: str) -> bool:
         return words in self.children["controller"].tail(200)
 
-    def time(self) -> float:
-        """Return the simulated time of the newest matrix [s]."""
-        return seconds_of(self.matrices[-1]) if self.matrices else 0.0
+    def now(self) -> float:
+        """Return the simulated time [s]: that of a matrix which was not waiting to be heard."""
+        enough = len(self.matrices) + 2 * qos_profile_sensor_data.depth
+        self.until(lambda: len(self.matrices) > enough, "matrices")
+        return seconds_of(self.matrices[-1])
 
     def go_on(self, seconds: float) -> None:
-        end = self.time() + seconds
-        self.until(lambda: self.time() > end, f"{seconds} s more")
+        end = self.now() + seconds
+        self.until(lambda: seconds_of(self.matrices[-1]) > end, f"{seconds} s more")
 
     def lasting(self, heard: list[Any], wanted: dict[str, int], seconds: float) -> Any:
         """Wait for these states of contacts, and until they have lasted; return the newest."""
@@ -201,7 +203,7 @@ def make_arm() -> Iterator[Scene]:
 
 def test_the_arm_presses_through_the_node(arm: Scene) -> None:
     arm.until(lambda: arm.said("circle"), "circle")
-    began = arm.time()
+    began = arm.now()
     arm.go_on(0.5)
     forces = [m.wrench.force.z for m in arm.forces if seconds_of(m) > began]
     assert sum(forces) / len(forces) == pytest.approx(20.0, abs=0.5)
