@@ -84,6 +84,17 @@ class Arrival:
         return since is not None and since <= timeout
 
 
+def delay_since(sent: int, now: int) -> int:
+    """Return how long ago a message was sent [ns]: 0 if that is not told, or its host is ahead.
+
+    Parameters
+    ----------
+    sent : by the system's clock of the publisher [ns]; 0 if it is not told.
+    now : by that of this host [ns].
+    """
+    return max(now - sent, 0) if sent > 0 else 0
+
+
 def stamp_of(seconds: int, nanoseconds: int) -> int:
     """Return a stamp in ns; 0, which stands for none, for one that no clock gives."""
     return seconds * 1_000_000_000 + nanoseconds if nanoseconds < 1_000_000_000 else 0
@@ -140,15 +151,28 @@ class ClockSteps:
             self.longest = max(self._recent)
 
 
+def _offset() -> int:
+    """Return how far the system's clock is ahead of the steady one [ns].
+
+    Read again where this process did not run between the two: that would look like a step.
+    """
+    while True:
+        before = time.monotonic_ns()
+        system = time.time_ns()
+        after = time.monotonic_ns()
+        if after - before < _SLEW:
+            return system - after
+
+
 class SystemClock:
     """Notices that the machine's clock was set back, of which ROS tells nobody."""
 
     def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
+        self._offset = _offset()
 
     def set_back(self) -> int:
         """Return by how much it was since the last call [ns]; 0 if it was not, or hardly."""
-        offset = time.time_ns() - time.monotonic_ns()
+        offset = _offset()
         before, self._offset = self._offset, offset
         return before - offset if before - offset > _SLEW else 0
 

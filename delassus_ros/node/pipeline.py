@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import ProblemError
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival
+from delassus_ros.node.arrival import Arrival, delay_since
 from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.contact_estimator import ContactEstimator
 from delassus_ros.node.dynamics_output import DynamicsOutput
@@ -106,6 +106,7 @@ class Pipeline:
     structural : matrices of all contacts at generic configurations; see
         :func:`~delassus_ros.conditioning.structural_rank.generic_matrices`.
     bindings : of its solvers.
+    system_now : time of the system's clock [ns], by which it is told when messages were sent.
 
     Raises
     ------
@@ -141,6 +142,7 @@ class Pipeline:
         self.due = math.inf
         self.last = LastAnswer()
         self._now, self._warn = now, warn
+        self.system_now: Callable[[], int] = time_ns
         self._set_limits(limits)
         observed = None if estimator is None else estimator.motion
         self._inputs = Inputs(problem, warn, limits, closure, orientation, motion, observed)
@@ -261,10 +263,10 @@ class Pipeline:
         """Let stamps be ahead of the clock by its steps as well, of so many ns."""
         self._inputs.set_clock_step(step)
 
-    def set_contacts(self, message: ActiveContacts, delay: int = 0) -> None:
-        """Use this set of active contacts, sent `delay` ns ago, from the next joint state on."""
+    def set_contacts(self, message: ActiveContacts, sent: int = 0) -> None:
+        """Use this set of active contacts from the next joint state on; `sent` as below."""
         before = self._contacts.active
-        self._inputs.read_contacts(message, self._now(), delay)
+        self._inputs.read_contacts(message, *self._arrived(sent))
         self._stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:
@@ -279,38 +281,46 @@ class Pipeline:
         self._output.set_contacts_stamp(Time())
         self._activate()
 
-    def read_placements(self, message: ContactPlacements, delay: int = 0) -> None:
+    def read_placements(self, message: ContactPlacements, sent: int = 0) -> None:
         """Have contacts that move on their links there from the next joint state on."""
-        self._inputs.read_placements(message, self._now(), delay)
+        self._inputs.read_placements(message, *self._arrived(sent))
 
     def adopt_placements(self, before: Pipeline) -> None:
         """Take over where contacts are from another pipeline, in whose place this one is."""
         if self._placements is not None and before._placements is not None:
             self._placements.adopt(before._placements)
 
-    def read_torques(self, message: Any, delay: int = 0) -> None:
+    def read_torques(self, message: Any, sent: int = 0) -> None:
         """Use these torques, the efforts of a sensor_msgs/JointState, from the next one on."""
-        self._inputs.read_torques(message, self._now(), delay)
+        self._inputs.read_torques(message, *self._arrived(sent))
 
-    def read_orientation(self, message: Any, delay: int = 0) -> None:
+    def read_orientation(self, message: Any, sent: int = 0) -> None:
         """Use this orientation of the base from the next joint state on.
 
         Parameters
         ----------
         message : nav_msgs/Odometry or sensor_msgs/Imu.
-        delay : how long before it was sent [ns].
+        sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
         """
-        self._inputs.read_orientation(message, self._now(), delay)
+        self._inputs.read_orientation(message, *self._arrived(sent))
+
+    def _arrived(self, sent: int) -> tuple[int, int]:
+        """Return the time of the node's clock, and how long before it a message was sent [ns].
+
+        In this order: if this process does not run between the two, it is older, never younger.
+        """
+        now = self._now()
+        return now, delay_since(sent, self.system_now())
 
     # Ticks.
 
-    def answer(self, joint_state: bytes, delay: int = 0) -> bytes | None:
+    def answer(self, joint_state: bytes, sent: int = 0) -> bytes | None:
         """Return the serialized DelassusMatrix for a serialized JointState.
 
         Parameters
         ----------
         joint_state : sensor_msgs/JointState.
-        delay : how long before it was sent [ns].
+        sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
 
         Returns
         -------
@@ -321,18 +331,18 @@ class Pipeline:
         UnreadableError
             If the bytes are not a joint state.
         """
-        now = self._now()
+        now, delay = self._arrived(sent)
         _, superseded = self._inputs.read_joints(joint_state, now, delay, self._q)
         if superseded:
             self.supersede(superseded)
         return self._publishable(now)
 
-    def take_in(self, joint_state: bytes, delay: int = 0) -> bool:
+    def take_in(self, joint_state: bytes, sent: int = 0) -> bool:
         """Take a joint state that :meth:`answer_kept` is to answer, if no newer one comes before.
 
         Parameters
         ----------
-        joint_state, delay : as there.
+        joint_state, sent : as there.
 
         Returns
         -------
@@ -343,7 +353,8 @@ class Pipeline:
         UnreadableError
             If the bytes are not a joint state.
         """
-        taken, superseded = self._inputs.read_joints(joint_state, self._now(), delay, self._q)
+        now, delay = self._arrived(sent)
+        taken, superseded = self._inputs.read_joints(joint_state, now, delay, self._q)
         if superseded:
             self.supersede(superseded)
         return taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Iterable
-from time import monotonic_ns, perf_counter
+from time import monotonic_ns, perf_counter, time_ns
 from typing import Any
 
 from delassus_msgs.msg import ActiveContacts, ContactPlacements
@@ -16,12 +16,12 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.arrival import ClockSteps, SystemClock
+from delassus_ros.node.arrival import ClockSteps, SystemClock, delay_since
 from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import WATCHES, Pipeline
 from delassus_ros.node.qos import JOINT_STATES, LATCHED, LATEST, PLACEMENTS, subscribe
-from delassus_ros.node.queue import Take, take, with_delay
+from delassus_ros.node.queue import Take, take, with_time_sent
 from delassus_ros.node.realtime import Outcome, RealtimeMode
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation
@@ -227,15 +227,15 @@ class Stream:
             self._set_watch()
 
     def _subscribe(self, kind: type, topic: str, take: Take, qos: QoSProfile) -> Subscription:
-        """Return a subscription whose messages come as bytes, with how long they have waited."""
-        callback = with_delay(self._surviving(take))
+        """Return a subscription whose messages come as bytes, with when they were sent."""
+        callback = with_time_sent(self._surviving(take))
         return subscribe(self._node, kind, topic, callback, qos, raw=True)
 
     def _take_set_again(self) -> None:
         """Take the latest set of contacts in again; it is no younger for that."""
         if self._latest_set is not None:
             message, sent = self._latest_set
-            self._pipeline.set_contacts(message, monotonic_ns() - sent)
+            self._pipeline.set_contacts(message, time_ns() - (monotonic_ns() - sent))
 
     def _set_watch(self) -> None:
         self._end_watch()
@@ -295,13 +295,13 @@ class Stream:
 
     # What comes.
 
-    def _on_joint_state(self, message: bytes, delay: int) -> None:
+    def _on_joint_state(self, message: bytes, sent: int) -> None:
         arrived = perf_counter()
         pipeline = self._pipeline
         pipeline.due = arrived + self.timing.deadline
-        waiting = self._queue(message, delay)
+        waiting = self._queue(message, sent)
         if len(waiting) == 1:
-            answer = pipeline.answer(message, delay)
+            answer = pipeline.answer(message, sent)
         else:
             # Each is looked at: the last one may be none to go by, or a part of one.
             for each in waiting:
@@ -312,9 +312,9 @@ class Stream:
             self.timing.begin(arrived, arrived)
             self._send(answer)
 
-    def _keep(self, message: bytes, delay: int) -> None:
+    def _keep(self, message: bytes, sent: int) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        waiting = self._queue(message, delay)
+        waiting = self._queue(message, sent)
         for each in waiting:
             self._take_in(*each)
         if len(waiting) > 1:
@@ -337,16 +337,16 @@ class Stream:
                 except UnreadableError as error:
                     self._warn("bytes", str(error))
 
-    def _queue(self, message: bytes, delay: int) -> list[tuple[bytes, int]]:
-        """Return a joint state and those that wait behind it, in order, with their delays."""
-        found = [(message, delay)]
+    def _queue(self, message: bytes, sent: int) -> list[tuple[bytes, int]]:
+        """Return a joint state and those that wait behind it, in order, each with its time."""
+        found = [(message, sent)]
         while len(found) <= _MOST and (newer := self._take()) is not None:
             found.append(newer)
         return found
 
-    def _take_in(self, message: bytes, delay: int) -> None:
+    def _take_in(self, message: bytes, sent: int) -> None:
         try:
-            if self._pipeline.take_in(message, delay):
+            if self._pipeline.take_in(message, sent):
                 self._arrived = perf_counter()
         except UnreadableError as error:
             self._warn("bytes", str(error))
@@ -356,23 +356,23 @@ class Stream:
         subscription = self.joint_states
         return None if subscription is None else take(subscription)
 
-    def _on_contacts(self, data: bytes, delay: int) -> None:
+    def _on_contacts(self, data: bytes, sent: int) -> None:
         message = deserialized(data, ActiveContacts, "a set of active contacts")
-        self._latest_set = message, monotonic_ns() - delay
-        self._pipeline.set_contacts(message, delay)
+        self._latest_set = message, monotonic_ns() - delay_since(sent, time_ns())
+        self._pipeline.set_contacts(message, sent)
 
-    def _on_placements(self, data: bytes, delay: int) -> None:
+    def _on_placements(self, data: bytes, sent: int) -> None:
         message = deserialized(data, ContactPlacements, "placements of contacts")
-        self._pipeline.read_placements(message, delay)
+        self._pipeline.read_placements(message, sent)
 
-    def _on_orientation(self, data: bytes, delay: int) -> None:
+    def _on_orientation(self, data: bytes, sent: int) -> None:
         if self._orientation is not None:
             message = deserialized(data, self._orientation[0], "an orientation")
-            self._pipeline.read_orientation(message, delay)
+            self._pipeline.read_orientation(message, sent)
 
-    def _on_torques(self, data: bytes, delay: int) -> None:
+    def _on_torques(self, data: bytes, sent: int) -> None:
         message = deserialized(data, JointState, "a set of torques")
-        self._pipeline.read_torques(message, delay)
+        self._pipeline.read_torques(message, sent)
 
     def _on_instant(self) -> None:
         """Compute what has come since the last instant of a fixed rate."""

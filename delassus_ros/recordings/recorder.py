@@ -19,6 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from delassus_ros.errors import DelassusError, InputError
+from delassus_ros.node.arrival import delay_since
 from delassus_ros.node.queue import take
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 
@@ -171,9 +172,9 @@ class Recorder:
         count = 0
         for topic, source in self._sources.items():
             kind = type_name(source.kind)
-            for data, delay in iter(partial(take, source.subscription), None):
+            for data, sent in iter(partial(take, source.subscription), None):
                 now = time.time_ns()
-                self._writer.write_bytes(topic, now, data, kind, now - delay)
+                self._writer.write_bytes(topic, now, data, kind, now - delay_since(sent, now))
                 self.counts[topic] += 1
                 count += 1
         return count

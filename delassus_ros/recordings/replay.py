@@ -83,7 +83,7 @@ class Replay:
     ) -> None:
         self.warnings: dict[str, tuple[str, int]] = {}
         self.answering = self.computing = 0.0
-        self._now = 0
+        self._now = self._received = 0
         problem = settings.problem(description)
         fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
         self.computation = Computation.make(
@@ -91,6 +91,7 @@ class Replay:
             operation.limits, lambda: self._now, self._warn,
         )  # fmt: skip
         self._pipeline = self.computation.pipeline
+        self._pipeline.system_now = lambda: self._received
         self._recording = recording
         names = topic_names(remap or {})
         self.topics = {names[kind]: kind for kind in self._needed(settings)}
@@ -194,12 +195,13 @@ class Replay:
     def _taken(self, message: Recorded, simulated: bool) -> bytes | None:
         """Take a message in; return the answer to a joint state."""
         pipeline, data = self._pipeline, message.data
-        delay = 0 if simulated else message.time - message.sent
-        delay = delay if 0 < delay < _LONGEST_DELAY else 0
+        self._received = message.time
+        waited = message.time - message.sent
+        sent = message.sent if not simulated and 0 < waited < _LONGEST_DELAY else 0
         kind = self.topics[message.topic]
         if kind == "joint_states":
             start = perf_counter()
-            answer = pipeline.answer(data, delay)
+            answer = pipeline.answer(data, sent)
             self.answering += perf_counter() - start
             self.computing += pipeline.last.compute_time if answer is not None else 0.0
             self._wait_for_closures()
@@ -207,13 +209,13 @@ class Replay:
         taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
         match kind:
             case "active_contacts":
-                pipeline.set_contacts(taken, delay)
+                pipeline.set_contacts(taken, sent)
             case "contact_placements":
-                pipeline.read_placements(taken, delay)
+                pipeline.read_placements(taken, sent)
             case "joint_torques":
-                pipeline.read_torques(taken, delay)
+                pipeline.read_torques(taken, sent)
             case _:
-                pipeline.read_orientation(taken, delay)
+                pipeline.read_orientation(taken, sent)
         return None
 
     def _wait_for_closures(self) -> None:

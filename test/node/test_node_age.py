@@ -5,6 +5,7 @@ The publishers here hang: they are alive, and what they sent last is kept for wh
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -27,8 +28,8 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 from ros_support import NodeProcess, stamp_of  # noqa: E402
 
-from delassus_ros.node.arrival import SystemClock  # noqa: E402
-from delassus_ros.node.queue import delay_of  # noqa: E402
+from delassus_ros.node.arrival import SystemClock, delay_since  # noqa: E402
+from delassus_ros.node.queue import sent_at  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 TIMEOUT = 0.5
@@ -157,6 +158,27 @@ def test_only_steps_back_of_the_system_clock_count(monkeypatch) -> None:
         assert system.set_back() == expected
 
 
+def test_a_pause_between_two_clocks_is_no_step(monkeypatch) -> None:
+    """Whichever of the looks at the clock it falls into."""
+    reads = itertools.count()
+    paused_at = set(range(2, 60, 7))
+    clock = {"time_ns": 10**18, "monotonic_ns": 10**15}
+
+    def read(name: str) -> int:
+        if next(reads) in paused_at:
+            clock["time_ns"] += 10**9
+            clock["monotonic_ns"] += 10**9
+        return clock[name]
+
+    for name in clock:
+        monkeypatch.setattr(time, name, lambda name=name: read(name))
+    system = SystemClock()
+    assert [system.set_back() for _ in range(12)] == [0] * 12
+    assert next(reads) > 50
+    clock["time_ns"] -= 2 * 10**9
+    assert system.set_back() >= 2 * 10**9
+
+
 @pytest.mark.parametrize(
     ("info", "delay"),
     [
@@ -167,9 +189,8 @@ def test_only_steps_back_of_the_system_clock_count(monkeypatch) -> None:
         ({}, 0),
     ],
 )
-def test_delay_of_a_message(monkeypatch, info, delay) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: 10**18)
-    assert delay_of(info) == delay
+def test_delay_of_a_message(info, delay) -> None:
+    assert delay_since(sent_at(info), 10**18) == delay
 
 
 def test_whole_joint_states_that_are_replaced_by_parts(graph, start, robot, q) -> None:

@@ -427,6 +427,25 @@ def test_a_clock_that_is_set_back(rig) -> None:
     assert said(rig.send()) == (INVALID, Reason.CONTACTS_STALE)
 
 
+@pytest.mark.parametrize("paused", ["before", "between", "not"])
+def test_a_pause_of_this_process_makes_no_message_younger(rig, paused) -> None:
+    """After it has taken a message, before it has noted when: it may be stopped at any point."""
+    message = ActiveContacts(names=list(FEET), status=[ActiveContacts.ACTIVE] * len(FEET))
+    sent, system = rig.now, rig.now
+
+    def system_now() -> int:
+        # Read after the node's clock.
+        return system + (600 * MS if paused == "between" else 0)
+
+    rig.pipeline.system_now = system_now
+    if paused == "before":
+        rig.wait(600)
+        system += 600 * MS
+    rig.pipeline.set_contacts(message, sent)
+    expected = (OK, Reason.NONE) if paused == "not" else (INVALID, Reason.CONTACTS_STALE)
+    assert said(rig.send()) == expected
+
+
 def test_contacts_that_never_grow_old_outlive_a_jump(solver) -> None:
     """Nobody need repeat them."""
     rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
