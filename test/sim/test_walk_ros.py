@@ -34,6 +34,7 @@ from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
+from ros_support import stamp_of  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.processes import Programs  # noqa: E402
@@ -44,12 +45,6 @@ from delassus_ros.sim.plant_node import RECORDED  # noqa: E402
 LIMIT = 120.0  # s
 UP, DOWN = ActiveContacts.INACTIVE, ActiveContacts.ACTIVE
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-
-
-def seconds_of(message: Any) -> float:
-    """Return the stamp of a message [s]."""
-    stamp = message.header.stamp
-    return float(stamp.sec + 1e-9 * stamp.nanosec)
 
 
 class Scene:
@@ -116,11 +111,24 @@ class Scene:
         """Return the simulated time [s]: that of a matrix which was not waiting to be heard."""
         enough = len(self.matrices) + 2 * qos_profile_sensor_data.depth
         self.until(lambda: len(self.matrices) > enough, "matrices")
-        return seconds_of(self.matrices[-1])
+        return 1e-9 * stamp_of(self.matrices[-1])
 
     def go_on(self, seconds: float) -> None:
         end = self.now() + seconds
-        self.until(lambda: seconds_of(self.matrices[-1]) > end, f"{seconds} s more")
+        self.until(lambda: 1e-9 * stamp_of(self.matrices[-1]) > end, f"{seconds} s more")
+
+    def uses(self, algorithm: str) -> None:
+        """Wait for a matrix by this algorithm."""
+        # Topics are discovered one by one, some only while it walks.
+        self.until(
+            lambda: self.matrices and self.matrices[-1].algorithm == algorithm,
+            f"matrix by {algorithm}",
+        )
+
+    def heights(self) -> list[float]:
+        """Return how high the base was [m], but for the first tenth of a second."""
+        self.until(lambda: len(self.odometry) > 100, "odometry")
+        return [m.pose.pose.position.z for m in self.odometry[50:]]
 
     def lasting(self, heard: list[Any], wanted: dict[str, int], seconds: float) -> Any:
         """Wait for these states of contacts, and until they have lasted; return the newest."""
@@ -129,7 +137,7 @@ class Scene:
             for message in reversed(heard):
                 if dict(zip(message.names, message.status, strict=True)) != wanted:
                     return None
-                if seconds_of(heard[-1]) - seconds_of(message) >= seconds:
+                if 1e-9 * (stamp_of(heard[-1]) - stamp_of(message)) >= seconds:
                     return heard[-1]
             return None
 
@@ -149,7 +157,7 @@ def test_it_goes_on_while_algorithm_and_description_change(walk: Scene) -> None:
     wanted = Parameter("algorithm", value="efpa").to_parameter_msg()
     future = change.call_async(SetParameters.Request(parameters=[wanted]))
     walk.until(future.done, "answer")
-    walk.until(lambda: walk.matrices[-1].algorithm == "efpa", "matrix by the other algorithm")
+    walk.uses("efpa")
     # The same robot with a heavier head: another layout.
     described = walk.node.create_publisher(String, "robot_description", LATCHED)
     heavier = demo_urdf().replace('<mass value="0.35"/>', '<mass value="0.36"/>')
@@ -157,8 +165,7 @@ def test_it_goes_on_while_algorithm_and_description_change(walk: Scene) -> None:
     described.publish(String(data=heavier))
     walk.until(lambda: walk.matrices[-1].layout_id != before, "matrix of the other robot")
     walk.go_on(0.5)
-    heights = [m.pose.pose.position.z for m in walk.odometry]
-    assert min(heights[50:]) > 0.24, (min(heights), walk.children.report())
+    assert min(walk.heights()) > 0.24, walk.children.report()
     assert walk.matrices[-1].validity == DelassusMatrix.VALIDITY_OK
 
 
@@ -174,8 +181,7 @@ def test_it_walks_without_contact_sensors() -> None:
         carried = sum(wrench.force.z for wrench in by_name.values())
         assert carried == pytest.approx(129.0, rel=0.1)
         assert latest.probability[list(latest.names).index("LF")] < 0.1
-        heights = [m.pose.pose.position.z for m in walk.odometry]
-        assert min(heights[50:]) > 0.24
+        assert min(walk.heights()) > 0.24
         # Nobody listens to the floor's own sensors.
         assert not any(
             "delassus_node" in info.node_name
@@ -203,9 +209,12 @@ def make_arm() -> Iterator[Scene]:
 
 def test_the_arm_presses_through_the_node(arm: Scene) -> None:
     arm.until(lambda: arm.said("circle"), "circle")
+    arm.until(lambda: arm.forces, "forces")
     began = arm.now()
-    arm.go_on(0.5)
-    forces = [m.wrench.force.z for m in arm.forces if seconds_of(m) > began]
+    arm.go_on(1.0)
+    forces = [
+        m.wrench.force.z for m in arm.forces if began < 1e-9 * stamp_of(m) < began + 1.0
+    ]
     assert sum(forces) / len(forces) == pytest.approx(20.0, abs=0.5)
     assert max(m.wrench.force.z for m in arm.forces) < 40.0
 
@@ -219,11 +228,10 @@ def test_the_humanoid_stands_on_one_foot_through_the_node(tmp_path: Path) -> Non
         scene.until(change.service_is_ready, "service")
         wanted = Parameter("algorithm", value="ltl").to_parameter_msg()
         change.call_async(SetParameters.Request(parameters=[wanted]))
-        scene.until(lambda: scene.matrices[-1].algorithm == "ltl", "the other algorithm")
+        scene.uses("ltl")
         scene.lasting(scene.felt, {"left_foot": DOWN, "right_foot": UP}, 0.5)
         assert scene.matrices[-1].algorithm == "ltl"
-        heights = [m.pose.pose.position.z for m in scene.odometry]
-        assert min(heights[50:]) > 0.68
+        assert min(scene.heights()) > 0.68
         assert {m.child_frame_id for m in scene.odometry[:5]} == {"pelvis"}
     postures = np.load(recording)
     assert postures.shape[1] == 37 and len(postures) > 5.0 / RECORDED
