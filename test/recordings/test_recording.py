@@ -61,7 +61,11 @@ def test_a_file_that_was_cut_off_is_read_up_to_there(tmp_path: Path, whole: floa
     assert found == [m for m in messages if m.topic in JOINTS][: len(found)]
     (damage,) = recording.damage
     offset = int(damage.rpartition("byte ")[2].split(",")[0])
-    assert str(path) in damage and 0 < len(data[: int(whole * len(data))]) - offset < 5000
+    assert str(path) in damage and 0 <= int(whole * len(data)) - offset < 5000
+    path.write_bytes(data[:offset])  # between two records
+    again = Recording(path)
+    assert list(again.messages(JOINTS)) == found
+    assert again.damage == [f"{path}: ends at byte {offset}, without an MCAP file's end"]
     assert set(recording.scan()) == {"/robot_description", "/joint_states", "/active_contacts"}
 
 
