@@ -85,7 +85,7 @@ test: setup
 
 .PHONY: test-all
 test-all: setup
-	@$(BIN)/pytest -m '' $(PARALLEL) $(ARGS)
+	@$(BIN)/pytest -m '' --hypothesis-profile=chance $(PARALLEL) $(ARGS)
 
 .PHONY: soak
 soak: setup

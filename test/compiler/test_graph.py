@@ -292,7 +292,7 @@ formulas = st.lists(
 points = st.lists(st.floats(-4.0, 4.0), min_size=INPUTS, max_size=INPUTS)
 
 
-@hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@hypothesis.settings(max_examples=60)
 @hypothesis.given(formulas, st.lists(points, min_size=3, max_size=3))
 def test_random_formulas_run_as_on_floats(steps, qs):
     check_formula(steps, qs)

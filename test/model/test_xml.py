@@ -324,7 +324,7 @@ def mutate(text: str, edits: list[tuple[str, object, object]]) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(EDIT, min_size=1, max_size=4), st.sampled_from(["floating", "fixed"]))
 def test_a_mutated_urdf_gives_a_robot_or_a_robot_error(edits, base) -> None:
     text = mutate(SOUND, edits)
@@ -340,7 +340,6 @@ def test_a_mutated_urdf_gives_a_robot_or_a_robot_error(edits, base) -> None:
             assert isinstance(robot, Robot)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes_are_refused(document: bytes) -> None:
     for source in (document, b"<" + document, b"<robot name='r'>" + document):

@@ -747,7 +747,7 @@ EVENTS = st.one_of(
 )
 
 
-@examples(max_examples=60, deadline=None)
+@examples(max_examples=60)
 @given(st.lists(EVENTS, max_size=40))
 def test_whatever_publishers_send_is_answered_right_or_marked(geared, events) -> None:
     """The check of each message is in Rig."""

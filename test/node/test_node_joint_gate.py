@@ -640,7 +640,7 @@ messages = st.tuples(
 )
 
 
-@examples(deadline=None, max_examples=200)
+@examples(max_examples=200)
 @given(st.lists(messages, max_size=40))
 def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
     gate, q = JointGate(robot), np.zeros(12)

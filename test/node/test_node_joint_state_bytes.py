@@ -58,7 +58,7 @@ def sent_parts(state: JointState) -> tuple[object, ...]:
     return stamp.sec, stamp.nanosec, list(state.name), [row.tobytes() for row in numbers]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_what_is_read_is_what_was_sent(data: st.DataObject) -> None:
     reader = JointStateReader()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import small
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delassus_ros import Robot, Transform
@@ -92,7 +92,6 @@ def test_odometry_of_the_root_link_is_taken_as_it_is(source) -> None:
     assert source.target == pytest.approx(q, abs=1e-15)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_sensor_on_the_root_link(robot, seed) -> None:
     """R(world from sensor) = R(world from base) R(base from sensor)."""

@@ -759,7 +759,7 @@ EVENTS = st.one_of(
 )
 
 
-@examples(max_examples=250, deadline=None)
+@examples(max_examples=250)
 @given(st.lists(EVENTS, max_size=60))
 def test_whatever_comes_is_answered_right_or_marked(solver, events) -> None:
     """The check of each message is in Rig."""

@@ -279,8 +279,9 @@ def test_a_bound_solve_makes_no_array_and_memory_stays(solver, monkeypatch) -> N
         tracemalloc.stop()
     assert Counted.made == made
     assert arrays_after == arrays
-    # Not per call: the last result holds other objects than the one before the measurement.
-    assert growth < 500
+    # Not per call, of which there are 100 000: the last result holds other objects than the one
+    # before the measurement, and the interpreter keeps a few for reuse.
+    assert growth < 5000
 
 
 def test_a_bound_solve_calls_nothing_that_could_make_an_array(solver) -> None:

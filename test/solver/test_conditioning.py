@@ -8,7 +8,6 @@ import robots
 import small
 from flat_foot import flat_foot
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
@@ -100,7 +99,6 @@ def test_jump_of_posture_is_noticed(solver, monitor) -> None:
         assert seen.smallest == pytest.approx(np.linalg.eigvalsh(G)[0], rel=1e-9)
 
 
-@examples(deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
     m=st.integers(1, 12),

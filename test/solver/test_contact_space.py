@@ -398,4 +398,5 @@ def test_constrained_dynamics_make_no_array() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak - before < 500
+    # Less than one matrix of 12 by 12; what there is are floats, and what is kept for reuse.
+    assert peak - before < 1000
