@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import time
 import weakref
 from array import array
 
@@ -187,9 +188,10 @@ class Solving:
 def test_solve_answers_itself_as_long_as_all_is_well(machine_code: bytes) -> None:
     solving = Solving(machine_code)
     q = np.array([1.0, 2.0, -3.0])  # their sum, the status, is 0
+    before = time.perf_counter()
     assert solving.solve(q) is solving.solution
+    assert 0.0 < solving.record[0] < time.perf_counter() - before
     assert solving.owner.q.tolist() == q.tolist()
-    assert 0.0 < solving.record[0] < 1e-3
     solving.record[0] = 0.0
     assert solving.solve() is solving.solution
     assert solving.record[0] > 0.0

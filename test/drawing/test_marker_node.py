@@ -54,8 +54,9 @@ class Drawn:
         peer.create_subscription(Image, "delassus_markers/heat_map", self.images.append, 10)
         self.odometry = peer.create_publisher(Odometry, "odometry", 10)
         values: dict[str, Any] = {
-            "autostart": True, "contacts.names": list(SOLES), "contacts_timeout": 0.0,
-            "realtime.hold_garbage": False, "orientation.timeout": 0.0, **parameters,
+            "autostart": True, "contacts.names": list(SOLES), "input_timeout": 0.0,
+            "contacts_timeout": 0.0, "realtime.hold_garbage": False, "orientation.timeout": 0.0,
+            **parameters,
         }  # fmt: skip
         for name, kind in SOLES.items():
             values[f"contacts.{name}.frame"] = f"{name}_FOOT"

@@ -19,6 +19,7 @@ from ros_support import Graph, overrides
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
+from delassus_ros.node import pipeline as node_pipeline
 from delassus_ros.node.delassus_node import DelassusNode
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Reason
@@ -90,6 +91,8 @@ def played(graph: Graph, monkeypatch, messages: list[Recorded]) -> list[bytes]:
 
     for name in ("answer", "set_contacts", "watch"):
         monkeypatch.setattr(Pipeline, name, counted(name))
+    # Time is simulated: what the machine takes to deliver a message is none of it.
+    monkeypatch.setattr(node_pipeline, "delay_since", lambda sent, now: 0)
     values = {
         "use_sim_time": True, "autostart": True, "robot_description": demo_urdf(),
         "realtime.hold_garbage": False, **TIMEOUTS, **PARAMETERS,

@@ -418,8 +418,8 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
     from sensor_msgs.msg import JointState
 
     rclpy.init(args=[], domain_id=new_domain())
+    node = ForceNode()
     try:
-        node = ForceNode()
         node._layout, node.books = Layout(joints=["a", "b"]), Books(("LF",))
         found: list[RobotState] = []
         monkeypatch.setattr(node, "_predict", lambda message, state: found.append(state))
@@ -441,6 +441,8 @@ def test_node_passes_over_joint_states_that_lack_something(monkeypatch, capfd) -
         assert len(said) == 1
         assert "a joint state lacks joints a, b; it is passed over" in said[0]
     finally:
+        # Its subscriptions would stay in the graph until it is collected.
+        node.destroy_node()
         rclpy.try_shutdown()
 
 
@@ -454,14 +456,16 @@ def test_node_refuses_a_layout_without_all_rows() -> None:
     from std_msgs.msg import String
 
     rclpy.init(args=[], domain_id=new_domain())
+    node = ForceNode()
     try:
-        take = {each.topic_name: each.callback for each in ForceNode().subscriptions}
+        take = {each.topic_name: each.callback for each in node.subscriptions}
         take["/robot_description"](String(data=demo_urdf()))
         with pytest.raises(
             ValueError, match="contacts are of kinds point, point, point, point; expected surface"
         ):
             take["/delassus_node/layout"](Layout(kinds=["point"] * 4))
     finally:
+        node.destroy_node()
         rclpy.try_shutdown()
 
 

@@ -281,6 +281,22 @@ def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
     )
 
 
+def whole_run(*arguments: str) -> tuple[int, str, str]:
+    """Return exit status, output and errors of a run at a low rate, as the machine may be busy.
+
+    What is sent is never too old; where the peer was kept from running as long as its turns are,
+    there is nothing to compare with, and it is done again.
+    """
+    patient = ("input_timeout", "contacts_timeout", "orientation.timeout")
+    ros = [word for name in patient for word in ("-p", f"{name}:=60.0")]
+    for _ in range(3):
+        program = start("--rate=100", "--superseded=99", *arguments, "--", *ros)
+        output, errors = program.communicate(timeout=LIMIT)
+        if not re.search(r"\bnan\b", output + errors):
+            break
+    return program.returncode, output, errors
+
+
 def faults_of_the_run(errors: str) -> list[str]:
     """Return the faults, but for that the machine was too busy even for a low rate."""
     busy = "the machine was too busy for the publisher"
@@ -288,11 +304,10 @@ def faults_of_the_run(errors: str) -> list[str]:
 
 
 def test_a_short_run_accounts_for_every_joint_state() -> None:
-    """At a low rate, as the machine may be busy; one limit that nobody can keep."""
+    """One limit nobody can keep."""
     loose = [f"--{name}=1e9" for name in ("p99", "ratio", "cpu", "growth")]
-    program = start("--seconds=3", "--rate=100", "--superseded=99", "--p50=1e-6", *loose)
-    output, errors = program.communicate(timeout=LIMIT)
-    assert program.returncode == 1, output + errors
+    status, output, errors = whole_run("--seconds=3", "--p50=1e-6", *loose)
+    assert status == 1, output + errors
     found = re.search(r"(\d+) joint states: (\d+) answered, (\d+) superseded", output)
     assert found is not None, output + errors
     sent, answered, superseded = map(int, found.groups())
@@ -307,8 +322,7 @@ def test_a_short_run_accounts_for_every_joint_state() -> None:
 
 def test_a_run_with_outputs_is_compared_with_the_matrix_alone() -> None:
     loose = [f"--{name}=1e9" for name in ("p99", "cpu", "growth")]
-    program = start("--seconds=3", "--rate=100", "--superseded=99", "--outputs=a0,h", *loose)
-    output, errors = program.communicate(timeout=LIMIT)
+    _, output, errors = whole_run("--seconds=3", "--outputs=a0,h", *loose)
     assert "0 refused, 0 lost before and 0 after the node\n" in output, output + errors
     assert re.search(r"^[1-9]\d* answers recomputed, 0 of them wrong$", output, re.MULTILINE)
     assert re.search(r"^node to G alone: p50 \d", output, re.MULTILINE)
@@ -496,8 +510,7 @@ def test_algorithms_to_go_through_are_checked(text: str, capsys) -> None:
 
 def test_a_run_in_which_other_readers_are_killed() -> None:
     loose = [f"--{name}=1e9" for name in ("ratio", "cpu", "growth")]
-    program = start("--seconds=8", "--rate=100", "--superseded=99", "--kill-readers", *loose)
-    output, errors = program.communicate(timeout=LIMIT)
+    _, output, errors = whole_run("--seconds=8", "--kill-readers", *loose)
     assert faults_of_the_run(errors) == [], output + errors
     assert "0 refused, 0 lost before and 0 after the node\n" in output, output + errors
     found = re.search(r"(\d+) other readers killed, (\d+) of them stopped before", output)
