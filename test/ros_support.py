@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,7 @@ LIMIT = 120.0
 built at low priority."""
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
+_ERRORS = 2
 _LOG_LINE = re.compile(r"\[[A-Z]+\] \[[0-9.]+\] \[[^]]*\]: (.*)")
 
 
@@ -56,7 +59,7 @@ class Graph:
 
     Parameters
     ----------
-    capture : captures the output of this process, where the log goes as well.
+    capture : pytest's ``capfd``, by which the log of this process, too, goes to a file.
     domain : ROS domain; one of its own by default.
     """
 
@@ -68,8 +71,13 @@ class Graph:
         self.nodes: list[Any] = []
         self.matrices: list[DelassusMatrix] = []
         self.layouts: list[Layout] = []
-        self._capture = capture
+        # Looked at in place: where it is asked for, pytest reads the file and then empties it, and
+        # what another thread writes in between is lost.
+        assert stat.S_ISREG(os.fstat(_ERRORS).st_mode), f"{capture} captures no file descriptor"
+        flags = fcntl.fcntl(_ERRORS, fcntl.F_GETFL)
+        fcntl.fcntl(_ERRORS, fcntl.F_SETFL, flags | os.O_APPEND)
         self._log: list[str] = []
+        self._read = os.fstat(_ERRORS).st_size
         self.fault: Callable[[], str | None] = lambda: None
         self.peer = rclpy.create_node("peer", context=self.context, enable_rosout=False)
         self.add(self.peer)
@@ -118,6 +126,19 @@ class Graph:
         fault = self.fault()
         if fault is not None:
             pytest.fail(f"no {what}: {fault}")
+
+    def connect(self, client: Any, question: Any) -> None:
+        """Ask a service until it answers: the first may get lost while the two find each other."""
+        self.until(client.service_is_ready, "service")
+        future, again = None, 0.0
+
+        def answered() -> bool:
+            nonlocal future, again
+            if time.monotonic() > again:
+                future, again = client.call_async(question), time.monotonic() + 1.0
+            return bool(future is not None and future.done())
+
+        self.until(answered, "answer of the service")
 
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
@@ -171,6 +192,20 @@ class Graph:
                 self.executor.spin_once(timeout_sec=rest)
         return pytest.fail(f"not the expected answer within {LIMIT:g} s; the last one: {answer}")
 
+    def ask_touching(
+        self, contacts: Sequence[str], names: Sequence[str], positions: Sequence[float]
+    ) -> Any:
+        """Ask for these contacts until the answer is OK; return it.
+
+        They are published with each joint state, lest they be too old by the time one is answered.
+        """
+
+        def is_ok(answer: DelassusMatrix) -> bool:
+            self.touch(contacts)
+            return bool(answer.validity == DelassusMatrix.VALIDITY_OK)
+
+        return self.ask_until(is_ok, names, positions)
+
     def wait_for_log(self, words: str) -> str:
         """Return the first log line with these words, once it has come."""
 
@@ -185,7 +220,13 @@ class Graph:
 
     @property
     def log(self) -> list[str]:
-        for line in self._capture.readouterr().err.splitlines():
+        """The lines so far, without their times."""
+        size = os.fstat(_ERRORS).st_size
+        # Somebody has asked for what was captured, which empties the file.
+        self._read = min(self._read, size)
+        lines, end, _ = os.pread(_ERRORS, size - self._read, self._read).rpartition(b"\n")
+        self._read += len(lines) + len(end)
+        for line in lines.decode(errors="replace").splitlines():
             match = _LOG_LINE.fullmatch(line)
             self._log.append(match.group(1) if match else line)
         return self._log
@@ -212,6 +253,14 @@ def children() -> set[int]:
     # Python's own, which it keeps to its end where worker processes were begun.
     tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
     return set(children_of("self")) - {tracker}
+
+
+def endless(*_: str) -> list[str]:
+    """Return a command in place of that which builds kernels; it is there when it is looked for.
+
+    ``sleep`` adds up its arguments, of which the number of a file descriptor is one more.
+    """
+    return ["sleep", "3600"]
 
 
 class NodeProcess:
@@ -265,9 +314,9 @@ class NodeProcess:
     @property
     def output(self) -> str:
         """What it has written so far, both streams together."""
-        size = self._file.seek(0, os.SEEK_END)
-        self._file.seek(0)
-        return self._file.read(size).decode(errors="replace")
+        # Without a seek, as the process writes where this one's place in the file is.
+        size = os.fstat(self._file.fileno()).st_size
+        return os.pread(self._file.fileno(), size, 0).decode(errors="replace")
 
     def wait_for(self, words: str) -> None:
         """Wait until the output has these words; fail the test if they do not come."""
@@ -285,6 +334,6 @@ class NodeProcess:
     def wait(self) -> int:
         """Return the exit status once it has ended; fail the test if it does not."""
         try:
-            return self.process.wait(10.0)
+            return self.process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             return int(pytest.fail(f"the node did not end; its output:\n{self.output}"))

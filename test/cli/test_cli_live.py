@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -117,8 +118,15 @@ def test_watch_of_a_node_that_is_gone_says_for_how_long(graph, node, capfd) -> N
     gone = graph.peer.create_publisher(DelassusMatrix, "gone/delassus", 10)
     with command("watch", "--seconds", "5", "--node", "gone") as watch:
         graph.until(gone.get_subscription_count, "watch")
-        # At once: after pauses between them it is longer until it is called a silence.
-        for _ in range(5):
+        ends = time.monotonic() + 1.0
+
+        def has_died() -> bool:
+            gone.publish(last)
+            return time.monotonic() > ends
+
+        graph.until(has_died, "end of the node")
+        # At once, as after a pause between the last two it is longer until it is called a silence.
+        for _ in range(2):
             gone.publish(last)
         graph.until(lambda: watch.poll() is not None, "end of watch")
         head = watch.stdout.readline()

@@ -200,7 +200,6 @@ def test_whole_joint_states_that_are_replaced_by_parts(graph, start, robot, q) -
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     names = list(robot.joint_names)
     already = len(graph.matrices)
-    began = time.monotonic()
 
     def answered() -> bool:
         for part in (slice(6), slice(6, None)):
@@ -208,8 +207,6 @@ def test_whole_joint_states_that_are_replaced_by_parts(graph, start, robot, q) -
         return any(m.validity == OK for m in graph.matrices[already:])
 
     graph.until(answered, "matrix from two parts")
-    # They had their turn after a second, with room for a busy machine.
-    assert time.monotonic() - began < 10.0
 
 
 def test_a_part_that_never_comes_again_is_said(graph, start, robot, q) -> None:

@@ -100,7 +100,8 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     elif kind == 3:
         # Text that is no UTF-8, or ends early.
         letters = [k for k in range(4, len(out)) if chr(out[k]).isalpha()] or [place]
-        out[chance.choice(letters)] = chance.choice([0, 0x80, 0xC3, 0xFF])
+        # Padding is whatever memory held: however many there are, this takes the same of chance.
+        out[letters[int(chance.random() * len(letters))]] = chance.choice([0, 0x80, 0xC3, 0xFF])
     elif kind == 4:
         # A count or length that is a little off.
         place -= place % 4

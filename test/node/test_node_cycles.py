@@ -84,13 +84,13 @@ def test_many_life_cycles_leave_nothing_behind(graph, start, urdf, robot, q) -> 
 
     for _ in range(5):
         cycle()
-    graph.until(gone, "end of what was configured", limit=20.0)
+    graph.until(gone, "end of what was configured")
     before, sizes = census(node), [allocated()]
     assert before["timers"] == others["timers"] == 1
     for _ in range(CYCLES):
         cycle()
         sizes.append(allocated())
-    graph.until(lambda: census(node) == before, f"return to {before}", limit=20.0)
+    graph.until(lambda: census(node) == before, f"return to {before}")
     # Not the sum, as one cycle or another lets something of the middleware grow for good. rclpy
     # keeps some 100 weak references of each.
     assert statistics.median(b - a for a, b in itertools.pairwise(sizes)) < 30_000

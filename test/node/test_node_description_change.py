@@ -25,9 +25,10 @@ from node_support import (  # noqa: E402
     state_of,
 )
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import children, stamp_of  # noqa: E402
+from ros_support import LIMIT, children, endless, stamp_of  # noqa: E402
 
 from delassus_ros import Problem, algorithms  # noqa: E402
+from delassus_ros.compiler import child  # noqa: E402
 from delassus_ros.node.computation import Computation  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
@@ -434,6 +435,7 @@ def test_a_change_that_is_taken_back_leaves_nothing(
     first = graph.ask(robot.joint_names, q)
     timers = len(list(node.timers))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(child, "command", endless)
     node.set_parameters([Parameter("robot_description", value=heavier(urdf, 5.0))])
     graph.until(lambda: len(children()) == 1, "process that builds")
     node.set_parameters([Parameter("robot_description", value=urdf)])
@@ -452,15 +454,14 @@ def replace_under_load(graph, start, urdf, robot, q, times: int) -> None:
     """Every matrix is that of the robot whose layout it names; nothing is published between."""
     # A word about silence, when the machine pauses, has no stamp.
     node = start(contacts_timeout=0.5, input_timeout=10.0)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    graph.ask_touching(FEET, robot.joint_names, q)
     variants = [heavier(urdf, factor, f"r{factor:g}") for factor in (1.5, 2.5)]
     expected = {}
     already = len(graph.matrices)
     for _, variant in zip(range(times), itertools.cycle(variants), strict=False):
         before = graph.matrices[-1].layout_id
         assert node.set_parameters([Parameter("robot_description", value=variant)])[0].successful
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + LIMIT
         while graph.matrices[-1].layout_id == before or graph.matrices[-1].validity != OK:
             assert time.monotonic() < deadline, graph.log
             graph.touch(FEET)

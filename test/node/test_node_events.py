@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
@@ -9,7 +11,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_msgs.msg import ActiveContacts, DelassusMatrix  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from node_support import (  # noqa: E402
     state_of,
 )
@@ -26,7 +28,7 @@ from rclpy.qos import (  # noqa: E402
     QoSProfile,
     ReliabilityPolicy,
 )
-from ros_support import ROOT, NodeProcess  # noqa: E402
+from ros_support import LIMIT, ROOT, NodeProcess  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.node.outputs import OfferedDeadline  # noqa: E402
@@ -63,16 +65,19 @@ def test_transitions_while_others_that_do_not_match_come_and_go(graph, urdf) -> 
     peer = graph.peer
     best_effort, latched = QoSProfile(depth=1, **BEST_EFFORT), QoSProfile(depth=1, **LATCHED)
     changes = peer.create_client(ChangeState, "/delassus_node/change_state")
-    deadline = "qos_overrides./delassus_node/delassus.publisher.deadline:=1000000"
-    arguments = ["--params-file", str(CONFIG / "quadruped.yaml"), "-p", deadline]
+    looks = peer.create_client(GetState, "/delassus_node/get_state")
+    missed = "qos_overrides./delassus_node/delassus.publisher.deadline:=1000000"
+    arguments = ["--params-file", str(CONFIG / "quadruped.yaml"), "-p", missed]
     graph.describe(urdf)
     with NodeProcess(arguments, graph.domain) as node:
         node.wait_for("active: from")
         graph.until(changes.service_is_ready, "service")
+        graph.connect(looks, GetState.Request())
         for label in ROUNDS * ("deactivate", "cleanup", "configure", "activate"):
             change = ChangeState.Request(transition=Transition(label=label))
-            done = changes.call_async(change)
+            done, deadline = changes.call_async(change), time.monotonic() + LIMIT
             while not done.done():
+                assert time.monotonic() < deadline, node.output
                 heard = peer.create_subscription(
                     DelassusMatrix,
                     "delassus_node/delassus",

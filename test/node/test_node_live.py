@@ -23,7 +23,7 @@ from node_support import (  # noqa: E402
     solve,
 )
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_support import stamp_of  # noqa: E402
+from ros_support import LIMIT, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.node import realtime as collection  # noqa: E402
@@ -54,7 +54,7 @@ def ask_in_parts(graph, robot, q, apart: float):
     """Publish the halves of a joint state with stamps `apart` [s]; return the answer to it."""
     names, half = list(robot.joint_names), robot.nq // 2
     already = len(graph.matrices)
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + LIMIT
     # Of the very first part the others are unknown. While whole joint states are still awaited
     # parts are passed over, and if that takes long, the node reports silence.
     no_answer = DelassusMatrix.REASON_JOINT_MISSING, DelassusMatrix.REASON_INPUT_STALE
@@ -114,9 +114,9 @@ def test_contacts_timeout(graph, start, robot, q) -> None:
     set_live(node, contacts_timeout=0.1)
     answer = graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
     assert answer.reasons == DelassusMatrix.REASON_CONTACTS_STALE
-    graph.wait_for_log("no set of active contacts has come for")
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    # Before that it says whether it is so by its stamp, or since none has come.
+    graph.wait_for_log("at most 0.1 s are allowed (contacts_timeout)")
+    graph.ask_touching(FEET, robot.joint_names, q)
     graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
     set_live(node, contacts_timeout=0.0)
     assert graph.ask(robot.joint_names, q).validity == OK
@@ -214,8 +214,10 @@ def test_diagnostics_period(graph, start) -> None:
     graph.peer.create_subscription(DiagnosticArray, "/diagnostics", heard.append, 100)
     node = start(diagnostics_period=0.05)
     graph.until(lambda: len(heard) > 5, "diagnostics")
-    stamps = [stamp_of(message) for message in heard]
-    assert np.median(np.diff(stamps)) == pytest.approx(0.05e9, rel=0.5)
+    # They may come late, and then close together; on average they never come too often.
+    first, *_, last = map(stamp_of, heard)
+    assert last - first > (len(heard) - 2) * 50_000_000
+    assert node._configuration._report._timer.timer_period_ns == 50_000_000
     set_live(node, diagnostics_period=0.0)
     latest = [len(heard), time.monotonic()]
 
@@ -225,7 +227,7 @@ def test_diagnostics_period(graph, start) -> None:
             latest[:] = len(heard), time.monotonic()
         return time.monotonic() > latest[1] + 0.5
 
-    graph.until(silent, "silence", limit=10.0)
+    graph.until(silent, "silence")
 
 
 def test_rate(graph, start, robot, q, urdf) -> None:
@@ -362,9 +364,9 @@ def test_summary_has_the_numbers_of_the_matrix(graph, start, robot, q) -> None:
 
     def both() -> tuple[Summary, DelassusMatrix] | None:
         graph.ask(robot.joint_names, q)
-        by_stamp = {stamp_of(message): message for message in graph.matrices}
-        good = (s for s in heard if s.validity == OK and stamp_of(s) in by_stamp)
-        return next(((s, by_stamp[stamp_of(s)]) for s in good), None)
+        numbered = {message.sequence: message for message in graph.matrices}
+        good = (s for s in heard if s.validity == OK and s.sequence in numbered)
+        return next(((s, numbered[s.sequence]) for s in good), None)
 
     summary, matrix = graph.until(both, "summary")
     for name in ("sequence", "validity", "reasons", "conditioning", "rank", "structural_rank",
@@ -382,9 +384,9 @@ def test_summary_has_the_numbers_of_the_matrix(graph, start, robot, q) -> None:
     graph.ask(robot.joint_names, q)
     graph.until(lambda: heard[-1].characteristic_length == 0.2, "summary with the new length")
     # Plots show silence, too.
-    silence = graph.until(lambda: heard[-1].validity == INVALID and heard[-1], "silence")
+    silence = graph.until(lambda: heard[-1].latency == -1.0 and heard[-1], "silence")
     assert silence.reasons & DelassusMatrix.REASON_INPUT_STALE
-    assert (silence.latency, silence.rows) == (-1.0, 0)
+    assert (silence.validity, silence.rows) == (INVALID, 0)
     assert silence.invalid > summary.invalid
 
 
@@ -392,10 +394,16 @@ def test_latency_counts_from_the_arrival_at_a_fixed_rate(graph, start, robot, q)
     """A joint state may wait for its instant."""
     node = ready(graph, start, robot, q, rate=5.0, deadline=1e-3)
     stream = node._configuration.stream
-    before = stream.timing.overruns
-    for _ in range(4):
-        answer = graph.ask(robot.joint_names, q)
-        assert answer.reasons & DelassusMatrix.REASON_OVERRUN
-    # It was answered at once when its instant came, but some of 200 ms late.
+    before, already = stream.timing.overruns, len(graph.matrices)
+
+    # It is answered at once when its instant comes, but some of 200 ms late, unless a machine
+    # that holds the test up has it come just before.
+    def late() -> list[DelassusMatrix]:
+        graph.ask(robot.joint_names, q)
+        return [
+            m for m in graph.matrices[already:] if m.reasons & DelassusMatrix.REASON_OVERRUN
+        ]
+
+    graph.until(lambda: len(late()) >= 4, "matrices that are late")
     assert stream.timing.overruns >= before + 4
     assert stream.timing.latency.largest > 5e-3

@@ -22,6 +22,7 @@ from node_support import (  # noqa: E402
     state_of,
 )
 from rclpy.parameter import Parameter  # noqa: E402
+from ros_support import LIMIT  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
@@ -59,7 +60,7 @@ class Base:
         self, quaternion=None, frame="base", world="odom", imu=False, late=0.0, **imu_fields: Any
     ):
         """Publish an orientation and joint states until one is answered; return the answer."""
-        already, deadline = len(self._graph.matrices), time.monotonic() + 20.0
+        already, deadline = len(self._graph.matrices), time.monotonic() + LIMIT
         while time.monotonic() < deadline:
             now = time.time_ns()
             if quaternion is not None:
@@ -84,7 +85,7 @@ class Base:
 
     def until(self, condition, *arguments: Any, **options: Any):
         """Ask until a condition holds for the answer; return it."""
-        deadline = time.monotonic() + 20.0
+        deadline = time.monotonic() + LIMIT
         while time.monotonic() < deadline:
             answer = self.ask(*arguments, **options)
             if condition(answer):

@@ -132,8 +132,7 @@ def test_what_is_refused_all_the_time_is_named_and_then_its_silence(
 ) -> None:
     """Longer than the timeouts, which would make the last good ones too old."""
     start(diagnostics_period=0.05, input_timeout=0.3, contacts_timeout=0.3)
-    graph.touch(FEET)
-    graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    graph.ask_touching(FEET, robot.joint_names, q)
     good = time.monotonic()
 
     def named() -> bool:

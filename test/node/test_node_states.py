@@ -37,18 +37,9 @@ class Manager:
         self._look = graph.peer.create_client(GetState, "delassus_node/get_state")
 
     def connect(self) -> None:
-        """Wait until answers arrive: the first may get lost while the two find each other."""
+        """Wait until answers arrive."""
         self._graph.until(self._client.service_is_ready, "service")
-        self._graph.until(self._look.service_is_ready, "service")
-        future, again = None, 0.0
-
-        def answered() -> bool:
-            nonlocal future, again
-            if time.monotonic() > again:
-                future, again = self._look.call_async(GetState.Request()), time.monotonic() + 1.0
-            return bool(future is not None and future.done())
-
-        self._graph.until(answered, "answer of the service")
+        self._graph.connect(self._look, GetState.Request())
 
     def change(self, transition: int, wait: bool = True) -> None:
         request = ChangeState.Request(transition=Transition(id=transition))
@@ -241,12 +232,11 @@ def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> No
     graph.describe(robots.quadruped().read_text(encoding="utf-8"))
     with NodeProcess([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
         node.wait_for("active: from ")
-        lines = [line for line in node.output.splitlines() if "4000" in line]
+        lines = [line for line in node.output.splitlines() if "processors 4000" in line]
         assert len(lines) == 1
         assert "there is no processor 4000" in lines[0]
         names = [f"{foot}_{joint}" for foot in FEET for joint in ("HAA", "HFE", "KFE")]
-        graph.touch(FEET)
-        graph.ask_until(lambda m: m.validity == m.VALIDITY_OK, names, [0.1] * 12)
+        graph.ask_touching(FEET, names, [0.1] * 12)
         assert node.stop() == 0, node.output
 
 
