@@ -15,6 +15,7 @@ from ros_support import Graph, overrides
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.node.delassus_node import DelassusNode
+from delassus_ros.node.logs import Throttle
 
 FEET = ("LF", "RF", "LH", "RH")
 OK, DEGRADED = DelassusMatrix.VALIDITY_OK, DelassusMatrix.VALIDITY_DEGRADED
@@ -50,6 +51,17 @@ def make_robot(urdf: str) -> Robot:
 @pytest.fixture(name="q")
 def make_q(robot: Robot) -> list[float]:
     return np.random.default_rng(5).uniform(-1, 1, robot.nq).tolist()
+
+
+@pytest.fixture
+def no_second_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no period of the log end during a test, however slow the machine is."""
+    of_all = Throttle.__init__
+
+    def frozen(self: Throttle, write: Callable[[str], object]) -> None:
+        of_all(self, write, clock=lambda: 100.0)
+
+    monkeypatch.setattr(Throttle, "__init__", frozen)
 
 
 @pytest.fixture(name="start")

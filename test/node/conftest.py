@@ -14,5 +14,6 @@ if find_spec("rclpy") is not None and find_spec("delassus_msgs") is not None:
         make_robot,
         make_start,
         make_urdf,
+        no_second_line,
         own_surroundings,
     )

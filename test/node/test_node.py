@@ -157,6 +157,7 @@ def test_invalid_before_the_first_contacts(graph, start, robot, q) -> None:
         ),
     ],
 )
+@pytest.mark.usefixtures("no_second_line")
 def test_bad_joint_states(graph, start, robot, q, spoil, reason, words) -> None:
     start()
     graph.touch(FEET)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -18,21 +17,8 @@ from node_support import (  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import Graph  # noqa: E402
 
-from delassus_ros.node.logs import Throttle  # noqa: E402
-
 TIMES = 8
-
-
-@pytest.fixture(autouse=True)
-def no_second_line(monkeypatch) -> None:
-    """Let no period of the log end during a test, however slow the machine is."""
-    of_all = Throttle.__init__
-
-    def frozen(self: Throttle, write: Callable[[str], object]) -> None:
-        of_all(self, write, clock=lambda: 100.0)
-
-    monkeypatch.setattr(Throttle, "__init__", frozen)
-
+pytestmark = pytest.mark.usefixtures("no_second_line")
 
 def settle(graph: Graph) -> None:
     """Let all that was logged arrive."""

@@ -53,6 +53,7 @@ def test_many_signals_end_a_node_as_one_does() -> None:
         assert "Traceback" not in node.output and "KeyboardInterrupt" not in node.output
 
 
+@pytest.mark.usefixtures("no_second_line")
 def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(graph, monkeypatch) -> None:
     """One that none of the node's own parts takes care of."""
     stop, faults = SimpleNamespace(requested=False), []
