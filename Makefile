@@ -43,7 +43,7 @@ help:
 	@echo 'make estimate   the quadruped walks, and the forces at its feet are told without sensors;'
 	@echo '                ESTIMATE_SECONDS=10 ends by itself with a verdict'
 	@echo 'make test       all tests but the long ones; ARGS="-k name" chooses'
-	@echo 'make test-all   the long ones as well'
+	@echo 'make test-all   the long ones as well, and random cases by chance'
 	@echo 'make soak       ten minutes at 1 kHz with a 30-joint humanoid, every joint state accounted'
 	@echo '                for; SOAK_SECONDS=60 makes it shorter, ARGS=--help shows the limits'
 	@echo 'make bench      benchmarks beside Pinocchio and CasADi, to docs/benchmarks; ARGS=--quick'
@@ -85,7 +85,7 @@ test: setup
 
 .PHONY: test-all
 test-all: setup
-	@$(BIN)/pytest -m '' --hypothesis-profile=chance $(PARALLEL) $(ARGS)
+	@HYPOTHESIS_PROFILE=chance $(BIN)/pytest -m '' $(PARALLEL) $(ARGS)
 
 .PHONY: soak
 soak: setup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,11 @@ from hypothesis import HealthCheck, settings
 
 # Of two runs of `make test` both try the same examples, however slow the machine is; chance has
 # its turn in `make test-all`.
-settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "chance", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
+)
 settings.register_profile("repeatable", settings.get_profile("chance"), derandomize=True)
-settings.load_profile("repeatable")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # For the benchmarks, which are not installed; behind the package, which is.
 sys.path.append(str(Path(__file__).resolve().parents[1]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import random
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from toy import call, compiled, traced
 
 from delassus_ros.compiler import cached_code as samples
@@ -14,9 +16,6 @@ from delassus_ros.errors import CompilerError
 from delassus_ros.scalars import functions as scalars
 from delassus_ros.scalars.functions import positive, select, sincos, sqrt
 from delassus_ros.scalars.graph import NEG, SUB, Graph, Symbol
-
-hypothesis = pytest.importorskip("hypothesis")
-st = hypothesis.strategies
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def test_cancel_leaves_no_process_and_no_zombie(moment: str) -> None:
 
 def test_beginning_a_build_does_not_wait_for_the_child(monkeypatch) -> None:
     """A problem larger than the 64 KiB that a pipe takes, and a child that never reads."""
-    monkeypatch.setattr(child, "command", lambda *_: ["sleep", "3600"])
+    monkeypatch.setattr(child, "command", lambda *_: ["sleep", "60"])
     frames = [Contact(f"c{i:04d}-{'x' * 200}", "foot0") for i in range(400)]
     build = BackgroundBuild(Problem(walker(), frames), "pv_osimr")
     try:

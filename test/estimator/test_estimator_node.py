@@ -236,7 +236,7 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
 
 
 def test_velocities_that_are_missing_and_silence_are_said(scene: Scene) -> None:
-    scene.activate(input_timeout=1.0, diagnostics_period=0.05)
+    scene.activate(input_timeout=5.0, diagnostics_period=0.05)
     q, torques, _ = standing(scene)
 
     def is_answered() -> bool:

@@ -20,6 +20,7 @@ from ros_support import Graph  # noqa: E402
 TIMES = 8
 pytestmark = pytest.mark.usefixtures("no_second_line")
 
+
 def settle(graph: Graph) -> None:
     """Let all that was logged arrive."""
     end = time.monotonic() + 0.2

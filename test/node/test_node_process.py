@@ -114,7 +114,13 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
     no_folder = tmp_path / "file"
     no_folder.write_text("nothing can be kept below it, by root neither")
     cache = {"XDG_CACHE_HOME": str(no_folder / "below")}
-    with NodeProcess(arguments, graph.domain, cache) as node:
+    # One that does not end by itself: the first, which the node waits for, it makes alone.
+    code = (
+        "import sys\nfrom delassus_ros.compiler import child\n"
+        "from delassus_ros.programs import node\n"
+        "child.command = lambda *_: ['sleep', '300']\nsys.exit(node())"
+    )
+    with NodeProcess(arguments, graph.domain, cache, begin=["-c", code]) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
         node.wait_for("active: from ")
         client = AsyncParameterClient(graph.peer, "delassus_node")

@@ -212,7 +212,7 @@ def connect(talkers: Talkers, heard: Callable[[], Any] | None = None) -> None:
             stamp = next(stamps)
             for output in talkers.outputs:
                 output.publish(talkers.message(stamp))
-        return talkers.errors and (heard is None or heard())
+        return bool(talkers.errors and (heard is None or heard()))
 
     talkers.until(compared, "comparison")
 

@@ -137,8 +137,7 @@ def test_demo_passes_when_matrices_agree(start: Callable[..., Program]) -> None:
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     summary = program.lines[-2]
     assert re.match(r"\d+\.\d s, \d+ Hz: \d+ matrices, of m = .*\b12 \(\d+ times\)", summary)
-    compared = re.search(r"(\d+) compared, worst error 0.0e\+00", summary)
-    assert compared is not None and int(compared[1]) > 0
+    assert re.search(r"\b[1-9]\d* compared, worst error 0.0e\+00", summary)
     lines = [line for line in program.lines if line.startswith("active contacts: ")]
     assert lines
     assert "\x1b" not in program.text

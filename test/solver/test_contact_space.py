@@ -389,14 +389,16 @@ def test_constrained_dynamics_make_no_array() -> None:
     bound.constrained_dynamics(wanted)
     tracemalloc.start()
     try:
-        bound.constrained_dynamics()
-        bound.constrained_dynamics(wanted)
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(100):
-            bound.constrained_dynamics()
-        peak = tracemalloc.get_traced_memory()[1]
+        peaks = []
+        # What the interpreter keeps for reuse it makes once.
+        for _ in range(5):
+            bound.constrained_dynamics(wanted)
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(20):
+                bound.constrained_dynamics()
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
     finally:
         tracemalloc.stop()
-    # Less than one matrix of 12 by 12; what there is are floats, and what is kept for reuse.
-    assert peak - before < 1000
+    # Some floats; an array of 12 is larger.
+    assert min(peaks) < 200
