@@ -124,18 +124,23 @@ class Graph:
         if fault is not None:
             pytest.fail(f"no {what}: {fault}")
 
-    def connect(self, client: Any, question: Any) -> None:
-        """Ask a service until it answers: the first may get lost while the two find each other."""
-        self.until(client.service_is_ready, "service")
-        future, again = None, 0.0
+    def call(self, client: Any, request: Any) -> Any:
+        """Ask a service until it answers, and return that.
 
-        def answered() -> bool:
-            nonlocal future, again
+        The first answer may get lost, as who answers may not know yet where it goes.
+        """
+        self.until(client.service_is_ready, f"service {client.srv_name}")
+        futures: list[Any] = []
+        again = 0.0
+
+        def answered() -> Any:
+            nonlocal again
             if time.monotonic() > again:
-                future, again = client.call_async(question), time.monotonic() + 1.0
-            return bool(future is not None and future.done())
+                again = time.monotonic() + 1.0
+                futures.append(client.call_async(request))
+            return next((future for future in futures if future.done()), None)
 
-        self.until(answered, "answer of the service")
+        return self.until(answered, f"answer of {client.srv_name}").result()
 
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,21 +137,9 @@ def asked(graph: Graph, node: str) -> tuple[list[Any], str]:
 
     def answer(kind: type, service: str, request: Any) -> Any:
         client = graph.peer.create_client(kind, f"{node}/{service}")
-        graph.until(client.service_is_ready, service)
-        futures: list[Any] = []
-        due = 0.0
-
-        def done() -> Any:
-            """Ask again after a while: who answers may not know yet where the answer goes."""
-            nonlocal due
-            if time.monotonic() > due:
-                due = time.monotonic() + 5.0
-                futures.append(client.call_async(request))
-            return next((future for future in futures if future.done()), None)
-
-        found = graph.until(done, f"answer of {service}")
+        found = graph.call(client, request)
         graph.peer.destroy_client(client)
-        return found.result()
+        return found
 
     names = ["autostart", "use_sim_time", "algorithm"]
     found = answer(GetParameters, "get_parameters", GetParameters.Request(names=names))

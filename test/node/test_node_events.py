@@ -72,7 +72,7 @@ def test_transitions_while_others_that_do_not_match_come_and_go(graph, urdf) -> 
     with NodeProcess(arguments, graph.domain) as node:
         node.wait_for("active: from")
         graph.until(changes.service_is_ready, "service")
-        graph.connect(looks, GetState.Request())
+        graph.call(looks, GetState.Request())
         for label in ROUNDS * ("deactivate", "cleanup", "configure", "activate"):
             change = ChangeState.Request(transition=Transition(label=label))
             done, deadline = changes.call_async(change), time.monotonic() + LIMIT

@@ -15,7 +15,6 @@ pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from child_processes import children_of  # noqa: E402
-from delassus_msgs.msg import DelassusMatrix  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 from ros_support import NodeProcess  # noqa: E402
@@ -80,12 +79,7 @@ def test_signals_end_a_busy_node_cleanly(graph, number) -> None:
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
     with NodeProcess(arguments, graph.domain) as node:
         graph.describe(robots.quadruped().read_text(encoding="utf-8"))
-
-        def is_valid(answer: DelassusMatrix) -> bool:
-            graph.touch(FEET)
-            return answer.validity == DelassusMatrix.VALIDITY_OK
-
-        answer = graph.ask_until(is_valid, robot.joint_names, q)
+        answer = graph.ask_touching(FEET, robot.joint_names, q)
         assert list(answer.contacts) == FEET
         # Joint states go on coming while the signal arrives.
         stop = threading.Event()

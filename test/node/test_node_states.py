@@ -39,7 +39,7 @@ class Manager:
     def connect(self) -> None:
         """Wait until answers arrive."""
         self._graph.until(self._client.service_is_ready, "service")
-        self._graph.connect(self._look, GetState.Request())
+        self._graph.call(self._look, GetState.Request())
 
     def change(self, transition: int, wait: bool = True) -> None:
         request = ChangeState.Request(transition=Transition(id=transition))
