@@ -28,8 +28,8 @@ from delassus_ros.errors import DelassusError, InputError, listed, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.diagnostics import names_of
+from delassus_ros.node.inputs.orientation import OrientationInput, read_message
 from delassus_ros.node.logs import LoopLog, Throttle
-from delassus_ros.node.orientation_input import OrientationInput, read_message
 from delassus_ros.node.parameters import overrides_of
 from delassus_ros.node.qos import PLACEMENTS
 from delassus_ros.node.queue import take

@@ -19,10 +19,10 @@ from delassus_ros.measured import Accelerometer, SparseDynamics
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import WORLD, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival
-from delassus_ros.node.joint_gate import Gate, JointGate
-from delassus_ros.node.motion_input import MotionInput
-from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.inputs.arrival import Arrival
+from delassus_ros.node.inputs.joints import Gate, JointGate
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.reasons import Complaint, InputHealth, Limits, Reason, Validity
 from delassus_ros.problem import Problem
 

@@ -22,13 +22,13 @@ from delassus_ros.errors import DelassusError, InputError, RobotError, unknown
 from delassus_ros.estimator.estimation import Answer, Estimation, Sensor
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import stamp_of
 from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_impossible_changes
 from delassus_ros.node.diagnostics import Entry, Level, Report, names_of, of_input
-from delassus_ros.node.joint_state_bytes import JointStateReader
+from delassus_ros.node.inputs.arrival import stamp_of
+from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
+from delassus_ros.node.inputs.orientation import read_message
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.main import spin
-from delassus_ros.node.orientation_input import read_message
 from delassus_ros.node.parameters import declare_one, overrides_of
 from delassus_ros.node.qos import LATEST, OUTPUTS, Mismatches, advertise, subscribe
 from delassus_ros.node.reasons import InputHealth, Validity

@@ -12,8 +12,8 @@ from sensor_msgs.msg import Imu
 
 from delassus_ros.closure import BoundClosure
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.closed_gate import BoundClosures
 from delassus_ros.node.dynamics_output import DynamicsOutput
+from delassus_ros.node.inputs.closed_joints import BoundClosures
 from delassus_ros.node.matrix_output import make_layout
 from delassus_ros.node.pipeline import Pipeline
 from delassus_ros.node.reasons import Limits

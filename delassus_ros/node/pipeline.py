@@ -19,15 +19,15 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import ProblemError
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival, delay_since
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.contact_estimator import ContactEstimator
 from delassus_ros.node.dynamics_output import DynamicsOutput
-from delassus_ros.node.inputs import Inputs, Judgement
-from delassus_ros.node.joint_gate import Gate, Verdict
+from delassus_ros.node.inputs.arrival import Arrival, delay_since
+from delassus_ros.node.inputs.contact_estimator import ContactEstimator
+from delassus_ros.node.inputs.inputs import Inputs, Judgement
+from delassus_ros.node.inputs.joints import Gate, Verdict
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.matrix_output import MatrixOutput
-from delassus_ros.node.motion_input import MotionInput
-from delassus_ros.node.orientation_input import OrientationInput
 from delassus_ros.node.reasons import (
     Complaint,
     InputHealth,

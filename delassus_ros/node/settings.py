@@ -18,9 +18,9 @@ from delassus_ros.contacts import MOVING, Contact, ContactSet
 from delassus_ros.errors import ContactError, InputError, RobotError, unknown
 from delassus_ros.model import Robot, Transform
 from delassus_ros.model.robot import Base
-from delassus_ros.node.contact_estimator import ContactEstimator, ObserverSettings
-from delassus_ros.node.motion_input import MotionInput
-from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.realtime import RealtimeSettings
 from delassus_ros.node.reasons import Limits
 from delassus_ros.problem import AXES, Axes, Problem

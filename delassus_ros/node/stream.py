@@ -16,8 +16,8 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.arrival import ClockSteps, SystemClock, delay_since
-from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
+from delassus_ros.node.inputs.arrival import ClockSteps, SystemClock, delay_since
+from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import WATCHES, Pipeline
 from delassus_ros.node.qos import JOINT_STATES, LATCHED, LATEST, PLACEMENTS, subscribe

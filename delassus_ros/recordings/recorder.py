@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from delassus_ros.errors import DelassusError, InputError
-from delassus_ros.node.arrival import delay_since
+from delassus_ros.node.inputs.arrival import delay_since
 from delassus_ros.node.queue import take
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 

@@ -13,10 +13,10 @@ from time import perf_counter
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
-from delassus_ros.node.arrival import ClockSteps, stamp_of
 from delassus_ros.node.background import wait_for_end
 from delassus_ros.node.computation import Computation
-from delassus_ros.node.joint_state_bytes import UnreadableError, deserialized
+from delassus_ros.node.inputs.arrival import ClockSteps, stamp_of
+from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.pipeline import WATCHES
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names

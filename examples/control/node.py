@@ -21,7 +21,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from delassus_ros.node.joint_state_bytes import JointStateReader
+from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
 

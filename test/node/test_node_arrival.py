@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from delassus_ros.node.arrival import Arrival, age_of, backward_jump
+from delassus_ros.node.inputs.arrival import Arrival, age_of, backward_jump
 
 S = 1_000_000_000
 NOW = 5000 * S

@@ -27,7 +27,7 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination  # noqa: E402
-from delassus_ros.node.joint_state_bytes import JointStateReader, UnreadableError  # noqa: E402
+from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, UnreadableError  # noqa: E402
 from delassus_ros.node.matrix_output import (
     _CHANGING,  # noqa: E402
     SummaryOutput,  # noqa: E402

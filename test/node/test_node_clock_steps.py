@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delassus_ros.node.arrival import LONGEST, ClockSteps, ahead_of_clock
+from delassus_ros.node.inputs.arrival import LONGEST, ClockSteps, ahead_of_clock
 
 MS = 1_000_000
 

@@ -25,11 +25,11 @@ from delassus_ros.closure import Closure  # noqa: E402
 from delassus_ros.closure import closure as closure_module  # noqa: E402
 from delassus_ros.errors import CompilerError, InputError, ProblemError, RobotError  # noqa: E402
 from delassus_ros.model import Body, Coupling, Frame, Inertia, Joint, JointKind  # noqa: E402
-from delassus_ros.node.closed_gate import (
+from delassus_ros.node.inputs.closed_joints import (
     BeingMadeError,  # noqa: E402
     ClosedGate,  # noqa: E402
 )
-from delassus_ros.node.joint_gate import Gate  # noqa: E402  # noqa: E402
+from delassus_ros.node.inputs.joints import Gate  # noqa: E402  # noqa: E402
 from delassus_ros.node.reasons import (
     Limits,  # noqa: E402
     Reason,  # noqa: E402

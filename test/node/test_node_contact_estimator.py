@@ -22,8 +22,8 @@ from whole_body_control.gait import LEGS, Act  # noqa: E402
 
 from delassus_ros import Contact, ContactSet, Problem, Robot  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.contact_estimator import ContactEstimator, ObserverSettings  # noqa: E402
-from delassus_ros.node.orientation_input import OrientationInput  # noqa: E402
+from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings  # noqa: E402
+from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402

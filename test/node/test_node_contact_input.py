@@ -13,7 +13,7 @@ from delassus_msgs.msg import ActiveContacts  # noqa: E402
 
 from delassus_ros import Contact, ContactSet  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.contact_input import ContactInput  # noqa: E402
+from delassus_ros.node.inputs.contacts import ContactInput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 
 UNKNOWN, INACTIVE = ActiveContacts.UNKNOWN, ActiveContacts.INACTIVE

@@ -22,9 +22,9 @@ from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.node.dynamics_output import DynamicsOutput  # noqa: E402
+from delassus_ros.node.inputs.motion import MotionInput  # noqa: E402
+from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
 from delassus_ros.node.matrix_output import make_layout  # noqa: E402
-from delassus_ros.node.motion_input import MotionInput  # noqa: E402
-from delassus_ros.node.orientation_input import OrientationInput  # noqa: E402
 from delassus_ros.node.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from delassus_ros import Robot
 from delassus_ros.errors import InputError, RobotError
-from delassus_ros.node.joint_gate import Gate, JointGate
+from delassus_ros.node.inputs.joints import Gate, JointGate
 from delassus_ros.node.reasons import Reason
 
 MS = 1_000_000

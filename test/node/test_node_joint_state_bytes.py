@@ -15,14 +15,14 @@ from hypothesis import strategies as st  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node import joint_state_bytes  # noqa: E402
-from delassus_ros.node.joint_gate import JointGate  # noqa: E402  # noqa: E402
-from delassus_ros.node.joint_state_bytes import (  # noqa: E402
+from delassus_ros.node.inputs import joint_state_bytes  # noqa: E402
+from delassus_ros.node.inputs.joint_state_bytes import (  # noqa: E402
     LARGEST,
     JointStateReader,
     ReceivedJoints,
     UnreadableError,
 )
+from delassus_ros.node.inputs.joints import JointGate  # noqa: E402  # noqa: E402
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=12)
 NUMBERS = st.lists(st.floats(), max_size=9)

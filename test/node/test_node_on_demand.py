@@ -19,7 +19,7 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame, Transform
-from delassus_ros.node.closed_gate import BeingMadeError, BoundClosures
+from delassus_ros.node.inputs.closed_joints import BeingMadeError, BoundClosures
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.services import OnDemand, list_algorithms
 

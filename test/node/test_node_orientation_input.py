@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from delassus_ros import Robot, Transform
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame
-from delassus_ros.node.orientation_input import OrientationInput, mountings
+from delassus_ros.node.inputs.orientation import OrientationInput, mountings
 from delassus_ros.node.reasons import Reason
 
 MS = 1_000_000

@@ -28,7 +28,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms  # 
 from delassus_ros.algorithms import NumericAlgorithm, registry  # noqa: E402
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import AlgorithmError, InputError  # noqa: E402
-from delassus_ros.node.joint_state_bytes import UnreadableError  # noqa: E402
+from delassus_ros.node.inputs.joint_state_bytes import UnreadableError  # noqa: E402
 from delassus_ros.node.reasons import (
     Limits,  # noqa: E402
     Reason,  # noqa: E402

@@ -17,7 +17,7 @@ from sensor_msgs.msg import Imu  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
 from delassus_ros.errors import ProblemError  # noqa: E402
-from delassus_ros.node.orientation_input import OrientationInput  # noqa: E402
+from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")

@@ -23,7 +23,7 @@ from ros_support import Graph  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.placement_input import PlacementInput  # noqa: E402
+from delassus_ros.node.inputs.placements import PlacementInput  # noqa: E402
 from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 

@@ -10,7 +10,7 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
-from delassus_ros.node.arrival import Arrival
+from delassus_ros.node.inputs.arrival import Arrival
 from delassus_ros.node.reasons import Complaint, Reason
 
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)

@@ -15,9 +15,9 @@ import numpy as np
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.errors import DelassusError, InputError, listed
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival, age_of
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.joint_gate import Gate, JointGate, Motion, Verdict, size_mismatch
+from delassus_ros.node.inputs.arrival import Arrival, age_of
+from delassus_ros.node.inputs.joints import Gate, JointGate, Motion, Verdict, size_mismatch
 from delassus_ros.node.reasons import Complaint, Limits, Reason
 
 _COMPLAINTS = {
@@ -77,10 +77,10 @@ class ClosedGate:
 
     A message whose joints determine all others is used alone; meanwhile insufficient ones are
     ignored. While there is none, the joints of several publishers are merged, as
-    :class:`~delassus_ros.node.joint_gate.JointGate` does it.
+    :class:`~delassus_ros.node.inputs.joints.JointGate` does it.
 
     Code for other measured joints than the independent ones or all of them is made by a thread
-    when they first come; see :class:`~delassus_ros.node.closed_gate.BoundClosures`. Until
+    when they first come; see :class:`~delassus_ros.node.inputs.closed_joints.BoundClosures`. Until
     then their messages are refused, or ignored while others pass.
 
     Parameters

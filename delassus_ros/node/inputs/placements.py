@@ -14,7 +14,7 @@ import numpy as np
 
 from delassus_ros.errors import SAID, UnknownNames
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival
+from delassus_ros.node.inputs.arrival import Arrival
 from delassus_ros.node.reasons import Complaint, InputHealth, Reason
 from delassus_ros.problem import Problem
 

@@ -11,15 +11,15 @@ from delassus_msgs.msg import ActiveContacts, ContactPlacements
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import age_of, stamp_of
 from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.closed_gate import ClosedGate
-from delassus_ros.node.contact_input import ContactInput
-from delassus_ros.node.joint_gate import Gate, JointGate, Verdict
-from delassus_ros.node.joint_state_bytes import JointStateReader
-from delassus_ros.node.motion_input import MotionInput
-from delassus_ros.node.orientation_input import OrientationInput, read_message
-from delassus_ros.node.placement_input import PlacementInput
+from delassus_ros.node.inputs.arrival import age_of, stamp_of
+from delassus_ros.node.inputs.closed_joints import ClosedGate
+from delassus_ros.node.inputs.contacts import ContactInput
+from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
+from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput, read_message
+from delassus_ros.node.inputs.placements import PlacementInput
 from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
 from delassus_ros.problem import Problem
 

@@ -16,7 +16,7 @@ import numpy as np
 from delassus_ros.errors import NAMED, SAID, InputError, RobotError, listed, unknown
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival, age_of, ahead_of_clock, backward_jump
+from delassus_ros.node.inputs.arrival import Arrival, age_of, ahead_of_clock, backward_jump
 from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
 
 _MOST_LAYOUTS = 16

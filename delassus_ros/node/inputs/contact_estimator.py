@@ -18,8 +18,8 @@ import numpy as np
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.motion_input import MotionInput
-from delassus_ros.node.orientation_input import OrientationInput
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
@@ -74,7 +74,7 @@ class ContactEstimator:
     problem : of the matrices.
     settings : thresholds and gain.
     names : contacts that may touch; others never do. Empty: all.
-    gravity : (3,), as for :class:`~delassus_ros.node.motion_input.MotionInput`.
+    gravity : (3,), as for :class:`~delassus_ros.node.inputs.motion.MotionInput`.
     base : tells how a floating base moves; None for a fixed one.
 
     Attributes

@@ -12,7 +12,7 @@ from typing import Any
 from delassus_ros.errors import SAID, InputError, UnknownNames
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival, ahead_of_clock, backward_jump, stamp_of
+from delassus_ros.node.inputs.arrival import Arrival, ahead_of_clock, backward_jump, stamp_of
 from delassus_ros.node.reasons import Complaint, Reason
 
 _UNIT_TOLERANCE = 1e-3

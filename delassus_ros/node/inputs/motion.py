@@ -14,8 +14,8 @@ import numpy as np
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.arrival import Arrival
-from delassus_ros.node.orientation_input import OrientationInput, Quaternion, turned_back
+from delassus_ros.node.inputs.arrival import Arrival
+from delassus_ros.node.inputs.orientation import OrientationInput, Quaternion, turned_back
 from delassus_ros.node.reasons import Complaint, InputHealth, Reason
 from delassus_ros.problem import Problem
 
