@@ -1,0 +1,123 @@
+"""Where the positions of joints can be: the one rule for what is refused or said of a q.
+
+A position outside its joint's limits by more than a margin is no measurement: angles in degrees,
+an encoder that was not homed, a column of another joint. The matrix at such a position is right
+for numbers that the robot cannot have.
+
+======================== ====================================================================
+revolute, with limits    may be 0.5 rad outside: soft stops, calibration, limits that are rounded
+prismatic, with limits   may be 0.02 m outside
+without limits           may be anywhere up to :data:`FARTHEST`: wheels turn for days
+limits without a range   (lower = upper, as 0 and 0 of a template) count as none
+followers                of linear couplings are not judged: the joints that they follow are
+planar, floating         have no limits
+======================== ====================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delassus_ros.errors import InputError, unknown
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.joint import Joint, JointKind
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+
+FARTHEST = 1e6
+"""Positions [rad, m] beyond which sums of angles are rounded by more than 1e-10 rad."""
+MARGIN = {JointKind.REVOLUTE: 0.5, JointKind.PRISMATIC: 0.02}
+"""How far a position may be outside its joint's limits [rad, m]."""
+_UNITS = {JointKind.REVOLUTE: "rad", JointKind.PRISMATIC: "m"}
+
+
+class PlausibleRanges:
+    """The range of each position that a robot's joints can have; for one thread.
+
+    Parameters
+    ----------
+    robot : its joints have the limits.
+    joints : names of joints with one position each, in the order of the positions that are
+        judged; all entries of q by default.
+
+    Attributes
+    ----------
+    lower, upper : (n,) the ranges with their margins [rad, m]; infinite where there is none.
+
+    Raises
+    ------
+    InputError
+        If a joint is unknown, or has several positions.
+    RobotError
+        If the robot's couplings contradict each other.
+    """
+
+    def __init__(self, robot: Robot, joints: Sequence[str] | None = None) -> None:
+        followers = _followers(robot)
+        self._joints: list[Joint] = []
+        if joints is None:
+            self._joints = [joint for joint in robot.joints for _ in range(joint.kind.nq)]
+        else:
+            single = {joint.name: joint for joint in robot.joints if joint.kind.nq == 1}
+            for name in joints:
+                if name not in single:
+                    raise InputError(unknown("joint with one position", name, single, "joints"))
+                self._joints.append(single[name])
+        n = len(self._joints)
+        self.lower, self.upper = np.full(n, -np.inf), np.full(n, np.inf)
+        for k, joint in enumerate(self._joints):
+            if joint.kind in MARGIN and joint.lower < joint.upper and joint.name not in followers:
+                self.lower[k] = joint.lower - MARGIN[joint.kind]
+                self.upper[k] = joint.upper + MARGIN[joint.kind]
+        self._is_bounded = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+        # To look for a byte in memory is much faster than to ask an array whether any is true.
+        self._found = bytearray(2 * n)
+        marks = np.frombuffer(self._found, dtype=np.bool_)
+        self._below, self._above = marks[:n], marks[n:]
+
+    def outside(self, positions: Array) -> int:
+        """Return the first position that cannot be, by its number, or -1; makes no array.
+
+        Positions that are not finite are looked for elsewhere; NaN passes.
+
+        Parameters
+        ----------
+        positions : (n,) [rad, m].
+        """
+        if not self._is_bounded:
+            return -1
+        np.less(positions, self.lower, self._below)
+        np.greater(positions, self.upper, self._above)
+        k = self._found.find(1)
+        return k if k < 0 else k % len(self.lower)
+
+    def all_outside(self, positions: Array) -> NDArray[np.intp]:
+        """Return the numbers of all positions that cannot be."""
+        return np.flatnonzero((positions < self.lower) | (positions > self.upper))
+
+    def is_angle(self, number: int) -> bool:
+        """Return whether a position is that of a revolute joint, which degrees may have got to."""
+        return self._joints[number].kind is JointKind.REVOLUTE
+
+    def words(self, number: int, position: float) -> str:
+        """Return what there is to say of a position that cannot be, without a way out."""
+        joint = self._joints[number]
+        return (
+            f"the position of joint {joint.name!r} is {position:.6g} {_UNITS[joint.kind]}, and "
+            f"its limits are {joint.lower:.6g} and {joint.upper:.6g}"
+        )
+
+
+def _followers(robot: Robot) -> set[str]:
+    """Return the joints that follow from others by couplings alone."""
+    if not robot.couplings:
+        return set()
+    return {
+        robot.joints[i].name
+        for cluster in clusters_of(robot)
+        if cluster.is_constant
+        for i in cluster.dependent
+    }
