@@ -28,10 +28,10 @@ from delassus_ros.errors import DelassusError, InputError, listed, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.diagnostics import names_of
-from delassus_ros.node.inputs.orientation import OrientationInput, read_message
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.inputs.topics import PLACEMENTS
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.parameters import overrides_of
-from delassus_ros.node.qos import PLACEMENTS
 from delassus_ros.node.queue import take
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import PARAMETERS, RCLPYS
@@ -207,7 +207,7 @@ class MarkerNode(Node):
         for name in ("odometry", "imu"):
             message = self._taken(name)
             if message is not None and self._orientation is not None:
-                read_message(self._orientation, message, self.get_clock().now().nanoseconds)
+                self._orientation.take(message, self.get_clock().now().nanoseconds)
 
     def _read_robot(self, layout: Layout) -> None:
         if not self._description:

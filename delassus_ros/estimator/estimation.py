@@ -6,86 +6,29 @@ Knows no ROS. Stamps and times are integers, ns.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from delassus_ros.contacts import Contact
 from delassus_ros.dynamics import GRAVITY
 from delassus_ros.errors import NumericalError, RobotError
+from delassus_ros.estimator.consistency import Consistency
+from delassus_ros.estimator.sensors import InertialSensor, Sensor, WrenchSensor
 from delassus_ros.estimator.settings import EstimatorSettings, joints_of
 from delassus_ros.measured import Accelerometer, SparseDynamics
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import WORLD, Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival
+from delassus_ros.node.inputs.input import Input
 from delassus_ros.node.inputs.joints import Gate, JointGate
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.inputs.topics import JOINTS
 from delassus_ros.node.reasons import Complaint, InputHealth, Limits, Reason, Validity
 from delassus_ros.problem import Problem
-
-
-class Sensor:
-    """The numbers that came last of a sensor.
-
-    Parameters
-    ----------
-    name : in words.
-    size : how many numbers.
-    reasons : bits for missing, invalid and stale.
-    timeout : age above which they are too old [s].
-
-    Attributes
-    ----------
-    values : the numbers.
-    """
-
-    def __init__(
-        self, name: str, size: int, reasons: tuple[Reason, Reason, Reason], timeout: float
-    ) -> None:
-        self.name, self.values, self._timeout = name, np.zeros(size), timeout
-        self._missing, self._invalid, self._stale = reasons
-        self.forget()
-
-    def forget(self) -> None:
-        """Be as before the first."""
-        self._arrival = Arrival()
-        self._complaint: Complaint | None = Complaint(
-            self._missing, f"nothing has come from the {self.name} yet"
-        )
-
-    def read(self, values: Sequence[float], now: int) -> None:
-        """Take the next numbers."""
-        self._arrival.note(now)
-        taken = np.asarray(values, dtype=np.float64)
-        if np.isfinite(taken).all():
-            self.values[...] = taken
-            self._complaint = None
-        else:
-            shown = ", ".join(f"{value:.6g}" for value in taken.tolist())
-            text = f"the {self.name} says {shown}; expected finite numbers"
-            self._complaint = Complaint(self._invalid, text)
-
-    def complaint(self, now: int) -> Complaint | None:
-        """Return why there is nothing to compute with, or None if there is."""
-        if self._complaint is not None:
-            return self._complaint
-        if not self._arrival.within(1e9 * self._timeout, now):
-            return Complaint(
-                self._stale,
-                f"what the {self.name} says is {self._arrival.age(now):.4g} s old, at most "
-                f"{self._timeout:g} s are allowed (input_timeout)",
-            )
-        return None
-
-    def health(self, now: int) -> InputHealth:
-        """Return what is known of it, but for its topic."""
-        age, complaint = self._arrival.age(now), self._complaint
-        received = self._arrival.since(now) is not None
-        text = complaint.text if received and complaint is not None else ""
-        return InputHealth(self.name, "", 0, age, age, self._timeout, received, text)
 
 
 @dataclass(frozen=True)
@@ -120,8 +63,9 @@ class Estimation:
     system : what is known and wanted, posed.
     joints : with independent rates, but for a floating base.
     gate, base : what checks joint states and a floating base's odometry; base is None if fixed.
-    wrenches : sensors by name of what is pushed.
-    imu : the inertial sensor; None without one.
+    sensors : force-torque sensors, and the inertial one.
+    by_topic : all inputs but the joint states, by the name of their topic.
+    clock_step : longest step of simulated time [ns].
     last : the latest answer; None before the first.
 
     Raises
@@ -145,51 +89,59 @@ class Estimation:
         timeout = settings.input_timeout
         self.base = OrientationInput(robot, timeout=timeout) if floating else None
         # Rates, torques and gravity, as for free accelerations.
-        frame = next((f.name for f in robot.frames.values() if f.body != WORLD), None)
-        if frame is None:
+        some = next((f.name for f in robot.frames.values() if f.body != WORLD), None)
+        if some is None:
             raise RobotError(f"robot {robot.name!r} has no frame on a body that moves")
-        problem = Problem(robot, [Contact("any", frame, "point")], outputs=("G", "qdd0"))
+        problem = Problem(robot, [Contact("any", some, "point")], outputs=("G", "qdd0"))
         source = "effort" if settings.effort_sigma else "zero"
         self._motion = MotionInput(problem, source, GRAVITY, self.base, timeout)
         self._inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
         self._past: deque[tuple[int, Array]] = deque()
-        self.wrenches = {
-            each.name: Sensor(
-                f"sensor of {each.name}", 6,
-                (Reason.WRENCH_MISSING, Reason.WRENCH_INVALID, Reason.WRENCH_STALE), timeout,
-            )
+        wrenches = {
+            each.name: WrenchSensor(each.name, each.frame, robot, timeout)
             for each in settings.pushed if each.sensor
         }  # fmt: skip
-        reasons = Reason.IMU_MISSING, Reason.IMU_INVALID, Reason.IMU_STALE
-        self.imu = Sensor("inertial sensor", 3, reasons, timeout) if settings.imu_frame else None
+        frame = settings.imu_frame
+        imu = InertialSensor(frame, robot, timeout) if frame else None
+        self.sensors: list[Sensor] = [*wrenches.values(), *filter(None, [imu])]
+        inputs: list[Input] = [*filter(None, [self.base]), *self.sensors]
+        self.by_topic: Mapping[str, Input] = {each.topic: each for each in inputs}
+        self.clock_step = 0
         places = self._places()
         self._y = np.zeros(sum(self.system.given.values()))
         # What of a sensor goes where in y.
-        self._read = [
-            (places[quantity], self.wrenches[each.name], list(quantity.rows))
+        self._read: list[tuple[slice, Sensor, list[int]]] = [
+            (places[quantity], wrenches[each.name], list(quantity.rows))
             for each in settings.pushed if each.sensor
             for quantity in each.quantities
         ]  # fmt: skip
-        if self.imu is not None:
-            place = places[Accelerometer(settings.imu_frame)]
-            self._read.append((place, self.imu, [0, 1, 2]))
+        if imu is not None:
+            self._read.append((places[Accelerometer(frame)], imu, [0, 1, 2]))
+        self._consistency = Consistency(self.system, settings)
         self.last: Answer | None = None
         self._went_out: int | None = None
 
-    def forget(self, now: int) -> None:
+    def reset(self, now: int) -> None:
         """Begin anew, as when activated."""
         self.gate.forget(now)
-        self._motion.forget()
         self._past.clear()
-        for sensor in self._sensors:
-            sensor.forget()
-        if self.base is not None:
-            self.base.forget()
+        for each in self.by_topic.values():
+            each.reset()
         self.last = self._went_out = None
 
     @property
-    def _sensors(self) -> list[Sensor]:
-        return [*self.wrenches.values(), *([self.imu] if self.imu is not None else [])]
+    def topics(self) -> tuple[str, ...]:
+        """Names of the topics that are taken; the joint states come last."""
+        return (*self.by_topic, JOINTS)
+
+    def set_clock_step(self, step: int) -> None:
+        """Let stamps be ahead of the clock by its steps as well, of so many ns."""
+        self.gate.set_clock_step(step)
+        self.clock_step = step
+
+    def read(self, topic: str, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take a message of a topic, sent `delay` ns before; return what is wrong with it."""
+        return self.by_topic[topic].take(message, now, delay)
 
     def answer(
         self,
@@ -198,6 +150,7 @@ class Estimation:
         positions: Array,
         motion: tuple[Array, Array],
         now: int,
+        delay: int = 0,
     ) -> Answer | None:
         """Take a joint state; return what there is to say, None where others make up for it.
 
@@ -210,16 +163,19 @@ class Estimation:
         positions : of the joints [rad, m].
         motion : their velocities and efforts; each may be empty.
         now : time of the node's clock.
+        delay : how long before it was sent.
         """
         q = self._inputs["q"]
-        verdict = self.gate.read(names, stamp, positions, now, q, 0, motion)
+        verdict = self.gate.read(names, stamp, positions, now, q, delay, motion)
         if verdict.gate is Gate.WAITING:
             return None
         if verdict.gate is Gate.REFUSED:
             return self._say(verdict.stamp, verdict.reasons, verdict.text, now)
         self._motion.take(self.gate.joints, self.gate.motion)
-        complaint = self._motion.write(verdict.stamp, now, self._inputs)
-        for sensor in self._sensors:
+        complaint = self._motion.write(
+            verdict.stamp, now, self._inputs, clock_step=self.clock_step
+        )
+        for sensor in self.sensors:
             complaint = complaint or sensor.complaint(now)
         accelerations = None if complaint else self._accelerations(verdict.stamp or now)
         if complaint is None and accelerations is None:
@@ -237,7 +193,22 @@ class Estimation:
             )
         except NumericalError as error:
             return self._say(verdict.stamp, Reason.SOLVER_FAILED, str(error), now)
-        return self._say(verdict.stamp, verdict.reasons, verdict.text, now, numbers)
+        reasons, text = verdict.reasons, verdict.text
+        for doubt in self._doubts(numbers, now):
+            reasons, text = reasons | doubt.reason, text or doubt.text
+        return self._say(verdict.stamp, reasons, text, now, numbers)
+
+    def _doubts(self, numbers: Array, now: int) -> Iterator[Complaint]:
+        """Yield why an estimate is to be used with care."""
+        if self._motion.caveat is not None:
+            yield self._motion.caveat
+        for sensor in self.sensors:
+            caveat = sensor.caveat(now, Limits.max_skew, self.clock_step)
+            if caveat is not None:
+                yield caveat
+        contradiction = self._consistency.complaint(numbers)
+        if contradiction is not None:
+            yield contradiction
 
     def _is_early(self, now: int) -> bool:
         """Return whether the latest estimate went out less than a period of the rate ago."""
@@ -263,6 +234,17 @@ class Estimation:
         self._went_out = now
         self.last = Answer(stamp, validity, reasons, text, numbers)
         return self.last
+
+    def healths(self, now: int) -> dict[str, InputHealth]:
+        """Return what is known of each input, by its topic; the joint states come last."""
+        found = {topic: each.health(now) for topic, each in self.by_topic.items()}
+        heard, strangers = self.gate.heard, self.gate.strangers
+        text = f"{strangers}, none of the robot's joints" if strangers else ""
+        found[JOINTS] = InputHealth(
+            "joint states", "", 0, heard.age(now), heard.age(now), self.settings.input_timeout,
+            heard.has_come, text,
+        )  # fmt: skip
+        return found
 
     def _accelerations(self, stamp: int) -> Array | None:
         """Return the difference quotient of the rates; None as long as they do not reach back."""

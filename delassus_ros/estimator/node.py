@@ -12,26 +12,25 @@ from typing import Any
 
 import numpy as np
 from delassus_msgs.msg import Estimate
-from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
-from nav_msgs.msg import Odometry
+from geometry_msgs.msg import Vector3, Wrench
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import Imu, JointState
 
 from delassus_ros.errors import DelassusError, InputError, RobotError, unknown
-from delassus_ros.estimator.estimation import Answer, Estimation, Sensor
+from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_impossible_changes
 from delassus_ros.node.diagnostics import Entry, Level, Report, names_of, of_input
-from delassus_ros.node.inputs.arrival import stamp_of
-from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.inputs.orientation import read_message
+from delassus_ros.node.inputs.arrival import delay_since, stamp_of
+from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
+from delassus_ros.node.inputs.topics import JOINTS, LATEST, topic_of
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.main import spin
 from delassus_ros.node.parameters import declare_one, overrides_of
-from delassus_ros.node.qos import LATEST, OUTPUTS, Mismatches, advertise, subscribe
-from delassus_ros.node.reasons import InputHealth, Validity
+from delassus_ros.node.qos import OUTPUTS, Mismatches, advertise
+from delassus_ros.node.queue import Take
+from delassus_ros.node.reasons import Reason, Validity
+from delassus_ros.node.reception import Reception
 from delassus_ros.node.settings import RCLPYS
 from delassus_ros.node.swaps import DescriptionTopic
 from delassus_ros.node.timers import STEADY
@@ -100,7 +99,9 @@ class EstimatorNode(EventlessNode):
             self.destroy_node()
             raise
         self._estimation: Estimation | None = None
-        self._subscriptions_of: dict[str, Subscription] = {}
+        self._reception = Reception(
+            self, self._warn, self._forget, self._set_clock_step, self._on_fault
+        )
         self._reader = JointStateReader()
         self._publisher: Any = None
         self._report: Report | None = None
@@ -174,26 +175,20 @@ class EstimatorNode(EventlessNode):
         """Subscribe, and publish from now on."""
         result = super().on_activate(state)
         estimation = self._configured()
-        estimation.forget(self._now())
-        sources: list[tuple[str, str, type, Callable[[Any], None], bool]] = [
-            ("joint states", "joint_states", JointState, self._on_joints, True)
-        ]
-        if estimation.base is not None:
-            sources.append(("base", "odometry", Odometry, self._on_base, False))
-        if estimation.imu is not None:
-            sources.append((estimation.imu.name, "imu", Imu, self._on_imu, False))
-        for name, sensor in estimation.wrenches.items():
-            take = partial(self._on_wrench, sensor)
-            sources.append((sensor.name, f"wrenches/{name}", WrenchStamped, take, False))
+        estimation.reset(self._now())
+        takers: dict[str, Take] = {
+            topic: partial(self._on_message, topic) for topic in estimation.by_topic
+        }
         try:
-            for what, topic, kind, heard, raw in sources:
-                self._subscriptions_of[what] = subscribe(self, kind, topic, heard, LATEST, raw)
+            self._reception.start({**takers, JOINTS: self._on_joints}, {JOINTS: LATEST})
         except InputError as error:
             self.get_logger().error(f"cannot activate: {error}")
             self._unsubscribe()
             super().on_deactivate(state)
             return TransitionCallbackReturn.FAILURE
-        self._watch = self.create_timer(_WATCH, self._look, clock=STEADY)
+        self._watch = self.create_timer(
+            _WATCH, self._reception.surviving(self._look), clock=STEADY
+        )
         return result
 
     @logged
@@ -234,9 +229,7 @@ class EstimatorNode(EventlessNode):
             self.destroy_publisher(publisher)
 
     def _unsubscribe(self) -> None:
-        subscriptions, self._subscriptions_of = self._subscriptions_of, {}
-        for subscription in subscriptions.values():
-            self.destroy_subscription(subscription)
+        self._reception.stop()
         watch, self._watch = self._watch, None
         if watch is not None:
             self.destroy_timer(watch)
@@ -255,31 +248,45 @@ class EstimatorNode(EventlessNode):
         now: int = self.get_clock().now().nanoseconds
         return now
 
-    def _on_joints(self, data: bytes) -> None:
+    def _arrived(self, sent: int) -> tuple[int, int]:
+        """Return the time of the node's clock, and how long before it a message was sent [ns].
+
+        In this order: if this process does not run between the two, it is older, never younger.
+        """
+        now = self._now()
+        return now, delay_since(sent, time.time_ns())
+
+    def _on_joints(self, data: bytes, sent: int) -> None:
         begun = time.perf_counter()
         state = self._reader.read(data)
         stamp = stamp_of(state.sec, state.nanosec)
         answer = self._configured().answer(
-            state.names, stamp, state.values, state.motion, self._now()
+            state.names, stamp, state.values, state.motion, *self._arrived(sent)
         )
         if answer is not None:
             self._publish(answer, begun)
 
-    def _on_base(self, message: Odometry) -> None:
-        base = self._configured().base
-        if base is not None:
-            complaint = read_message(base, message, self._now())
-            if complaint is not None:
-                self._warn("odometry", complaint.text)
+    def _on_message(self, name: str, data: bytes, sent: int) -> None:
+        topic = topic_of(name)
+        message = deserialized(data, topic.kind, topic.what)
+        complaint = self._configured().read(name, message, *self._arrived(sent))
+        if complaint is not None:
+            self._warn(name, complaint.text)
 
-    def _on_imu(self, message: Imu) -> None:
-        imu, a = self._configured().imu, message.linear_acceleration
-        if imu is not None:
-            imu.read((a.x, a.y, a.z), self._now())
+    def _forget(self) -> None:
+        """Be without inputs, as the clock has jumped."""
+        if self._estimation is not None:
+            self._estimation.reset(self._now())
 
-    def _on_wrench(self, sensor: Sensor, message: WrenchStamped) -> None:
-        f, m = message.wrench.force, message.wrench.torque
-        sensor.read((f.x, f.y, f.z, m.x, m.y, m.z), self._now())
+    def _set_clock_step(self, step: int) -> None:
+        if self._estimation is not None:
+            self._estimation.set_clock_step(step)
+
+    def _on_fault(self, text: str) -> None:
+        """Say INVALID after a fault of this program, and be without inputs."""
+        self._forget()
+        answer = Answer(0, Validity.INVALID, Reason.SOLVER_FAILED, text)
+        self._publish(answer, time.perf_counter())
 
     def _look(self) -> None:
         if self._estimation is not None:
@@ -308,8 +315,8 @@ class EstimatorNode(EventlessNode):
     def _entries(self) -> tuple[list[Entry], str]:
         estimation = self._configured()
         now, found = self._now(), []
-        for what, health in self._healths(estimation, now):
-            subscription = self._subscriptions_of.get(what)
+        for name, health in estimation.healths(now).items():
+            subscription = self._reception.subscriptions.get(name)
             if subscription is not None:
                 topic = subscription.topic_name
                 publishers, other = self.count_publishers(topic), self._mismatches.at(topic)
@@ -319,7 +326,7 @@ class EstimatorNode(EventlessNode):
                     )
                 )
         last = estimation.last
-        if not self._subscriptions_of:
+        if not self._reception.active:
             found.append(Entry("estimate", Level.OK, "the node is not active"))
         elif last is None:
             found.append(Entry("estimate", Level.STALE, "there is none yet"))
@@ -333,24 +340,6 @@ class EstimatorNode(EventlessNode):
             }
             found.append(Entry("estimate", _LEVELS[last.validity], words, values))
         return found, estimation.robot.name
-
-    def _healths(self, estimation: Estimation, now: int) -> list[tuple[str, InputHealth]]:
-        heard, timeout = estimation.gate.heard, estimation.settings.input_timeout
-        age, received = heard.age(now), heard.since(now) is not None
-        strangers = estimation.gate.strangers
-        text = f"{strangers}, none of the robot's joints" if strangers else ""
-        joints = InputHealth("joint states", "", 0, age, age, timeout, received, text)
-        found = [("joint states", joints)]
-        base = estimation.base
-        if base is not None:
-            silence = base.silence(now)
-            received = silence == silence
-            health = InputHealth(
-                "base", "", 0, base.age(now), silence, base.timeout, received, base.text
-            )
-            found.append(("base", health))
-        sensors = [*estimation.wrenches.values(), *filter(None, [estimation.imu])]
-        return [*found, *((sensor.name, sensor.health(now)) for sensor in sensors)]
 
 
 class _Filling:
@@ -376,7 +365,7 @@ class _Filling:
         self._covariances = np.concatenate(
             [values + n + 21 * k + block for k in range(wrenches)] or [np.empty(0, np.intp)]
         )
-        self._redundant = estimation.system.equations - estimation.system.unknowns
+        self._squared, self._redundant = estimation.system.squared_at, estimation.system.redundant
 
     def fill(self, message: Estimate, numbers: Array) -> None:
         """Write the numbers of an estimate to a message."""
@@ -389,7 +378,7 @@ class _Filling:
             wrenches.append(Wrench(force=force, torque=torque))
         message.wrenches = wrenches
         message.wrench_covariances = _array(numbers[self._covariances])
-        message.squared, message.redundant = float(numbers[-1]), self._redundant
+        message.squared, message.redundant = float(numbers[self._squared]), self._redundant
 
 
 def _array(values: Array) -> array[float]:

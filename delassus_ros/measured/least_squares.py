@@ -105,7 +105,9 @@ class LeastSquares:
         return order_of(samples, pattern, tree)
 
     def answer(self, order: Order, covariances: bool, x: Inputs) -> Vector:
-        """Return all values that are wanted, then their covariances, then the squared residuals.
+        """Return the values that are wanted, their covariances, the squared residuals, and each.
+
+        Residuals are of the measurements with a deviation, in its units.
 
         Parameters
         ----------
@@ -127,8 +129,9 @@ class LeastSquares:
                 for r, left in enumerate(rows):
                     for right in rows[: r + 1]:
                         found.append(self._covariance(solved, left, right))
-        found.append(self._squared(solved))
-        return found
+        residuals = self._residuals(solved)
+        found.append(sum_of(residual * residual for residual in residuals))
+        return [*found, *residuals]
 
     def _left(self, row: dict[int, Scalar]) -> list[tuple[int, Scalar]]:
         return [(k, value) for k, value in row.items() if k not in self._zero]
@@ -140,13 +143,12 @@ class LeastSquares:
             for j, b in self._left(right.row)
         )
 
-    def _squared(self, solved: SymmetricSystem) -> Scalar:
+    def _residuals(self, solved: SymmetricSystem) -> Vector:
         k = self._system.columns.size
-        terms = []
+        found: Vector = []
         for known in self._known:
             for _ in range(self._system.size_of(known.quantity)):
                 if known.sigma:
-                    residual = known.sigma * solved.solution(k)
-                    terms.append(residual * residual)
+                    found.append(known.sigma * solved.solution(k))
                 k += 1
-        return sum_of(terms)
+        return found

@@ -50,12 +50,14 @@ class Estimate:
     covariances : of these; zero where all that is known is exact. Empty where none were asked for.
     squared : sum of the squared residuals over their variances.
     redundant : degrees of freedom of that sum; its mean where the deviations are right.
+    residuals : by quantity that is known with a deviation: (told − measured) / sigma.
     """
 
     values: Mapping[Quantity, Array]
     covariances: Mapping[Quantity, Array]
     squared: float
     redundant: int
+    residuals: Mapping[Quantity, Array]
 
 
 class SparseDynamics:
@@ -82,6 +84,10 @@ class SparseDynamics:
     unknowns, equations : size of d, and of D d + b = 0 with the measurements.
     order : of elimination.
     given : quantities with values of each instant, in the order of y, and how many numbers each.
+    sizes : wanted quantities, in the order of the values, and how many numbers each.
+    redundant : as of :class:`Estimate`.
+    squared_at : index of the sum of squared residuals in what :meth:`solve_flat` returns.
+    residuals_at : where the residuals of each quantity are in there.
 
     Raises
     ------
@@ -125,11 +131,19 @@ class SparseDynamics:
             system.columns.size, system.rows + len(zero) + count
         )  # fmt: skip
         self.kind = "square" if self.equations == self.unknowns else "overdetermined"
-        self._redundant = self.equations - self.unknowns
-        self._sizes = {quantity: system.size_of(quantity) for quantity in self.wanted}
+        self.redundant = self.equations - self.unknowns
+        self.sizes = {quantity: system.size_of(quantity) for quantity in self.wanted}
         self.given: Mapping[Quantity, int] = {
             m.quantity: system.size_of(m.quantity) for m in self.known if m.value is None
         }
+        sizes = self.sizes.values()
+        triangles = sum(size * (size + 1) // 2 for size in sizes) if covariances else 0
+        self.squared_at = end = sum(sizes) + triangles
+        self.residuals_at: dict[Quantity, slice] = {}
+        for m in self.known:
+            if m.sigma:
+                first, end = end + 1, end + system.size_of(m.quantity)
+                self.residuals_at[m.quantity] = slice(first, end + 1)
         random = np.random.default_rng(0)
         some = [random.uniform(-1.0, 1.0, robot.nq) for _ in range(_POSTURES)]
         self._named = named = np.asarray(postures, dtype=np.float64).reshape(-1, robot.nq)
@@ -166,7 +180,9 @@ class SparseDynamics:
     def solve_flat(
         self, q: ArrayLike, rates: ArrayLike, y: ArrayLike, gravity: ArrayLike = GRAVITY
     ) -> Array:
-        """Return the same as plain numbers: values, covariances' lower triangles by row, squared.
+        """Return the same as plain numbers.
+
+        Values, covariances' lower triangles by row, squared, residuals.
 
         Parameters
         ----------
@@ -197,16 +213,18 @@ class SparseDynamics:
     def named(self, numbers: Array) -> Estimate:
         """Return what :meth:`solve_flat` gives by name."""
         values, covariances, k = {}, {}, 0
-        for quantity, size in self._sizes.items():
+        for quantity, size in self.sizes.items():
             values[quantity] = numbers[k : k + size]
             k += size
         if self._covariances:
-            for quantity, size in self._sizes.items():
+            for quantity, size in self.sizes.items():
                 rows, columns = _LOWER[size]
                 covariances[quantity] = matrix = np.empty((size, size))
                 matrix[rows, columns] = matrix[columns, rows] = numbers[k : k + len(rows)]
                 k += len(rows)
-        return Estimate(values, covariances, float(numbers[k]), self._redundant)
+        residuals = {quantity: numbers[place] for quantity, place in self.residuals_at.items()}
+        squared = float(numbers[self.squared_at])
+        return Estimate(values, covariances, squared, self.redundant, residuals)
 
     def _ports(self) -> list[Port]:
         n, given = self._system.motion.size, sum(self.given.values())

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import Layout
-from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Imu
 
 from delassus_ros.closure import BoundClosure
 from delassus_ros.node.background import BackgroundTask
@@ -20,9 +18,6 @@ from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
-
-_ORIENTATIONS: dict[str, type] = {"odometry": Odometry, "imu": Imu}
-"""Types of the topics that the orientation of the base may come on."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +33,6 @@ class Computation:
     layout : what the rows mean.
     pipeline : answers joint states.
     beside : names of what comes beside the matrices.
-    orientation : type and topic of the base orientation; None if it is not an input.
-    torques : whether torques are an input.
     gravity : (3,) in the axes of the world [m/s²].
     estimates : contacts are told by forces instead of by a topic.
     closures : find the joints that are not given, for questions; None for open chains.
@@ -52,8 +45,6 @@ class Computation:
     layout: Layout
     pipeline: Pipeline
     beside: tuple[str, ...]
-    orientation: tuple[type, str] | None
-    torques: bool
     gravity: tuple[float, ...]
     estimates: bool
     closures: BoundClosures | None
@@ -109,12 +100,9 @@ class Computation:
             pipeline.bindings.of(fallback)
         # Others than the pipeline's, which each start from their last result.
         closures = None if closure is None else BoundClosures(closure)
-        source = settings.orientation_source
-        topic = None if orientation is None else (_ORIENTATIONS[source], source)
-        torques = motion is not None and motion.torques is not None
         return cls(
-            description, problem, solver, fallback, layout, pipeline, settings.outputs, topic,
-            torques, settings.gravity, estimator is not None, closures,
+            description, problem, solver, fallback, layout, pipeline, settings.outputs,
+            settings.gravity, estimator is not None, closures,
         )  # fmt: skip
 
     @property

@@ -82,10 +82,6 @@ class Configuration:
                 computation.pipeline,
                 self._outputs,
                 operation,
-                computation.orientation,
-                computation.torques,
-                not computation.estimates,
-                bool(computation.problem.moving),
             )
             undo.callback(self.stream.stop)
             self._compute = ComputeService(node, warn, computation, operation.limits.condition)

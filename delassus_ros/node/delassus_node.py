@@ -271,7 +271,7 @@ class DelassusNode(EventlessNode):
         self.get_logger().info(
             f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
         )
-        if computation.orientation is not None:
+        if "imu" in computation.pipeline.topics:
             self._warn_of_world_frame(settings)
         self._accept()
         return Configuration(
@@ -286,7 +286,7 @@ class DelassusNode(EventlessNode):
 
     def _warn_of_world_frame(self, settings: Settings) -> None:
         """Say that nobody has told what an inertial sensor is relative to: its messages do not."""
-        if settings.orientation_source == "imu" and _WORLD_FRAME not in self._given:
+        if _WORLD_FRAME not in self._given:
             self.get_logger().warning(
                 f"matrices are labelled with frame {settings.orientation_world_frame!r}, the "
                 f"default of '{_WORLD_FRAME}', but an Imu does not say what its orientation is "

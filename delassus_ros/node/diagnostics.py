@@ -400,15 +400,9 @@ class Account:
 
     def _of_inputs(self, computation: Computation) -> Iterator[Entry]:
         pipeline, stream = computation.pipeline, self._stream
-        pairs: list[tuple[InputHealth | None, Any]] = [
-            (pipeline.joints_health(), stream.joint_states),
-            (pipeline.contacts_health(), stream.contacts),
-            (pipeline.placements_health(), stream.placements),
-            (pipeline.orientation_health(), stream.orientations),
-            (pipeline.torques_health(), stream.torques),
-        ]
-        for health, subscription in pairs:
-            if health is not None and subscription is not None:
+        for name, health in pipeline.healths().items():
+            subscription = stream.subscriptions.get(name)
+            if subscription is not None:
                 topic = subscription.topic_name
                 yield of_input(
                     replace(

@@ -106,6 +106,7 @@ class DynamicsOutput:
         solution: Solution,
         matrix: Array,
         reasons: Reason,
+        text: str,
         degraded: bool,
         characteristic_length: float,
     ) -> bytes:
@@ -116,10 +117,11 @@ class DynamicsOutput:
         stamp, sequence : of the matrix.
         solution, matrix, characteristic_length : as for :func:`blocks_of`.
         reasons, degraded : as published.
+        text : the reasons in words.
         """
         wire = self._wires.get(solution.contacts) or self._make(solution)
         validity = Validity.DEGRADED if degraded else Validity.OK
-        self.validity, self.reasons, self.text = validity, reasons, ""
+        self.validity, self.reasons, self.text = validity, reasons, text
         wire.data.set("stamp", *divmod(stamp, 1_000_000_000))
         wire.data.set("judgement", sequence, validity, reasons)
         blocks = blocks_of(solution, matrix, self._names, characteristic_length)

@@ -17,9 +17,10 @@ from delassus_msgs.msg import (
 from geometry_msgs.msg import Wrench
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
+from delassus_ros.node.inputs.topics import LATCHED
 from delassus_ros.node.matrix_output import SummaryOutput
 from delassus_ros.node.pipeline import Pipeline
-from delassus_ros.node.qos import LATCHED, OUTPUTS, advertise
+from delassus_ros.node.qos import OUTPUTS, advertise
 from delassus_ros.node.timers import STEADY
 
 _LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed deadlines
@@ -136,7 +137,7 @@ class Outputs:
 
     def _publish_contacts(self, publisher: LifecyclePublisher, pipeline: Pipeline) -> None:
         estimator = pipeline.estimator
-        if estimator is None or not estimator.stamp:
+        if estimator is None or not estimator.is_known:
             return
         message = EstimatedContacts(
             names=estimator.contacts.names, status=estimator.status,

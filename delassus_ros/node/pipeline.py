@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import ActiveContacts, ContactPlacements, Layout
+from delassus_msgs.msg import ActiveContacts, Layout
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.conditioning.monitor import Conditioning, ConditionMonitor
@@ -27,6 +27,7 @@ from delassus_ros.node.inputs.inputs import Inputs, Judgement
 from delassus_ros.node.inputs.joints import Gate, Verdict
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.matrix_output import MatrixOutput
 from delassus_ros.node.reasons import (
     Complaint,
@@ -147,7 +148,7 @@ class Pipeline:
         observed = None if estimator is None else estimator.motion
         self._inputs = Inputs(problem, warn, limits, closure, orientation, motion, observed)
         self.estimator = estimator
-        self._beside, self._moves = beside, motion is not None
+        self._beside, self._motion = beside, motion
         self._unmoved: Complaint | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
         self._contacts = self._inputs.contacts
@@ -255,18 +256,38 @@ class Pipeline:
             self.supersede(1)
         if self._limits.contacts_timeout < math.inf:
             self.forget_contacts()
-        self._inputs.forget_motion(self._now())
+        self._inputs.restart(self._now())
         if self.estimator is not None:
-            self.estimator.forget()
+            self.estimator.reset()
 
     def set_clock_step(self, step: int) -> None:
         """Let stamps be ahead of the clock by its steps as well, of so many ns."""
         self._inputs.set_clock_step(step)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Names of the topics that are taken; the joint states come last."""
+        told = () if self.estimator is None else (CONTACTS,)
+        return (*(topic for topic in self._inputs.by_topic if topic not in told), JOINTS)
+
+    def read(self, topic: str, message: Any, sent: int = 0) -> None:
+        """Use a message of a topic from the next joint state on.
+
+        Parameters
+        ----------
+        topic : its name before remapping; not that of the joint states.
+        message : of the type of the topic.
+        sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
+        """
+        if topic == CONTACTS:
+            self.set_contacts(message, sent)
+        else:
+            self._inputs.read(topic, message, *self._arrived(sent))
+
     def set_contacts(self, message: ActiveContacts, sent: int = 0) -> None:
-        """Use this set of active contacts from the next joint state on; `sent` as below."""
+        """Use this set of active contacts from the next joint state on; see :meth:`read`."""
         before = self._contacts.active
-        self._inputs.read_contacts(message, *self._arrived(sent))
+        self._inputs.read(CONTACTS, message, *self._arrived(sent))
         self._stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:
@@ -277,32 +298,17 @@ class Pipeline:
     def forget_contacts(self) -> None:
         """Be without a set of active contacts until the next one comes."""
         self._inputs.forget_contacts()
+        self._without_contacts()
+
+    def _without_contacts(self) -> None:
         self._stale = False
         self._output.set_contacts_stamp(Time())
         self._activate()
-
-    def read_placements(self, message: ContactPlacements, sent: int = 0) -> None:
-        """Have contacts that move on their links there from the next joint state on."""
-        self._inputs.read_placements(message, *self._arrived(sent))
 
     def adopt_placements(self, before: Pipeline) -> None:
         """Take over where contacts are from another pipeline, in whose place this one is."""
         if self._placements is not None and before._placements is not None:
             self._placements.adopt(before._placements)
-
-    def read_torques(self, message: Any, sent: int = 0) -> None:
-        """Use these torques, the efforts of a sensor_msgs/JointState, from the next one on."""
-        self._inputs.read_torques(message, *self._arrived(sent))
-
-    def read_orientation(self, message: Any, sent: int = 0) -> None:
-        """Use this orientation of the base from the next joint state on.
-
-        Parameters
-        ----------
-        message : nav_msgs/Odometry or sensor_msgs/Imu.
-        sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
-        """
-        self._inputs.read_orientation(message, *self._arrived(sent))
 
     def _arrived(self, sent: int) -> tuple[int, int]:
         """Return the time of the node's clock, and how long before it a message was sent [ns].
@@ -381,15 +387,19 @@ class Pipeline:
             reasons = last.reasons | complaint.reason
             return output.invalid(last.stamp_ns, self.sequence, reasons, complaint.text)
         solution, matrix = self._matrix_of
+        reasons, text, degraded = last.reasons, last.text, last.validity is _DEGRADED
+        if self._motion is not None and self._motion.caveat is not None:
+            caveat = self._motion.caveat
+            reasons, text, degraded = reasons | caveat.reason, text or caveat.text, True
         return output.message(
-            last.stamp_ns, self.sequence, solution, matrix, last.reasons,
-            last.validity is _DEGRADED, self._limits.condition.characteristic_length,
+            last.stamp_ns, self.sequence, solution, matrix, reasons, text, degraded,
+            self._limits.condition.characteristic_length,
         )  # fmt: skip
 
     @property
     def latest_motion(self) -> tuple[Solution, Array] | None:
         """What the latest matrix is of and the velocities (n,) then; None where not known."""
-        if self._matrix_of is None or self._unmoved is not None or not self._moves:
+        if self._matrix_of is None or self._unmoved is not None or self._motion is None:
             return None
         return self._matrix_of[0], self._solver.inputs["rates"]
 
@@ -453,7 +463,7 @@ class Pipeline:
             self._placements.write(self._solver.inputs)
         if self._turns_rows:
             self._inputs.write_orientation(verdict.stamp, self._solver.inputs[_ORIENTATION])
-        if self._moves:
+        if self._motion is not None:
             self._unmoved = self._inputs.write_motion(verdict.stamp, now, self._solver.inputs)
         solution = self._solver.solve()
         if solution.status is not _OK:
@@ -464,15 +474,19 @@ class Pipeline:
 
     def _tell_contacts(self, estimator: ContactEstimator, stamp: int, now: int) -> None:
         """Have contacts told by the forces at them."""
-        complaint = estimator.update(self._q, stamp, now)
+        limits, step = self._limits, self._inputs.clock_step
+        complaint = estimator.update(self._q, stamp, now, limits.max_skew, step)
         if complaint is not None:
             self._inputs.warn_of(complaint)
-            self.forget_contacts()
+            self._contacts.withhold(complaint)
+            self._without_contacts()
             return
         message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
         sec, nanosec = divmod(stamp, 1_000_000_000)
         message.header.stamp = Time(sec=sec, nanosec=nanosec)
         self.set_contacts(message)
+        if estimator.caveat is not None:
+            self._contacts.doubt(estimator.caveat)
 
     def _matrix(self, verdict: Verdict, solution: Solution, judged: Judgement) -> bytes:
         """Return the message with a matrix."""
@@ -536,22 +550,7 @@ class Pipeline:
 
     # Reports.
 
-    def joints_health(self) -> InputHealth:
-        """Return what is known of the joint states, but for their topic."""
-        return self._inputs.joints_health(self.last, self._now())
-
-    def contacts_health(self) -> InputHealth:
-        """Return what is known of the sets of active contacts, but for their topic."""
-        return self._inputs.contacts_health(self._now())
-
-    def placements_health(self) -> InputHealth | None:
-        """Return what is known of where contacts are that move, but for its topic, or None."""
-        return self._inputs.placements_health(self._now())
-
-    def torques_health(self) -> InputHealth | None:
-        """Return what is known of torques that come on a topic, but for it; None if none do."""
-        return self._inputs.torques_health(self._now())
-
-    def orientation_health(self) -> InputHealth | None:
-        """Return what is known of the orientation, but for its topic; None if it is not used."""
-        return self._inputs.orientation_health(self._now())
+    def healths(self) -> dict[str, InputHealth]:
+        """Return what is known of each input, by its topic before remapping."""
+        found = self._inputs.healths(self.last, self._now())
+        return {topic: found[topic] for topic in self.topics}

@@ -26,14 +26,6 @@ from delassus_ros.node.parameters import overrides_of
 from delassus_ros.node.reasons import Mismatch
 from delassus_ros.node.timers import STEADY
 
-# Room for a pause of the node's thread of 1 s at 1 kHz: what waits here is counted as superseded,
-# what does not fit is lost without a trace. Of a process that is stopped as a whole, Fast DDS's
-# shared memory keeps 512.
-JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Of several contacts by several publishers, each message of its own.
-PLACEMENTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 OUTPUTS = QoSProfile(depth=10)
 
 _PREFIX = "qos_overrides."

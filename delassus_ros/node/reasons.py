@@ -123,6 +123,10 @@ class Reason(IntFlag):
     PLACEMENT_MISSING = 1 << 45
     PLACEMENT_INVALID = 1 << 46
     PLACEMENT_STALE = 1 << 47
+    SOURCES_CONTRADICT = 1 << 48
+    JOINT_OUTSIDE_LIMITS = 1 << 49
+    # Of Estimate alone.
+    SENSORS_CONTRADICT = 1 << 50
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.dynamics_output import blocks_of, fill
 from delassus_ros.node.inputs.closed_joints import BoundClosures, complaint_of
-from delassus_ros.node.inputs.inputs import places_of
 from delassus_ros.node.inputs.joints import JointNames, size_mismatch
 from delassus_ros.node.inputs.orientation import turned_back
+from delassus_ros.node.inputs.placements import places_of
 from delassus_ros.node.pipeline import Bindings
 from delassus_ros.node.reasons import Complaint, Reason
 from delassus_ros.problem import Problem

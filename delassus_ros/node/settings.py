@@ -568,6 +568,7 @@ class Settings:
             self.orientation_frame,
             self.orientation_world_frame,
             self.orientation_timeout,
+            self.orientation_source,
         )
 
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from time import monotonic_ns, perf_counter, time_ns
 from typing import Any
 
-from delassus_msgs.msg import ActiveContacts, ContactPlacements
-from rclpy.clock import ClockChange, JumpThreshold
-from rclpy.duration import Duration
+from delassus_msgs.msg import ActiveContacts
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 
-from delassus_ros.node.inputs.arrival import ClockSteps, SystemClock, delay_since
+from delassus_ros.node.inputs.arrival import delay_since
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
+from delassus_ros.node.inputs.topics import CONTACTS, JOINT_STATES, JOINTS, topic_of
 from delassus_ros.node.outputs import Outputs
 from delassus_ros.node.pipeline import WATCHES, Pipeline
-from delassus_ros.node.qos import JOINT_STATES, LATCHED, LATEST, PLACEMENTS, subscribe
-from delassus_ros.node.queue import Take, take, with_time_sent
+from delassus_ros.node.queue import Take, take
 from delassus_ros.node.realtime import Outcome, RealtimeMode
 from delassus_ros.node.reasons import Reason
+from delassus_ros.node.reception import Reception
 from delassus_ros.node.settings import Operation
 from delassus_ros.node.timers import STEADY
 from delassus_ros.node.timing import Schedule, Timing, timer_period
@@ -34,12 +31,6 @@ _MOST = JOINT_STATES.depth
 """Joint states taken at once: a fast publisher would never let the queue run empty."""
 _NO_INPUT = -1.0  # s, a latency
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
-_JUMPS = JumpThreshold(
-    min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
-)
-_STEPS = JumpThreshold(
-    min_forward=Duration(nanoseconds=1), min_backward=None, on_clock_change=False
-)
 
 
 class Stream:
@@ -52,10 +43,6 @@ class Stream:
     pipeline : computes.
     outputs : take what it computes.
     operation : how to work.
-    orientation : type and topic of the base orientation; None if it is not an input.
-    torques : whether torques are an input.
-    contacts : whether sets of active contacts are.
-    placements : whether places of contacts are.
 
     Attributes
     ----------
@@ -63,8 +50,6 @@ class Stream:
     missed : instants of a fixed rate at which nothing could be done.
     realtime : what became of the requests for real-time use.
     on_failure : called after the algorithm has failed; None for nothing.
-    joint_states, contacts, placements, orientations, torques : the subscriptions; None while there
-        is none.
     """
 
     def __init__(
@@ -74,16 +59,7 @@ class Stream:
         pipeline: Pipeline,
         outputs: Outputs,
         operation: Operation,
-        orientation: tuple[type, str] | None = None,
-        torques: bool = False,
-        contacts: bool = True,
-        placements: bool = False,
     ) -> None:
-        self.joint_states: Subscription | None = None
-        self.contacts: Subscription | None = None
-        self.placements: Subscription | None = None
-        self.orientations: Subscription | None = None
-        self.torques: Subscription | None = None
         self.on_failure: Callable[[], object] | None = None
         self.realtime: list[Outcome] = []
         self._node = node
@@ -91,8 +67,6 @@ class Stream:
         self._pipeline = pipeline
         self._outputs = outputs
         self._operation = operation
-        self._orientation, self._takes_torques = orientation, torques
-        self._takes_contacts, self._takes_placements = contacts, placements
         period = 1.0 / operation.rate if operation.rate else None
         self.timing = Timing(operation.deadline, period)
         self._schedule: Schedule | None = None
@@ -100,9 +74,10 @@ class Stream:
         self._watch_timer: Any = None
         self._rate_timer: Any = None
         self._idle_timer: Any = None
-        self._jumps: list[Any] = []
-        self._steps = ClockSteps(False)
-        self._system_clock = SystemClock()
+        self._reception = Reception(
+            node, warn, self._on_jump, lambda step: self._pipeline.set_clock_step(step),
+            self._on_fault,
+        )  # fmt: skip
         self._pending: dict[object, Callable[[], object]] = {}
         self._latest_set: tuple[ActiveContacts, int] | None = None
         """The latest set of contacts, and when it was sent, by the monotonic clock [ns]."""
@@ -111,7 +86,12 @@ class Stream:
     @property
     def active(self) -> bool:
         """Whether it answers joint states."""
-        return self.joint_states is not None
+        return self._reception.active
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by topic before remapping; empty while inactive."""
+        return self._reception.subscriptions
 
     @property
     def missed(self) -> int:
@@ -121,49 +101,20 @@ class Stream:
     @property
     def topic_names(self) -> list[str]:
         """Full names of the topics subscribed to."""
-        return [each.topic_name for each in self._subscriptions if each is not None]
-
-    @property
-    def _subscriptions(self) -> tuple[Subscription | None, ...]:
-        return (
-            self.contacts, self.placements, self.orientations, self.torques, self.joint_states
-        )  # fmt: skip
+        return self._reception.topic_names
 
     def start(self) -> None:
         """Subscribe, and answer from now on."""
         self._schedule = None
-        self._system_clock = SystemClock()
         self.timing.clear()
         self._pipeline.begin()
-        clock: Any = self._node.get_clock()
-        self._set_steps(ClockSteps(clock.ros_time_is_active))
-        self._jumps = [
-            clock.create_jump_callback(_JUMPS, post_callback=self._on_clock_jump),
-            clock.create_jump_callback(_STEPS, post_callback=self._on_clock_step),
-        ]
-        if self._takes_contacts:
-            self.contacts = self._subscribe(
-                ActiveContacts, "active_contacts", self._on_contacts, LATCHED
-            )
-        if self._takes_placements:
-            self.placements = self._subscribe(
-                ContactPlacements, "contact_placements", self._on_placements, PLACEMENTS
-            )
-        if self._orientation is not None:
-            kind, topic = self._orientation
-            self.orientations = self._subscribe(kind, topic, self._on_orientation, LATEST)
-        if self._takes_torques:
-            self.torques = self._subscribe(JointState, "joint_torques", self._on_torques, LATEST)
-        on_joint_state = self._keep if self._operation.rate else self._on_joint_state
-        self.joint_states = self._subscribe(
-            JointState, "joint_states", on_joint_state, JOINT_STATES
-        )
+        self._reception.start({name: self._taker(name) for name in self._pipeline.topics})
         self._set_watch()
         if self._operation.rate:
-            on_instant = self._surviving(self._on_instant)
+            on_instant = self._reception.surviving(self._on_instant)
             period = 1.0 / self._operation.rate
             self._rate_timer = self._node.create_timer(period, on_instant, clock=STEADY)
-        on_idle = self._surviving(self._idle)
+        on_idle = self._reception.surviving(self._idle)
         self._idle_timer = self._node.create_timer(_IDLE, on_idle, clock=STEADY)
         # Last: the threads of the middleware that there are by now are meant as well.
         self.realtime = self._mode.enter(self._operation.realtime)
@@ -181,22 +132,16 @@ class Stream:
         self._rate_timer = self._idle_timer = None
         self._pending.clear()
         self._latest_set = None
-        for subscription in reversed(self._subscriptions):
-            if subscription is not None:
-                self._node.destroy_subscription(subscription)
-        self.joint_states = self.torques = self.orientations = None
-        self.placements = self.contacts = None
+        self._reception.stop()
         # Who asks for a matrix of the present contacts is not to get that of former ones.
         self._pipeline.forget_contacts()
-        while self._jumps:
-            self._jumps.pop().unregister()
 
     def exchange(self, pipeline: Pipeline) -> None:
         """Go on with another robot, from the next joint state on."""
         before, self._pipeline = self._pipeline, pipeline
         if self.active:
             pipeline.begin()
-            pipeline.set_clock_step(self._steps.longest)
+            pipeline.set_clock_step(self._reception.clock_step)
             pipeline.adopt_placements(before)
         pipeline.count_on(before)
         if self.active:
@@ -226,10 +171,14 @@ class Stream:
         if self.active and operation.limits.input_timeout != before.limits.input_timeout:
             self._set_watch()
 
-    def _subscribe(self, kind: type, topic: str, take: Take, qos: QoSProfile) -> Subscription:
-        """Return a subscription whose messages come as bytes, with when they were sent."""
-        callback = with_time_sent(self._surviving(take))
-        return subscribe(self._node, kind, topic, callback, qos, raw=True)
+    def _taker(self, name: str) -> Take:
+        """Return what takes the messages of a topic, as bytes, with when they were sent."""
+        if name == CONTACTS:
+            on_message = partial(self._on_message, name)
+            return self._reception.surviving(on_message, self._on_fault_of_contacts)
+        if name != JOINTS:
+            return partial(self._on_message, name)
+        return self._keep if self._operation.rate else self._on_joint_state
 
     def _take_set_again(self) -> None:
         """Take the latest set of contacts in again; it is no younger for that."""
@@ -242,7 +191,7 @@ class Stream:
         period = max(self._operation.limits.patience / WATCHES, _SHORTEST_WATCH)
         # Ages are by the node's clock; a timer on it would wait until a clock that is set back is
         # there again.
-        watch = self._surviving(self._watch)
+        watch = self._reception.surviving(self._watch)
         self._watch_timer = self._node.create_timer(period, watch, clock=STEADY)
 
     def _end_watch(self) -> None:
@@ -260,38 +209,29 @@ class Stream:
         for action in pending.values():
             action()
 
-    def _surviving(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """Return a callback in which a fault of this program does not end the node.
+    def _on_fault(self, text: str) -> None:
+        """Make the next answers INVALID after a fault, rather than right by chance.
 
-        What it was to take in is forgotten and the next answers are INVALID, rather than right
-        by chance. A set of contacts that need not be repeated is taken in again.
+        A set of contacts that need not be repeated is taken in again.
         """
+        self._without_inputs(text)
+        if self._operation.limits.contacts_timeout == math.inf:
+            retake = self._reception.surviving(self._take_set_again, self._on_fault_of_contacts)
+            retake()
+        else:
+            self._latest_set = None
 
-        def survive(*arguments: Any) -> None:
-            if not self.active:
-                # The executor had it in its queue when the stream stopped.
-                return
-            try:
-                if not self._steps.simulated and (back := self._system_clock.set_back()):
-                    self._forget(-back)
-                callback(*arguments)
-            except UnreadableError as error:
-                self._warn("bytes", str(error))
-            except Exception:
-                text = f"a fault of this program; inputs are forgotten:\n{traceback.format_exc()}"
-                self._warn("fault", text)
-                self._pipeline.forget_contacts()
-                self._pipeline.clock_jumped()
-                # Without a summary, which may be what has failed.
-                self._outputs.publish(self._pipeline.fault(text))
-                self._outputs.publish_beside(self._pipeline)
-                forever = self._operation.limits.contacts_timeout == math.inf
-                if forever and callback != self._on_contacts:
-                    self._surviving(self._take_set_again)()
-                else:
-                    self._latest_set = None
+    def _on_fault_of_contacts(self, text: str) -> None:
+        """Do the same after a fault in taking in a set of contacts."""
+        self._without_inputs(text)
+        self._latest_set = None
 
-        return survive
+    def _without_inputs(self, text: str) -> None:
+        self._pipeline.forget_contacts()
+        self._pipeline.clock_jumped()
+        # Without a summary, which may be what has failed.
+        self._outputs.publish(self._pipeline.fault(text))
+        self._outputs.publish_beside(self._pipeline)
 
     # What comes.
 
@@ -322,18 +262,15 @@ class Stream:
 
     def _catch_up(self) -> None:
         """Take in what else came before the joint states that were taken."""
-        for subscription, read in (
-            (self.contacts, self._on_contacts), (self.placements, self._on_placements),
-            (self.orientations, self._on_orientation), (self.torques, self._on_torques),
-        ):  # fmt: skip
-            if subscription is None:
+        for name, subscription in self.subscriptions.items():
+            if name == JOINTS:
                 continue
             for _ in range(_MOST):
                 taken = take(subscription)
                 if taken is None:
                     break
                 try:
-                    read(*taken)
+                    self._on_message(name, *taken)
                 except UnreadableError as error:
                     self._warn("bytes", str(error))
 
@@ -353,26 +290,16 @@ class Stream:
 
     def _take(self) -> tuple[bytes, int] | None:
         """Take the oldest joint state that waits, if one does."""
-        subscription = self.joint_states
+        subscription = self.subscriptions.get(JOINTS)
         return None if subscription is None else take(subscription)
 
-    def _on_contacts(self, data: bytes, sent: int) -> None:
-        message = deserialized(data, ActiveContacts, "a set of active contacts")
-        self._latest_set = message, monotonic_ns() - delay_since(sent, time_ns())
-        self._pipeline.set_contacts(message, sent)
-
-    def _on_placements(self, data: bytes, sent: int) -> None:
-        message = deserialized(data, ContactPlacements, "placements of contacts")
-        self._pipeline.read_placements(message, sent)
-
-    def _on_orientation(self, data: bytes, sent: int) -> None:
-        if self._orientation is not None:
-            message = deserialized(data, self._orientation[0], "an orientation")
-            self._pipeline.read_orientation(message, sent)
-
-    def _on_torques(self, data: bytes, sent: int) -> None:
-        message = deserialized(data, JointState, "a set of torques")
-        self._pipeline.read_torques(message, sent)
+    def _on_message(self, name: str, data: bytes, sent: int) -> None:
+        """Take a message of any topic but the joint states."""
+        topic = topic_of(name)
+        message = deserialized(data, topic.kind, topic.what)
+        if name == CONTACTS:
+            self._latest_set = message, monotonic_ns() - delay_since(sent, time_ns())
+        self._pipeline.read(name, message, sent)
 
     def _on_instant(self) -> None:
         """Compute what has come since the last instant of a fixed rate."""
@@ -401,32 +328,10 @@ class Stream:
         self._mode.idle()
         self._mode.rest()
 
-    def _on_clock_jump(self, jump: Any) -> None:
-        self._forget(jump.delta.nanoseconds)
-        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
-            simulated = jump.clock_change == ClockChange.ROS_TIME_ACTIVATED
-            self._set_steps(ClockSteps(simulated))
-
-    def _forget(self, jump: int) -> None:
-        """Forget what has a time, as the clock has jumped [ns]."""
-        self._warn(
-            "clock",
-            f"the clock jumped by {1e-9 * jump:+.6g} s or is another one now; inputs from before "
-            "are forgotten",
-        )
+    def _on_jump(self) -> None:
+        """Forget what has a time, as the clock has jumped."""
         self._pipeline.clock_jumped()
         self.timing.pause()
-
-    def _on_clock_step(self, step: Any) -> None:
-        steps = self._steps
-        before = steps.longest
-        steps.add(step.delta.nanoseconds)
-        if steps.longest != before:
-            self._set_steps(steps)
-
-    def _set_steps(self, steps: ClockSteps) -> None:
-        self._steps = steps
-        self._pipeline.set_clock_step(steps.longest)
 
     # What goes.
 

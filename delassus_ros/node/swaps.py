@@ -27,8 +27,9 @@ from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.node.background import BackgroundTask, GivenUpError, Ready, wait_for_end
 from delassus_ros.node.computation import Computation
+from delassus_ros.node.inputs.topics import LATCHED
 from delassus_ros.node.logs import LoopLog, Throttle
-from delassus_ros.node.qos import LATCHED, subscribe
+from delassus_ros.node.qos import subscribe
 from delassus_ros.node.queue import take
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.services import reason_against

@@ -6,28 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from delassus_msgs.msg import ActiveContacts, ContactPlacements, Layout
-from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Imu, JointState
+from delassus_msgs.msg import ActiveContacts, Layout
 from std_msgs.msg import String
 
 from delassus_ros.errors import unknown
 from delassus_ros.model.spatial import rotation_from_quaternion, rpy_from_rotation
 from delassus_ros.node.inputs.joint_state_bytes import deserialized
+from delassus_ros.node.inputs.topics import TOPICS
 from delassus_ros.recordings.mcap_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
 
 DESCRIPTION = "robot_description"
-KINDS: dict[str, type] = {
-    DESCRIPTION: String,
-    "joint_states": JointState,
-    "active_contacts": ActiveContacts,
-    "contact_placements": ContactPlacements,
-    "odometry": Odometry,
-    "imu": Imu,
-    "joint_torques": JointState,
-}
+KINDS: Mapping[str, type] = {
+    DESCRIPTION: String, **{name: topic.kind for name, topic in TOPICS.items()}
+}  # fmt: skip
 """Topics of the node, which `remap` may call otherwise."""
 _AXES = {Layout.AXES_CONTACT: "contact", Layout.AXES_WORLD: "world"}
 

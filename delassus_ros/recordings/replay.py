@@ -17,6 +17,7 @@ from delassus_ros.node.background import wait_for_end
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.inputs.arrival import ClockSteps, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
+from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.pipeline import WATCHES
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
@@ -103,17 +104,9 @@ class Replay:
         self._looked = 0
 
     def _needed(self, settings: Settings) -> list[str]:
-        """Return the topics that the node would subscribe to."""
-        needed = ["joint_states"]
-        if not self.computation.estimates and settings.rows != "all":
-            needed.append("active_contacts")
-        if self.computation.problem.moving:
-            needed.append("contact_placements")
-        if self.computation.orientation is not None:
-            needed.append(settings.orientation_source)
-        if self.computation.torques:
-            needed.append("joint_torques")
-        return needed
+        """Return the topics that the node would subscribe to, but contacts that change nothing."""
+        others = [name for name in self._pipeline.topics if name != JOINTS]
+        return [JOINTS, *(n for n in others if n != CONTACTS or settings.rows != "all")]
 
     def answers(self) -> Iterator[Answer]:
         """Yield what the node would have published, in order."""
@@ -199,7 +192,7 @@ class Replay:
         waited = message.time - message.sent
         sent = message.sent if not simulated and 0 < waited < _LONGEST_DELAY else 0
         kind = self.topics[message.topic]
-        if kind == "joint_states":
+        if kind == JOINTS:
             start = perf_counter()
             answer = pipeline.answer(data, sent)
             self.answering += perf_counter() - start
@@ -207,15 +200,7 @@ class Replay:
             self._wait_for_closures()
             return answer
         taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
-        match kind:
-            case "active_contacts":
-                pipeline.set_contacts(taken, sent)
-            case "contact_placements":
-                pipeline.read_placements(taken, sent)
-            case "joint_torques":
-                pipeline.read_torques(taken, sent)
-            case _:
-                pipeline.read_orientation(taken, sent)
+        pipeline.read(kind, taken, sent)
         return None
 
     def _wait_for_closures(self) -> None:

@@ -14,8 +14,9 @@ from delassus_msgs.msg import ActiveContacts, DelassusMatrix
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from delassus_ros.node.inputs.topics import JOINT_STATES
 from delassus_ros.node.main import executing
-from delassus_ros.node.qos import JOINT_STATES, OUTPUTS
+from delassus_ros.node.qos import OUTPUTS
 from delassus_ros.node.queue import take
 from delassus_ros.ros_program import run_program
 from delassus_ros.soak.humanoid import CONTACTS

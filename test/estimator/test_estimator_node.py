@@ -204,20 +204,26 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     assert scene.estimates[-1].reasons == Reason.WRENCH_MISSING
     assert scene.estimates[-1].text == "nothing has come from the sensor of LF_FOOT yet"
     x, y, z = wrenches[0, :3].tolist()
-    sensed = WrenchStamped(wrench=Wrench(force=Vector3(x=x, y=y, z=z)))
-    scene.wrench.publish(sensed)
+
+    def sensed() -> WrenchStamped:
+        message = WrenchStamped(wrench=Wrench(force=Vector3(x=x, y=y, z=z)))
+        message.header.stamp = scene.user.get_clock().now().to_msg()
+        return message
+
+    scene.wrench.publish(sensed())
     node = scene.node
     assert node is not None and node._estimation is not None
-    sensor = node._estimation.wrenches["LF_FOOT"]
+    sensor = node._estimation.by_topic["wrenches/LF_FOOT"]
     scene.until(lambda: sensor.complaint(node._now()) is None, "wrench")
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.IMU_MISSING
-    scene.imu.publish(Imu(linear_acceleration=Vector3(x=0.0, y=0.0, z=9.81)))
-    imu = node._estimation.imu
-    assert imu is not None
+    felt = Imu(linear_acceleration=Vector3(x=0.0, y=0.0, z=9.81))
+    felt.header.stamp = scene.user.get_clock().now().to_msg()
+    scene.imu.publish(felt)
+    imu = node._estimation.by_topic["imu"]
     scene.until(lambda: imu.complaint(node._now()) is None, "acceleration")
     for _ in range(3):
-        scene.wrench.publish(sensed)
+        scene.wrench.publish(sensed())
         scene.send(q, np.zeros(18), torques)
         time.sleep(PERIOD)
     last = scene.estimates[-1]
@@ -232,7 +238,7 @@ def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     scene.until(lambda: sensor.complaint(node._now()) is not None, "refusal")
     scene.send(q, np.zeros(18), torques)
     assert scene.estimates[-1].reasons == Reason.WRENCH_INVALID
-    assert "the sensor of LF_FOOT says nan" in scene.estimates[-1].text
+    assert "the sensor of LF_FOOT are refused: they are nan" in scene.estimates[-1].text
 
 
 def test_velocities_that_are_missing_and_silence_are_said(scene: Scene) -> None:

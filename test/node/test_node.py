@@ -462,7 +462,7 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
     taken: list[bytes] = []
 
     def take(subscription: object) -> bytes | None:
-        if subscription is not node._configuration.stream.joint_states:
+        if subscription is not node._configuration.stream.subscriptions["joint_states"]:
             return None
         taken.append(endless)
         assert len(taken) <= 1000
@@ -493,7 +493,8 @@ def test_bytes_that_are_no_joint_state_are_dropped_with_a_warning(graph, start, 
     graph.touch(FEET)
     graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
     already = len(graph.matrices)
-    node._configuration.stream.joint_states.callback((b"\x00\x01\x00\x00nonsense", {}))
+    subscription = node._configuration.stream.subscriptions["joint_states"]
+    subscription.callback((b"\x00\x01\x00\x00nonsense", {}))
     graph.wait_for_log("a joint state cannot be read")
     assert len(graph.matrices) == already
     assert graph.ask(robot.joint_names, q).validity == OK

@@ -133,7 +133,7 @@ def test_a_system_clock_that_is_set_back(graph, start, robot, q, monkeypatch) ->
     graph.ask_until(lambda m: m.contacts_stamp == sent, robot.joint_names, q)
     steps = iter([3_000_000_000])
     monkeypatch.setattr(
-        node._configuration.stream._system_clock, "set_back", lambda: next(steps, 0)
+        node._configuration.stream._reception._system_clock, "set_back", lambda: next(steps, 0)
     )
     answer = graph.ask_until(lambda m: m.validity == INVALID, robot.joint_names, q)
     assert answer.reasons == DelassusMatrix.REASON_NO_CONTACTS_RECEIVED

@@ -41,7 +41,7 @@ def test_status_of_listed_and_unlisted_contacts(contacts) -> None:
 
 def test_forgetting_is_as_before_the_first_set(contacts) -> None:
     contacts.read(["LF", "arm"], [ACTIVE, ACTIVE])
-    contacts.forget()
+    contacts.reset()
     assert contacts.active is None
     assert contacts.reasons is Reason.NO_CONTACTS_RECEIVED
     assert not contacts.degraded
@@ -185,14 +185,14 @@ def test_set_that_is_not_repeated_gets_too_old() -> None:
 
 def test_a_set_that_is_refused_has_arrived(contacts) -> None:
     second = 1_000_000_000
-    assert math.isnan(contacts.age(3 * second))
+    assert math.isnan(contacts.latest.age(3 * second))
     contacts.read(FEET, [ACTIVE] * 4, now=5 * second)
     contacts.read(["LF", "LF"], [ACTIVE, ACTIVE], now=7 * second)
-    assert contacts.age(10 * second) == 3.0
+    assert contacts.latest.age(10 * second) == 3.0
     contacts.restart(9 * second)
-    assert contacts.age(10 * second) == 1.0
-    contacts.forget()
-    assert math.isnan(contacts.age(10 * second))
+    assert contacts.latest.age(10 * second) == 1.0
+    contacts.reset()
+    assert math.isnan(contacts.latest.age(10 * second))
 
 
 def test_without_timeout_no_set_is_too_old(contacts) -> None:
@@ -210,8 +210,8 @@ def test_clock_set_back_keeps_nothing_alive(contacts) -> None:
     assert contacts.stale(back + second).reason is Reason.CONTACTS_STALE
     # A set that was refused is as old in the diagnostics.
     contacts.read(["LF"], [], 5000 * second)
-    assert contacts.age(back) == 0.0
-    assert contacts.age(back + 2 * second) == 2.0
+    assert contacts.latest.age(back) == 0.0
+    assert contacts.latest.age(back + 2 * second) == 2.0
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
@@ -229,7 +229,7 @@ def test_a_set_is_as_old_as_its_stamp(contacts) -> None:
     complaint = contacts.stale(now + 200_000_000)
     assert complaint is not None and complaint.reason is Reason.CONTACTS_STALE
     assert "the set of active contacts is 0.6 s old by its stamp" in complaint.text
-    assert contacts.age(now + 200_000_000) == pytest.approx(0.6)
+    assert contacts.latest.age(now + 200_000_000) == pytest.approx(0.6)
     # One that is ahead of the clock makes nothing younger, and none counts from when it was sent.
     for stamp, delay in ((now + 10**10, 0), (0, 0), (0, 400_000_000)):
         contacts.read(["LF"], [ACTIVE], now, stamp, delay)

@@ -84,7 +84,7 @@ class Rig:
         o.x, o.y, o.z, o.w = TURNED.tolist()
         t.linear.x, t.linear.y, t.linear.z = map(float, twist[:3])
         t.angular.x, t.angular.y, t.angular.z = map(float, twist[3:])
-        self.pipeline.read_orientation(message)
+        self.pipeline.read("odometry", message)
 
     def send(self, part: slice = slice(None), **changes: Any) -> list[Any]:
         """Send a joint state; return matrix and what comes beside it."""
@@ -239,7 +239,7 @@ def test_without_a_twist_there_is_the_matrix_alone(axes) -> None:
     imu.header.frame_id, imu.header.stamp = "base", to_message(rig.now)
     imu.orientation.w = 1.0
     imu.angular_velocity_covariance[0] = -1.0
-    rig.pipeline.read_orientation(imu)
+    rig.pipeline.read("odometry", imu)
     matrix, dynamics = rig.send()
     assert (matrix.validity, dynamics.validity, Reason(dynamics.reasons)) == (
         OK,
@@ -269,7 +269,7 @@ def test_an_imu_is_enough_with_world_axes() -> None:
     o, w = imu.orientation, imu.angular_velocity
     o.x, o.y, o.z, o.w = TURNED.tolist()
     w.x, w.y, w.z = TWIST[3:].tolist()
-    rig.pipeline.read_orientation(imu)
+    rig.pipeline.read("odometry", imu)
     _, dynamics = rig.send()
     assert_right(rig, dynamics, rig.inputs(np.r_[0.0, 0.0, 0.0, TWIST[3:]]))
     free = Peer(rig.problem).at(rig.inputs())["a0"]
@@ -289,7 +289,7 @@ def test_torques_of_a_topic_count_until_they_are_too_old() -> None:
     assert Reason(dynamics.reasons) == Reason.TORQUE_MISSING
     own = np.zeros(len(rig.joints))
     own[:2] = 3.0, -4.0
-    rig.pipeline.read_torques(torques_of(rig, rig.joints[:2], own[:2]))
+    rig.pipeline.read("joint_torques", torques_of(rig, rig.joints[:2], own[:2]))
     _, dynamics = rig.send(effort=[])
     assert_right(rig, dynamics, rig.inputs(efforts=own))
     for _ in range(6):
@@ -302,7 +302,7 @@ def test_torques_of_a_topic_count_until_they_are_too_old() -> None:
         INVALID,
         Reason.TORQUE_STALE,
     )
-    assert rig.pipeline.torques_health().received
+    assert rig.pipeline.healths()["joint_torques"].received
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_torques_of_a_topic_count_until_they_are_too_old() -> None:
 )
 def test_bad_torques_of_a_topic_are_refused_by_name(names, efforts, words) -> None:
     rig = Rig(torques="topic")
-    rig.pipeline.read_torques(torques_of(rig, names, efforts))
+    rig.pipeline.read("joint_torques", torques_of(rig, names, efforts))
     matrix, dynamics = rig.send()
     assert (matrix.validity, dynamics.validity, Reason(dynamics.reasons)) == (
         OK,
@@ -324,7 +324,7 @@ def test_bad_torques_of_a_topic_are_refused_by_name(names, efforts, words) -> No
         Reason.TORQUE_INVALID,
     )
     assert any(words in text for _, text in rig.warnings), rig.warnings
-    assert words in rig.pipeline.torques_health().complaint
+    assert words in rig.pipeline.healths()["joint_torques"].complaint
 
 
 def test_zero_torques_ask_for_nothing() -> None:

@@ -16,7 +16,7 @@ from delassus_msgs.srv import Compute  # noqa: E402
 from delassus_msgs_py import dynamics_to_numpy, matrix_to_numpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
-from node_support import FEET, INVALID, OK, Start, state_of  # noqa: E402
+from node_support import DEGRADED, FEET, INVALID, OK, Start, state_of  # noqa: E402
 from pinocchio_motion import Peer, relative  # noqa: E402
 from ros_support import Graph, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -88,7 +88,7 @@ def test_beside_each_matrix_comes_the_rest(graph, start: Start, robot, q, beside
     assert matrix.validity == OK
     assert (dynamics.sequence, dynamics.layout_id) == (matrix.sequence, matrix.layout_id)
     # Without a stamp the odometry's age cannot be told.
-    assert dynamics.reasons == matrix.reasons
+    assert (dynamics.validity, dynamics.reasons) == (DEGRADED, Reason.STAMP_INVALID)
     problem = with_outputs(robot)
     inputs = {
         "q": np.array(q), "rates": np.r_[TWIST, rates], "torques": np.r_[np.zeros(6), efforts],
@@ -132,7 +132,9 @@ def test_torques_by_topic(graph, start: Start, urdf, robot, q, beside) -> None:
     zeros = [0.0] * robot.nq
 
     def valid() -> Any:
-        publisher.publish(JointState(name=list(wanted), effort=list(wanted.values())))
+        torques = JointState(name=list(wanted), effort=list(wanted.values()))
+        torques.header.stamp = graph.peer.get_clock().now().to_msg()
+        publisher.publish(torques)
         answer = graph.ask(robot.joint_names, q, velocity=zeros)
         dynamics = answered(graph, beside, stamp_of(answer))
         return dynamics if dynamics.validity == OK else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_nothing_before_the_first(source) -> None:
     assert complaint.reason is Reason.ORIENTATION_MISSING
     assert source.send() is None
     assert source.at(1) is None
-    source.input.forget()
+    source.input.reset()
     assert source.at(1).reason is Reason.ORIENTATION_MISSING
 
 
@@ -189,8 +190,12 @@ def test_almost_unit_is_made_unit(source) -> None:
 
 def test_sensor_without_orientation(source) -> None:
     source.send()
-    complaint = source.input.refuse(START, "the Imu says that it has no orientation")
-    assert source.at(1) is complaint
+    imu = SimpleNamespace(
+        header=SimpleNamespace(frame_id="base", stamp=SimpleNamespace(sec=1, nanosec=0)),
+        orientation_covariance=[-1.0],
+    )
+    complaint = source.input.take(imu, START)
+    assert complaint is not None and source.at(1) is complaint
     assert complaint.reason is Reason.ORIENTATION_INVALID
 
 
@@ -212,7 +217,7 @@ def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
     """A source whose clock is an hour ahead dies: its last orientation is no younger for that."""
     source.input.read((0, 0, 0, 1), START + 3600 * 10**9, START, "base")
     assert source.at(99) is None
-    assert source.input.age(START + 2 * 10**9) == 2.0
+    assert source.input.latest.age(START + 2 * 10**9) == 2.0
     assert source.at(101).reason is Reason.ORIENTATION_STALE
 
 
@@ -221,13 +226,13 @@ def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
     later = START + 3600 * 10**9
     source.input.read((0, 0, 0, 1), stamp, later, "base")
     assert source.input.complaint(later) is None
-    assert source.input.age(START) == 0.0
+    assert source.input.latest.age(START) == 0.0
     assert source.at(0) is None
     assert source.at(100) is None
     assert source.at(101).reason is Reason.ORIENTATION_STALE
-    source.input.refuse(later, "no estimate")
-    assert source.input.silence(START) == 0.0
-    assert source.input.silence(START + 2 * 10**9) == 2.0
+    source.input.read((0, 0, 0, 0), 0, later, "base")
+    assert source.input.latest.silence(START) == 0.0
+    assert source.input.latest.silence(START + 2 * 10**9) == 2.0
 
 
 def test_without_a_stamp_the_arrival_counts(source) -> None:

@@ -454,7 +454,7 @@ def test_contacts_that_never_grow_old_outlive_a_jump(solver) -> None:
     rig.now = START
     rig.pipeline.clock_jumped()
     assert said(rig.send()) == (OK, Reason.NONE)
-    assert rig.pipeline.contacts_health().age == 0.0
+    assert rig.pipeline.healths()["active_contacts"].age == 0.0
 
 
 def test_counts_begin_with_the_activation_and_go_on_with_another_robot(rig, solver) -> None:
@@ -577,7 +577,7 @@ def test_faults_of_contacts(rig, fault) -> None:
     rig.touch(*names, status=status)
     assert said(rig.send()) == (validity, reason)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.contacts_health().complaint
+    assert words in rig.pipeline.healths()["active_contacts"].complaint
     rig.touch(*FEET)
     assert said(rig.send()) == (OK, Reason.NONE)
 
@@ -687,18 +687,18 @@ def test_limits_change_between_two_ticks_all_or_none(rig) -> None:
 
 
 def test_health_of_the_inputs(rig) -> None:
-    health = rig.pipeline.joints_health()
+    health = rig.pipeline.healths()["joint_states"]
     assert not health.received and math.isnan(health.age)
     rig.send()
     rig.wait(100)
-    health = rig.pipeline.joints_health()
+    health = rig.pipeline.healths()["joint_states"]
     assert health.received and health.age == pytest.approx(0.1) and health.timeout == 0.5
     rig.send(LF_HAA=math.nan)
-    assert "'LF_HAA' is nan" in rig.pipeline.joints_health().complaint
-    contacts = rig.pipeline.contacts_health()
+    assert "'LF_HAA' is nan" in rig.pipeline.healths()["joint_states"].complaint
+    contacts = rig.pipeline.healths()["active_contacts"]
     assert contacts.received
     assert contacts.age == pytest.approx(0.1)
-    assert rig.pipeline.orientation_health() is None
+    assert "odometry" not in rig.pipeline.healths()
 
 
 def test_joint_states_that_are_refused_are_no_silence(rig) -> None:
@@ -708,26 +708,26 @@ def test_joint_states_that_are_refused_are_no_silence(rig) -> None:
         rig.wait(100)
         rig.send(LF_HAA=math.nan)
         assert rig.pipeline.watch() is None
-    health = rig.pipeline.joints_health()
+    health = rig.pipeline.healths()["joint_states"]
     assert "'LF_HAA' is nan" in health.complaint
     assert (health.age, health.silence) == (0.0, 0.0)
     rig.wait(600)
     rig.publish(rig.pipeline.watch())
-    health = rig.pipeline.joints_health()
+    health = rig.pipeline.healths()["joint_states"]
     assert health.silence == pytest.approx(0.6)
     assert not health.complaint
 
 
 def test_joint_states_of_another_robot_are_the_reason_for_silence(rig) -> None:
     rig.send(["x", "y"])
-    health = rig.pipeline.joints_health()
+    health = rig.pipeline.healths()["joint_states"]
     assert not health.received
     assert health.complaint == "what comes has 'x', 'y', none of the robot's joints"
     rig.send()
-    assert not rig.pipeline.joints_health().complaint
+    assert not rig.pipeline.healths()["joint_states"].complaint
     rig.wait(600)
     rig.send(["x"])
-    health = rig.pipeline.joints_health()
+    health = rig.pipeline.healths()["joint_states"]
     assert health.received and health.silence == pytest.approx(0.6)
     assert health.complaint == "what comes has 'x', none of the robot's joints"
 
@@ -735,7 +735,7 @@ def test_joint_states_of_another_robot_are_the_reason_for_silence(rig) -> None:
 def test_a_set_of_contacts_that_is_refused_has_come(rig) -> None:
     rig.touch("LF", "LF")
     rig.wait(700)
-    health = rig.pipeline.contacts_health()
+    health = rig.pipeline.healths()["active_contacts"]
     assert health.received and health.silence == pytest.approx(0.7)
     assert "'LF' is listed more than once" in health.complaint
 

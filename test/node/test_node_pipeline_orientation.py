@@ -55,7 +55,7 @@ def turn(
     message.header.stamp = to_message(rig.now + round(at * 1e6))
     o = message.pose.pose.orientation
     o.x, o.y, o.z, o.w = (float(value) for value in orientation)
-    rig.pipeline.read_orientation(message)
+    rig.pipeline.read("odometry", message)
     rig.orientation = list(orientation)
 
 
@@ -70,7 +70,7 @@ def imu(
     o = message.orientation
     o.x, o.y, o.z, o.w = (float(value) for value in orientation)
     message.orientation_covariance[0] = -1.0 if unknown else 0.0
-    rig.pipeline.read_orientation(message)
+    rig.pipeline.read("odometry", message)
 
 
 def quaternion(rotation: np.ndarray) -> list[float]:
@@ -123,7 +123,7 @@ def test_an_inertial_sensor_is_turned_into_the_base(rig) -> None:
 def test_none_has_come(rig) -> None:
     assert said(rig.send()) == (INVALID, Reason.ORIENTATION_MISSING)
     assert "no orientation of the base has arrived yet" in rig.pipeline.last.text
-    health = rig.pipeline.orientation_health()
+    health = rig.pipeline.healths()["odometry"]
     assert health is not None and not health.received and health.timeout == 0.1
     assert not health.complaint
 
@@ -149,7 +149,7 @@ def test_one_that_cannot_be_used(rig, fault) -> None:
     turn(rig, orientation, **options)
     assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_INVALID)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.orientation_health().complaint
+    assert words in rig.pipeline.healths()["odometry"].complaint
     assert any(kind == "ORIENTATION_INVALID" and words in text for kind, text in rig.warnings)
     turn(rig, TURNED.quaternion())
     assert said(rig.send(at=2)) == (OK, Reason.NONE)
@@ -160,7 +160,7 @@ def test_an_inertial_sensor_without_an_estimate(rig) -> None:
     assert said(rig.send()) == (INVALID, Reason.ORIENTATION_INVALID)
     assert "refused: the Imu says that it has none" in rig.pipeline.last.text
     rig.wait(300)
-    health = rig.pipeline.orientation_health()
+    health = rig.pipeline.healths()["odometry"]
     assert health.received and health.silence == pytest.approx(0.3)
     assert "the Imu says that it has none" in health.complaint
 
@@ -169,7 +169,7 @@ def test_one_that_is_too_old(rig) -> None:
     turn(rig, TURNED.quaternion())
     rig.wait(100)
     assert said(rig.send()) == (OK, Reason.NONE)
-    assert rig.pipeline.orientation_health().age == pytest.approx(0.1)
+    assert rig.pipeline.healths()["odometry"].age == pytest.approx(0.1)
     rig.wait(1)
     assert said(rig.send()) == (INVALID, Reason.ORIENTATION_STALE)
     turn(rig, TURNED.quaternion(), at=-150)
@@ -191,17 +191,17 @@ def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
     message.header.frame_id = "odom"
     message.header.stamp.sec, message.header.stamp.nanosec = stamp
     message.pose.pose.orientation.w = 1.0
-    rig.pipeline.read_orientation(message)
+    rig.pipeline.read("odometry", message)
     rig.orientation = [0.0, 0.0, 0.0, 1.0]
     assert said(rig.send()) == (DEGRADED, reason)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.orientation_health().complaint
-    assert not rig.pipeline.joints_health().complaint
+    assert words in rig.pipeline.healths()["odometry"].complaint
+    assert not rig.pipeline.healths()["joint_states"].complaint
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     # Both it and the joint states, each in its own words.
     both = said(rig.send(stamp=0))
     assert both == (DEGRADED, reason | Reason.STAMP_INVALID)
-    assert "joint states have no valid stamp" in rig.pipeline.joints_health().complaint
+    assert "joint states have no valid stamp" in rig.pipeline.healths()["joint_states"].complaint
     turn(rig, [0, 0, 0, 1])
     if reason is Reason.STAMP_IN_FUTURE:
         assert said(rig.send(at=1)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
@@ -225,7 +225,7 @@ def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> 
     assert said(rig.send()) == (DEGRADED, Reason.ORIENTATION_STALE)
     words = f"its orientation is {1e-3 * apart:g} s away from the joint positions; it is carried"
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.orientation_health().complaint
+    assert words in rig.pipeline.healths()["odometry"].complaint
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     # What does not turn needs no carrying on.
     turn(rig, TURNED.quaternion())
@@ -240,9 +240,9 @@ def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     assert said(rig.send()) == (OK, Reason.NONE)
     turn(rig, TURNED.quaternion(), at=31)
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_IN_FUTURE)
-    words = "the stamps of the base's orientation are 0.031 s ahead of /clock, which goes on by"
+    words = "orientation of the base are 0.031 s ahead of /clock, which goes on by"
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.orientation_health().complaint
+    assert words in rig.pipeline.healths()["odometry"].complaint
 
 
 def test_stamps_that_jump_back(rig) -> None:
@@ -251,12 +251,12 @@ def test_stamps_that_jump_back(rig) -> None:
     turn(rig, TURNED.quaternion())
     assert said(rig.send()) == (OK, Reason.NONE)
     turn(rig, [0, 0, 0, 1], at=-50)
-    words = "the stamps of the base's orientation jumped back by 0.05 s: a simulation was reset"
+    words = "orientation of the base jumped back by 0.05 s: a simulation was reset"
     # Also where another one comes before there is a matrix.
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.orientation_health().complaint
+    assert words in rig.pipeline.healths()["odometry"].complaint
     turn(rig, TURNED.quaternion(), at=-40)
     assert said(rig.send()) == (OK, Reason.NONE)
 

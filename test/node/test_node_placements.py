@@ -76,7 +76,7 @@ class Moving(Rig):
         if not hasattr(self, "positions"):
             self.positions, self.turns = {}, {}
         self.positions[name], self.turns[name] = list(position), list(turn)
-        self.pipeline.read_placements(placed([name], [position], [turn], self.now))
+        self.pipeline.read("contact_placements", placed([name], [position], [turn], self.now))
 
     def matrix(self, stamp: int, contacts: Sequence[str]) -> np.ndarray:
         q = np.array(self.full(stamp))
@@ -141,11 +141,28 @@ def test_a_place_grows_old_by_itself(solver) -> None:
     rig.touch("slides")
     assert said(rig.send()) == (OK, Reason.NONE)
     # An old stamp makes a fresh message no younger.
+    rig.wait(2000.0)
+    rig.touch("slides")
     late = placed(["slides"], [[0.0, 0.0, 0.02]], stamp=rig.now - 200 * MS)
-    rig.pipeline.read_placements(late)
+    rig.pipeline.read("contact_placements", late)
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_STALE)
     rig.pipeline.limits = Limits(contacts_timeout=0.3)
     assert said(rig.send()) == (OK, Reason.NONE)
+
+
+def test_of_two_publishers_the_newer_placement_stays(solver) -> None:
+    """The rig holds every matrix against the newer place; the older one is said to be there."""
+    rig = Moving(solver)
+    rig.touch("rolls")
+    for k in range(8):
+        rig.wait(10.0)
+        rig.place("rolls", [0.01 * k, 0.0, -0.02])
+        assert said(rig.send()) == (OK, Reason.NONE)
+        old = placed(["rolls"], [[0.5, 0.1, 0.2]], stamp=rig.now - 400 * MS)
+        rig.pipeline.read("contact_placements", old)
+        assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+        words = "the stamps of the placements of contact 'rolls' jumped back by 0.4 s"
+        assert words in rig.pipeline.last.text and "two nodes publish them" in rig.warnings[-1][1]
 
 
 @pytest.mark.parametrize(
@@ -163,22 +180,23 @@ def test_what_cannot_be_is_refused_until_the_next_good_one(solver, message, word
     rig = Moving(solver)
     rig.touch("rolls")
     rig.place("rolls", [0.0, 0.0, 0.01])
-    rig.pipeline.read_placements(message)
+    rig.pipeline.read("contact_placements", message)
     assert words in rig.warnings[-1][1]
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_INVALID)
-    assert words in rig.pipeline.placements_health().complaint
+    assert words in rig.pipeline.healths()["contact_placements"].complaint
     rig.place("rolls", [0.0, 0.0, 0.02])
     assert said(rig.send()) == (OK, Reason.NONE)
     absent = "nothing has said where contact 'slides' is"
     expected = words if "slides" in message.names else absent
-    assert expected in rig.pipeline.placements_health().complaint
+    assert expected in rig.pipeline.healths()["contact_placements"].complaint
 
 
 def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:
     rig = Moving(solver)
     rig.touch("rolls")
     rig.positions, rig.turns = {"rolls": [0.0, 0.0, 0.01]}, {}
-    rig.pipeline.read_placements(placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]]))
+    both = placed(["stays", "rolls"], [[1, 1, 1], [0.0, 0.0, 0.01]])
+    rig.pipeline.read("contact_placements", both)
     assert said(rig.send()) == (OK, Reason.NONE)
     text = "placement of unknown moving contact 'stays'; moving contacts: rolls, slides"
     assert text in rig.warnings[-1][1]

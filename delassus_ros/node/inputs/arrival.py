@@ -38,6 +38,11 @@ class Arrival:
         """Be as before the first message."""
         self._at = None
 
+    @property
+    def has_come(self) -> bool:
+        """Whether a message has come."""
+        return self._at is not None
+
     def note(self, now: int, delay: int = 0) -> None:
         """Note that a message comes.
 

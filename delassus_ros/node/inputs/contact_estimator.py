@@ -20,7 +20,7 @@ from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.reasons import Complaint, Limits, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import inertia
@@ -119,16 +119,15 @@ class ContactEstimator:
         self._normals = [offset + 2 for offset in contacts.row_offsets[:-1]]
         self.forces = np.full(contacts.rows, np.nan)
         self.touches = np.zeros(len(contacts), dtype=np.bool_)
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew, as when the clock has jumped."""
         self.stamp = 0
         self._rates = np.zeros(0)
-        self._error = np.zeros(0)
+        self._error: Array | None = None
         self.touches[:] = False
         self.forces[:] = np.nan
-        self.motion.forget()
 
     def wrenches(self) -> Array:
         """Return force and moment of each contact along the axes of its rows, (k, 6)."""
@@ -136,6 +135,11 @@ class ContactEstimator:
         return np.array(
             [contact.selection.T @ own for contact, own in zip(self.contacts, rows, strict=True)]
         )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known which contacts touch."""
+        return self._error is not None
 
     @property
     def status(self) -> list[int]:
@@ -149,22 +153,29 @@ class ContactEstimator:
         share = (self.forces[self._normals] - 0.5 * (on + off)) / (0.25 * (on - off))
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(share, -50.0, 50.0))))
 
-    def update(self, q: Array, stamp: int, now: int) -> Complaint | None:
+    def update(
+        self,
+        q: Array,
+        stamp: int,
+        now: int,
+        max_skew: float = Limits.max_skew,
+        clock_step: int = 0,
+    ) -> Complaint | None:
         """Take the next joint state, whose velocities and efforts :attr:`motion` has.
 
         Parameters
         ----------
         q : (nq,) its positions.
         stamp : its stamp [ns]; 0 if it has none.
-        now : time of the node's clock [ns].
+        now, max_skew, clock_step : see :meth:`~delassus_ros.node.inputs.input.Input.caveat`.
 
         Returns
         -------
-        None, or why there is no estimate.
+        None, or why no contacts are known; :attr:`caveat` has what makes those known doubtful.
         """
         inputs: Mapping[str, Array] = self._bound.inputs
         inputs["q"][...] = q
-        complaint = self.motion.write(stamp, now, inputs)
+        complaint = self.motion.write(stamp, now, inputs, max_skew, clock_step)
         if complaint is None and self._base is not None:
             complaint = self._base.complaint(now)
             self._base.write(stamp, inputs[_ORIENTATION])
@@ -175,20 +186,40 @@ class ContactEstimator:
         if complaint is None and self._bound.solve().status is not Status.OK:
             complaint = Complaint(Reason.SOLVER_FAILED, "contact forces cannot be told here")
         if complaint is not None:
-            self.stamp = 0
+            self.reset()
             return complaint
-        self._observe(inputs["rates"], stamp)
-        return None
+        return self._observe(inputs["rates"], stamp)
 
-    def _observe(self, rates: Array, stamp: int) -> None:
+    @property
+    def caveat(self) -> Complaint | None:
+        """Why the contacts told last are in doubt; None if they are not."""
+        return self.motion.caveat
+
+    def _observe(self, rates: Array, stamp: int) -> Complaint | None:
+        """Compare velocities with those of the joint state before; return why that cannot be."""
         solution, before, then = self._bound.solution, self._rates, self.stamp
         passed = 1e-9 * (stamp - then)
+        if then and passed == 0.0 and self._error is not None:
+            # The same instant once more: nothing new to judge by.
+            return None
         self._rates, self.stamp = rates.copy(), stamp
         if not then or not 0.0 < passed < _LONGEST:
-            # Nothing to compare with: as if nothing touched.
-            self._error = np.zeros(len(rates))
+            self._error = None
+            self.touches[:] = False
+            self.forces[:] = np.nan
+            return Complaint(
+                Reason.NO_CONTACTS_RECEIVED,
+                "contacts are told from the change of velocities between two joint states, and "
+                + (
+                    f"the latest two are {passed:.4g} s apart, at most {_LONGEST:g} s are allowed"
+                    if then and passed > 0.0
+                    else "the first has just come"
+                ),
+            )
+        found = (rates - before) / passed - solution.output("qdd0")
+        if self._error is None:
+            self._error = found
         else:
-            found = (rates - before) / passed - solution.output("qdd0")
             step = passed * self._settings.gain
             self._error = self._error + step / (1.0 + step) * (found - self._error)
         Lambda = inertia(solution.matrix, self._scales, 0.0)
@@ -196,3 +227,4 @@ class ContactEstimator:
         normal = self.forces[self._normals]
         threshold = np.where(self.touches, self._settings.force_off, self._settings.force_on)
         self.touches[...] = normal > threshold
+        return None

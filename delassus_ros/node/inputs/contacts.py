@@ -5,25 +5,34 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
-from delassus_ros.node.inputs.arrival import Arrival
+from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.node.reasons import Complaint, Reason
 
+_WORDS = Words(
+    "active contacts", "the set of active contacts", "is", "contacts_timeout",
+    "no set of active contacts has arrived yet",
+)  # fmt: skip
+_FAULTS = Faults(
+    Reason.NO_CONTACTS_RECEIVED, Reason.CONTACTS_MALFORMED, Reason.CONTACTS_STALE
+)
 _IN_CONTACT = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 _STATUS = {
     getattr(ActiveContacts, name): name for name in ("UNKNOWN", "INACTIVE", "ACTIVE", "SLIPPING")
 }
 
 
-class ContactInput:
+class ContactInput(Input):
     """Which contacts of the layout are active.
 
-    A set replaces the one before it as a whole. One that contradicts itself is refused: nobody
-    can tell what it means, so there is no active set until the next good one.
+    A set replaces the one before it as a whole, unless the one before it has a newer stamp. A set
+    that contradicts itself is refused: its meaning is not known, so there is no active set until
+    the next good one.
 
     Parameters
     ----------
@@ -34,16 +43,19 @@ class ContactInput:
     Attributes
     ----------
     active : names of the active contacts; None if there is no set to go by.
-    reasons : what there is to say about the present set.
-    degraded : a contact outside the layout is in contact, so that the matrix lacks its rows.
+    reasons : reasons that matrices of the present set carry.
+    degraded : whether these reasons make a matrix DEGRADED, as where a contact outside the layout
+        is in contact, so that the matrix lacks its rows.
     """
+
+    topic = "active_contacts"
+    needs_stamp = False
 
     def __init__(self, contacts: ContactSet, timeout: float = math.inf) -> None:
         self._known = dict.fromkeys(contacts.names)
         self._strangers = UnknownNames("contact", self._known)
-        self._arrival = Arrival()
+        super().__init__(_WORDS, _FAULTS, timeout)
         self.set_timeout(timeout)
-        self.forget()
 
     def set_timeout(self, timeout: float) -> None:
         """Change the timeout [s].
@@ -55,45 +67,59 @@ class ContactInput:
         """
         if not timeout > 0.0:
             raise InputError(f"contacts timeout is {timeout}; expected a positive time in s")
-        self._timeout = timeout * 1e9
+        self.timeout = timeout
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Have no set to go by, as before the first one."""
-        self.active: tuple[str, ...] | None = None
-        self.reasons = Reason.NO_CONTACTS_RECEIVED
-        self.degraded = False
-        self._status: Mapping[str, int] = {}
-        self._stamp = 0
-        self._arrival.forget()
+        super().reset()
+        self._without(Reason.NO_CONTACTS_RECEIVED)
+        self._text = ""
 
     def restart(self, now: int) -> None:
         """Let the present set count as new, as when the clock was set."""
-        self._stamp = 0
-        self._arrival.restart(now)
+        self.latest.restart(now)
 
-    def age(self, now: int) -> float:
-        """Return the age of the latest set, refused or not [s]; NaN if none has come."""
-        return self._arrival.age(now, self._stamp)
+    def _without(self, reasons: Reason) -> None:
+        self.active: tuple[str, ...] | None = None
+        self.reasons, self.degraded = reasons, False
+        self._status: Mapping[str, int] = {}
+
+    @property
+    def text(self) -> str:
+        """What is wrong with the latest set; empty if nothing is."""
+        return self._text
+
+    def withhold(self, complaint: Complaint) -> None:
+        """Have no set to go by, for a reason of the source's."""
+        self._without(Reason.NO_CONTACTS_RECEIVED | complaint.reason)
+        self._text = complaint.text
+
+    def doubt(self, complaint: Complaint) -> None:
+        """Mark the present set as doubtful, for a reason of the source's."""
+        self.reasons |= complaint.reason
+        self.degraded = True
+        self._text = self._text or complaint.text
 
     def stale(self, now: int) -> Complaint | None:
-        """Return what there is to say if the present set is too old, or None.
+        """Return the complaint about a present set that is too old, or None.
 
         Parameters
         ----------
         now : time of the node's clock [ns]; 0 while that has no time yet.
         """
-        if self.active is None or self._arrival.within(self._timeout, now, self._stamp):
+        latest = self.latest
+        if self.active is None or latest.within(self.timeout, now):
             return None
-        silence = self._arrival.age(now)
+        silence = latest.silence(now)
         text = f"no set of active contacts has come for {silence:.3g} s"
-        if silence <= 1e-9 * self._timeout:
+        if silence <= self.timeout:
             text = (
-                f"the set of active contacts is {self.age(now):.4g} s old by its stamp, or the "
+                f"the set of active contacts is {latest.age(now):.4g} s old by its stamp, or the "
                 "clock of its host is another one"
             )
         return Complaint(
             Reason.CONTACTS_STALE,
-            f"{text}, at most {1e-9 * self._timeout:g} s are allowed (contacts_timeout); who "
+            f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); who "
             "publishes it has to repeat it at 10 Hz or more, with a new stamp each time",
         )
 
@@ -101,6 +127,10 @@ class ContactInput:
         """Return the status of each of these contacts of the layout in the present set."""
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
+
+    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take a delassus_msgs/ActiveContacts; see :meth:`Input.take`."""
+        return self.read(message.names, message.status, now, stamp_in(message), delay)
 
     def read(
         self,
@@ -123,14 +153,17 @@ class ContactInput:
         -------
         None, or what is wrong with it.
         """
+        if self.latest.overtaken(stamp, now):
+            return None
         complaint = self._contradiction(names, status)
+        self.latest.note(stamp, now, delay)
         if complaint is not None:
-            self.forget()
-            self.reasons = complaint.reason
-            self._arrival.note(now, delay)
+            self._without(complaint.reason)
+            self._text = complaint.text
+            self.latest.stamp = self.latest.taken = 0
             return complaint
-        self._stamp = max(stamp, 0)
-        self._arrival.note(now, delay)
+        self._accept()
+        self._text = ""
         self._status = dict(zip(names, status, strict=True))
         touching = [
             name for name, value in zip(names, status, strict=True) if value in _IN_CONTACT
@@ -145,7 +178,8 @@ class ContactInput:
         if self.degraded:
             # First those whose rows are missed.
             strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
-        return Complaint(Reason.UNKNOWN_CONTACT, self._unknown(strangers))
+        self._text = self._unknown(strangers)
+        return Complaint(Reason.UNKNOWN_CONTACT, self._text)
 
     def _unknown(self, strangers: Sequence[str]) -> str:
         """Return what there is to say about names outside the layout, of at least one."""

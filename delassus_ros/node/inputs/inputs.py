@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-from delassus_msgs.msg import ActiveContacts, ContactPlacements
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.model.spatial import Array
@@ -15,11 +13,13 @@ from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.inputs.arrival import age_of, stamp_of
 from delassus_ros.node.inputs.closed_joints import ClosedGate
 from delassus_ros.node.inputs.contacts import ContactInput
+from delassus_ros.node.inputs.input import Input
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
 from delassus_ros.node.inputs.motion import MotionInput
-from delassus_ros.node.inputs.orientation import OrientationInput, read_message
+from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.placements import PlacementInput
+from delassus_ros.node.inputs.topics import JOINTS
 from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
 from delassus_ros.problem import Problem
 
@@ -63,7 +63,7 @@ class Inputs:
     ----------
     contacts : the set of active contacts.
     placements : where those are that move on their links; None if none does.
-    contacts_text : what was wrong with the latest set, in words; empty if nothing was.
+    by_topic : all inputs but the joint states, by the name of their topic.
     kept : what became of the joint state that waits for its matrix; WAITING if there is none.
 
     Raises
@@ -92,16 +92,20 @@ class Inputs:
         else:
             self._gate = ClosedGate(closure, limits.max_skew, limits.input_timeout)
         self.contacts = ContactInput(problem.contacts, limits.contacts_timeout)
-        self.contacts_text = ""
         moves = bool(problem.moving)
         self.placements = PlacementInput(problem, limits.contacts_timeout) if moves else None
         self._source = source
         self._turns_rows = any(port.name == "base_orientation" for port in problem.inputs)
         self._motion = motion
         self._moving = [each for each in (motion, observed) if each is not None]
+        torques = None if motion is None else motion.torques
+        inputs: list[Input | None] = [self.contacts, self.placements, source, torques]
+        self.by_topic: Mapping[str, Input] = {
+            each.topic: each for each in inputs if each is not None
+        }
         self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
         self._limits = limits
-        self._clock_step = 0
+        self.clock_step = 0
         self._judgement = Judgement()
         self._silence = ""
 
@@ -131,75 +135,49 @@ class Inputs:
     def set_clock_step(self, step: int) -> None:
         """Let stamps be ahead of the clock by its steps as well, of so many ns."""
         self._gate.set_clock_step(step)
-        self._clock_step = step
+        self.clock_step = step
 
     def forget_contacts(self) -> None:
         """Be without a set of active contacts, and places of those that move, until they come."""
-        self.contacts.forget()
-        self.contacts_text = ""
+        self.contacts.reset()
         if self.placements is not None:
-            self.placements.forget()
+            self.placements.reset()
 
-    def forget_motion(self, now: int) -> None:
+    def restart(self, now: int) -> None:
         """Be without joint states, orientation and torques; contacts that are kept count as new.
 
         Parameters
         ----------
         now : time of the node's clock from now on [ns].
         """
-        self.contacts.restart(now)
-        if self.placements is not None:
-            self.placements.restart(now)
         self._gate.forget(now)
         self.kept.gate, self.kept.text = _WAITING, ""
-        if self._source is not None:
-            self._source.forget()
-        if self._motion is not None:
-            self._motion.forget()
+        for each in self.by_topic.values():
+            each.restart(now)
 
     # Messages.
 
-    def read_contacts(self, message: ActiveContacts, now: int, delay: int) -> None:
-        """Take a set of active contacts; `delay` is how long before it was sent [ns]."""
-        at = message.header.stamp
-        stamp = stamp_of(at.sec, at.nanosec)
-        complaint = self.contacts.read(message.names, message.status, now, stamp, delay)
-        self.contacts_text = "" if complaint is None else complaint.text
-        if complaint is not None:
+    def read(self, topic: str, message: Any, now: int, delay: int) -> None:
+        """Take a message of a topic, sent `delay` ns before; warn of what is wrong with it."""
+        found = self.by_topic.get(topic)
+        if found is None:
+            return
+        complaint = found.take(message, now, delay)
+        if complaint is None and found.latest.jumped:
+            # Here, as the next message may come before a matrix is made with this one.
+            complaint = self._caveat(found, now)
+            if complaint is not None:
+                self._warn(f"stamp of the {found.words.name}", complaint.text)
+        elif complaint is not None and found is not self._source:
             self.warn_of(complaint)
-
-    def read_placements(self, message: ContactPlacements, now: int, delay: int) -> None:
-        """Take placements of contacts that move, sent `delay` ns before."""
-        if self.placements is None:
-            return
-        at = message.header.stamp
-        complaint = self.placements.read(
-            message.names, *places_of(message), now, stamp_of(at.sec, at.nanosec), delay
-        )
-        if complaint is not None:
-            self._warn("placements", complaint.text)
-
-    def read_orientation(self, message: Any, now: int, delay: int) -> None:
-        """Take an orientation, nav_msgs/Odometry or sensor_msgs/Imu, sent `delay` ns before."""
-        source = self._source
-        if source is None:
-            return
-        complaint = read_message(source, message, now, delay)
-        caveat = self._caveat(source, 0, now) if source.jumped else None
-        if complaint is None and caveat is not None:
-            # Here, as the next one may come before a matrix is made with it.
-            self._warn("stamp of the orientation", caveat.text)
-
-    def read_torques(self, message: Any, now: int, delay: int) -> None:
-        """Take torques, the efforts of a sensor_msgs/JointState, sent `delay` ns before."""
-        if self._motion is not None and self._motion.torques is not None:
-            self._motion.torques.read(message.name, message.effort, now, delay)
 
     def write_motion(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
         """Write what outputs besides the matrix need, as of a stamp [ns]; return what is wrong."""
         if self._motion is None:
             return None
-        complaint = self._motion.write(stamp, now, inputs)
+        complaint = self._motion.write(
+            stamp, now, inputs, self._limits.max_skew, self.clock_step
+        )
         if complaint is not None:
             self.warn_of(complaint)
         return complaint
@@ -291,7 +269,7 @@ class Inputs:
         all_rows : whether there is a matrix without a set of active contacts.
         """
         contacts, judged = self.contacts, self._judgement
-        reasons, text = contacts.reasons, verdict.text or self.contacts_text
+        reasons, text = contacts.reasons, verdict.text or contacts.text
         if verdict.reasons:
             reasons |= verdict.reasons
         missing = contacts.active is None and not all_rows
@@ -302,6 +280,10 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         judged.stale = judged.doubtful = stale is not None
+        caveat = None if contacts.active is None else self._caveat(contacts, now)
+        if caveat is not None:
+            reasons |= caveat.reason
+            text, judged.doubtful = text or caveat.text, True
         if self._source is not None and self._turns_rows:
             complaint, usable = self._of_orientation(self._source, verdict.stamp, now)
             missing = missing or not usable
@@ -309,11 +291,19 @@ class Inputs:
                 reasons |= complaint.reason
                 text, judged.doubtful = text or complaint.text, True
         if self.placements is not None:
-            complaint = self.placements.complaint(contacts.active or (), now)
+            active = contacts.active or ()
+            complaint = self.placements.complaint_of(active, now)
             if complaint is not None:
                 self.warn_of(complaint)
+                missing = True
+            else:
+                complaint = self.placements.caveat_of(active, now)
+                if complaint is not None:
+                    self._warn("stamp of the contact placements", complaint.text)
+                    judged.doubtful = True
+            if complaint is not None:
                 reasons |= complaint.reason
-                text, missing = text or complaint.text, True
+                text = text or complaint.text
         nothing = missing or verdict.gate is _REFUSED
         if nothing and not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
             text = "no set of active contacts has arrived yet"
@@ -329,18 +319,18 @@ class Inputs:
         if complaint is not None:
             self.warn_of(complaint)
             return complaint, False
-        caveat = self._caveat(source, stamp, now)
+        caveat = self._caveat(source, now, stamp)
         if caveat is not None:
             # A kind of its own, as joint states have such stamps, too.
-            self._warn("stamp of the orientation", caveat.text)
+            self._warn(f"stamp of the {source.words.name}", caveat.text)
         return caveat, True
 
     def warn_of(self, complaint: Complaint) -> None:
         """Warn of what is wrong with an input."""
         self._warn(complaint.reason.name or "input", complaint.text)
 
-    def _caveat(self, source: OrientationInput, stamp: int, now: int) -> Complaint | None:
-        return source.caveat(stamp, now, self._limits.max_skew, self._clock_step)
+    def _caveat(self, source: Input, now: int, stamp: int = 0) -> Complaint | None:
+        return source.caveat(now, self._limits.max_skew, self.clock_step, stamp)
 
     def _say(self, verdict: Verdict) -> None:
         # A kind of its own, whatever other reasons come and go.
@@ -349,8 +339,24 @@ class Inputs:
 
     # Reports; who asks adds the topics.
 
-    def joints_health(self, last: LastAnswer, now: int) -> InputHealth:
-        """Return what is known of the joint states; the last answer knows their stamp."""
+    def healths(self, last: LastAnswer, now: int) -> dict[str, InputHealth]:
+        """Return what is known of each input, by its topic; the joint states come last.
+
+        Parameters
+        ----------
+        last : the last answer, which knows the stamp of the joint states.
+        now : time of the node's clock [ns].
+        """
+        found = {topic: each.health(now) for topic, each in self.by_topic.items()}
+        for topic, each in self.by_topic.items():
+            if found[topic].received and not found[topic].complaint:
+                caveat = self._caveat(each, now, self.kept.stamp)
+                if caveat is not None:
+                    found[topic] = replace(found[topic], complaint=caveat.text)
+        found[JOINTS] = self._joints_health(last, now)
+        return found
+
+    def _joints_health(self, last: LastAnswer, now: int) -> InputHealth:
         heard, timeout = self._gate.heard, self._limits.input_timeout
         age, silence = heard.age(now, last.stamp_ns), heard.age(now)
         received = heard.since(now) is not None
@@ -362,47 +368,3 @@ class Inputs:
             # While no matrix follows from what comes, that is what is wrong.
             text = self._silence or self.kept.text
         return InputHealth("joint states", "", 0, age, silence, timeout, received, text)
-
-    def contacts_health(self, now: int) -> InputHealth:
-        """Return what is known of the sets of active contacts."""
-        # They count from their arrival.
-        age, timeout = self.contacts.age(now), self._limits.contacts_timeout
-        received = self.contacts.reasons is not Reason.NO_CONTACTS_RECEIVED
-        text = self.contacts_text
-        return InputHealth("active contacts", "", 0, age, age, timeout, received, text)
-
-    def placements_health(self, now: int) -> InputHealth | None:
-        """Return what is known of where contacts are that move; None if none does."""
-        return None if self.placements is None else self.placements.health(now)
-
-    def torques_health(self, now: int) -> InputHealth | None:
-        """Return what is known of torques that come on a topic; None if none do."""
-        torques = None if self._motion is None else self._motion.torques
-        return None if torques is None else torques.health(now)
-
-    def orientation_health(self, now: int) -> InputHealth | None:
-        """Return what is known of the orientation; None if it is not used."""
-        source = self._source
-        if source is None:
-            return None
-        complaint = source.complaint(now)
-        received = complaint is None or complaint.reason is not Reason.ORIENTATION_MISSING
-        caveat = self._caveat(source, self.kept.stamp, now)
-        text = source.text or ("" if caveat is None else caveat.text)
-        return InputHealth(
-            "orientation",
-            "",
-            0,
-            source.age(now),
-            source.silence(now),
-            source.timeout,
-            received,
-            text if received else "",
-        )
-
-
-def places_of(message: ContactPlacements) -> tuple[list[list[float]], list[list[float]]]:
-    """Return the positions x, y, z and the quaternions x, y, z, w in a message."""
-    positions = [pose.position for pose in message.poses]
-    turns = [pose.orientation for pose in message.poses]
-    return [[p.x, p.y, p.z] for p in positions], [[o.x, o.y, o.z, o.w] for o in turns]

@@ -8,92 +8,77 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import NAMED, NumericalError, UnknownNames
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival
+from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.node.inputs.orientation import OrientationInput, Quaternion, turned_back
-from delassus_ros.node.reasons import Complaint, InputHealth, Reason
+from delassus_ros.node.reasons import Complaint, Limits, Reason
 from delassus_ros.problem import Problem
 
 FASTEST, STRONGEST = 1e6, 1e12
 """No joint has larger velocities [rad/s, m/s] or efforts [N·m, N]."""
+_WORDS = Words(
+    "torques", "the torques", "are", "input_timeout", "no torques have arrived yet"
+)
+_FAULTS = Faults(Reason.TORQUE_MISSING, Reason.TORQUE_INVALID, Reason.TORQUE_STALE)
 _VELOCITY, _EFFORT = 0, 1
 _BASE = 6
 
 
-class TorqueInput:
+class TorqueInput(Input):
     """The torques that came last on a topic of their own.
 
-    Joints that a message does not list have none.
+    Joints that a message does not list have none. A message that is older than the one in use is
+    ignored.
 
     Parameters
     ----------
     joints : names of the robot's joints.
     timeout : age above which torques are too old [s]; infinite for never.
+
+    Attributes
+    ----------
+    values : (n,) torques of the joints [N·m, N].
     """
+
+    topic = "joint_torques"
 
     def __init__(self, joints: Sequence[str], timeout: float) -> None:
         self._place = {name: k for k, name in enumerate(joints)}
         self._strangers = UnknownNames("joint", joints)
         self.values = np.zeros(len(joints))
-        self.timeout = timeout
-        self.forget()
+        super().__init__(_WORDS, _FAULTS, timeout)
 
-    def forget(self) -> None:
-        """Have no torques, as before the first."""
-        self._arrival = Arrival()
-        self._complaint: Complaint | None = Complaint(
-            Reason.TORQUE_MISSING, "no torques have arrived yet"
-        )
-
-    def read(self, names: Sequence[str], efforts: Sequence[float], now: int, delay: int) -> None:
-        """Take the next torques; `delay` is how long before they were sent."""
-        self._arrival.note(now, delay)
-        self._complaint = self._check(names, efforts)
-        if self._complaint is None:
-            self.values[...] = 0.0
-            for name, effort in zip(names, efforts, strict=True):
-                self.values[self._place[name]] = effort
-
-    def complaint(self, now: int) -> Complaint | None:
-        """Return why there are no torques to compute with, or None if there are."""
-        if self._complaint is not None:
-            return self._complaint
-        if not self._arrival.within(1e9 * self.timeout, now):
-            return Complaint(
-                Reason.TORQUE_STALE,
-                f"the torques are {self._arrival.age(now):.4g} s old, at most {self.timeout:g} s "
-                "are allowed (input_timeout)",
-            )
+    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take the efforts of a sensor_msgs/JointState; see :meth:`Input.take`."""
+        stamp, names, efforts = stamp_in(message), message.name, message.effort
+        if self.latest.overtaken(stamp, now):
+            return None
+        self.latest.note(stamp, now, delay)
+        wrong = self._wrong(names, efforts)
+        if wrong:
+            return self._refuse(wrong)
+        self._accept()
+        self.values[...] = 0.0
+        for name, effort in zip(names, efforts, strict=True):
+            self.values[self._place[name]] = effort
         return None
 
-    def health(self, now: int) -> InputHealth:
-        """Return what is known of them, but for their topic."""
-        age, complaint = self._arrival.age(now), self._complaint
-        received = self._arrival.since(now) is not None
-        text = complaint.text if received and complaint is not None else ""
-        return InputHealth("torques", "", 0, age, age, self.timeout, received, text)
-
-    def _check(self, names: Sequence[str], efforts: Sequence[float]) -> Complaint | None:
-        refused = "the torques are refused: "
+    def _wrong(self, names: Sequence[str], efforts: Sequence[float]) -> str:
+        """Return what is wrong with torques; empty if nothing is."""
         if len(names) != len(efforts):
-            text = f"{refused}they have {len(names)} names but {len(efforts)} efforts"
-            return Complaint(Reason.TORQUE_INVALID, text)
+            return f"they have {len(names)} names but {len(efforts)} efforts"
         for name, effort in zip(names, efforts, strict=True):
             if name not in self._place:
-                return Complaint(Reason.TORQUE_INVALID, refused + self._strangers.words(name))
+                return self._strangers.words(name)
             if not abs(effort) <= STRONGEST:
-                return Complaint(
-                    Reason.TORQUE_INVALID,
-                    f"{refused}that of joint {name!r} is {effort}; expected a finite number",
-                )
-        if len(set(names)) < len(names):
-            return Complaint(Reason.TORQUE_INVALID, f"{refused}a joint is listed more than once")
-        return None
+                return f"that of joint {name!r} is {effort}; expected a finite number"
+        return "a joint is listed more than once" if len(set(names)) < len(names) else ""
 
 
 class MotionInput:
@@ -111,6 +96,7 @@ class MotionInput:
     Attributes
     ----------
     torques : the torques of the topic; None where others count.
+    caveat : why the values that were written last are in doubt; None if they are not.
     """
 
     def __init__(
@@ -130,6 +116,7 @@ class MotionInput:
         self._source = torques
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         self._loops = LoopRates(robot) if robot.is_closed else None
+        self.caveat: Complaint | None = None
         self._joints: Sequence[str] = ()
         self._motion = np.full((2, len(robot.joint_names)), np.nan)
         needs_topic = torques == "topic" and "torques" in self._needed
@@ -140,11 +127,6 @@ class MotionInput:
         """Whether the efforts of joint states count."""
         return self._source == "effort" and "torques" in self._needed
 
-    def forget(self) -> None:
-        """Have no torques, as before the first; velocities come with positions."""
-        if self.torques is not None:
-            self.torques.forget()
-
     def take(self, joints: Sequence[str], motion: Array) -> None:
         """Take velocities and efforts (2, k) of joints whose positions have passed."""
         if len(joints) == len(self._names):
@@ -153,18 +135,26 @@ class MotionInput:
             self._motion[:, : len(joints)] = motion
         self._joints = joints
 
-    def write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
+    def write(
+        self,
+        stamp: int,
+        now: int,
+        inputs: Mapping[str, Array],
+        max_skew: float = Limits.max_skew,
+        clock_step: int = 0,
+    ) -> Complaint | None:
         """Write what is needed to the inputs of a kernel, among which is ``q``.
 
         Parameters
         ----------
         stamp : of the joint positions; 0 if they have none.
-        now : time of the node's clock.
+        now, max_skew, clock_step : see :meth:`Input.caveat`.
 
         Returns
         -------
         None, or what is wrong. Then everything written is zero, which any matrix is right with.
         """
+        self.caveat = self._caveat(stamp, now, max_skew, clock_step)
         try:
             complaint = self._write(stamp, now, inputs)
         except NumericalError as error:
@@ -177,21 +167,44 @@ class MotionInput:
     def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
+        complaint = self._of_base(inputs, now)
+        if complaint is not None:
+            return complaint
         if "rates" in self._needed:
-            complaint = self._of_base(inputs["rates"]) or self._refusal(velocities)
+            complaint = self._refusal(velocities)
             if complaint is not None:
                 return complaint
             inputs["rates"][first:] = self._rates(velocities, inputs["q"])
         if "gravity" in self._needed:
-            complaint = self._write_gravity(stamp, now, inputs["gravity"])
-            if complaint is not None:
-                return complaint
+            self._write_gravity(stamp, inputs["gravity"])
         if "torques" in self._needed:
             return self._write_torques(efforts, now, inputs)
         return None
 
-    def _of_base(self, rates: Array) -> Complaint | None:
-        return None if self._base is None else self._base.write_twist(rates[:_BASE])
+    @property
+    def _base_in_use(self) -> OrientationInput | None:
+        """The base's orientation and twist; None if none of the two is needed."""
+        needed = "rates" in self._needed or ("gravity" in self._needed and self._turns_gravity)
+        return self._base if needed else None
+
+    def _caveat(
+        self, stamp: int, now: int, max_skew: float, clock_step: int
+    ) -> Complaint | None:
+        base = self._base_in_use
+        found = None if base is None else base.caveat(now, max_skew, clock_step, stamp)
+        if found is None and self.torques is not None:
+            found = self.torques.caveat(now, max_skew, clock_step)
+        return found
+
+    def _of_base(self, inputs: Mapping[str, Array], now: int) -> Complaint | None:
+        """Write the base's twist; return why there is none, or no orientation."""
+        base = self._base_in_use
+        if base is None:
+            return None
+        complaint = base.complaint(now)
+        if complaint is None and "rates" in self._needed:
+            complaint = base.write_twist(inputs["rates"][:_BASE])
+        return complaint
 
     def _refusal(self, velocities: Array) -> Complaint | None:
         if math.hypot(*velocities.tolist()) <= FASTEST:
@@ -220,18 +233,15 @@ class MotionInput:
             return velocities
         return self._loops.independent(self._joints, velocities, q)
 
-    def _write_gravity(self, stamp: int, now: int, gravity: Array) -> Complaint | None:
+    def _write_gravity(self, stamp: int, gravity: Array) -> None:
         if not self._turns_gravity or self._base is None:
             gravity[...] = self._gravity
-            return None
-        complaint = self._base.complaint(now)
-        if complaint is None:
-            orientation = np.empty(4)
-            self._base.write(stamp, orientation)
-            x, y, z, w = orientation.tolist()
-            down: Quaternion = (x, y, z, w)
-            gravity[...] = turned_back(self._gravity, down)
-        return complaint
+            return
+        orientation = np.empty(4)
+        self._base.write(stamp, orientation)
+        x, y, z, w = orientation.tolist()
+        down: Quaternion = (x, y, z, w)
+        gravity[...] = turned_back(self._gravity, down)
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]

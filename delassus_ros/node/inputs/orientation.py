@@ -12,7 +12,7 @@ from typing import Any
 from delassus_ros.errors import SAID, InputError, UnknownNames
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival, ahead_of_clock, backward_jump, stamp_of
+from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
 from delassus_ros.node.reasons import Complaint, Reason
 
 _UNIT_TOLERANCE = 1e-3
@@ -20,6 +20,13 @@ _CARRIED = 0.1
 """An orientation is carried on by at most so long [s]: nobody knows how rates change."""
 _SLOWEST, _FASTEST = 1e-15, 1e3
 """Slower ones turn nothing, and no robot has faster ones [rad/s, m/s]."""
+_WORDS = Words(
+    "orientation", "the orientation of the base", "is", "orientation.timeout",
+    "no orientation of the base has arrived yet",
+)  # fmt: skip
+_FAULTS = Faults(
+    Reason.ORIENTATION_MISSING, Reason.ORIENTATION_INVALID, Reason.ORIENTATION_STALE
+)
 _NO_TWIST = Complaint(
     Reason.TWIST_INVALID, "no twist of the base is known: an Imu without angular velocity"
 )
@@ -27,13 +34,14 @@ Quaternion = tuple[float, float, float, float]
 Vector3 = tuple[float, float, float]
 
 
-class OrientationInput:
+class OrientationInput(Input):
     """The latest orientation and twist of the robot's root link.
 
     A source tells the orientation of its own frame. That frame has to be fixed on the root link,
     as an inertial sensor's usually is; the rotation between the two comes from the robot's
     description. With its angular velocity, the orientation is carried on to the stamps of joint
-    states, which come more often; the twist stays as it came.
+    states, which come more often; the twist stays as it came. A message that is older than the
+    one before it is therefore used, with a reason for doubt.
 
     Parameters
     ----------
@@ -42,12 +50,7 @@ class OrientationInput:
     world : frame that the orientation has to be in; empty for any. An inertial sensor does not
         name its own.
     timeout : age above which an orientation is too old [s]; infinite for never.
-
-    Attributes
-    ----------
-    stamp : of the latest orientation [ns]; 0 before the first.
-    jumped : how far the latest orientation is older than the one before it [ns]; 0 if it is not.
-    timeout : as given [s].
+    topic : name of the source's topic.
 
     Raises
     ------
@@ -57,7 +60,12 @@ class OrientationInput:
     """
 
     def __init__(
-        self, robot: Robot, frame: str = "", world: str = "", timeout: float = 0.1
+        self,
+        robot: Robot,
+        frame: str = "",
+        world: str = "",
+        timeout: float = 0.1,
+        topic: str = "odometry",
     ) -> None:
         if not timeout > 0.0:
             raise InputError(f"orientation timeout is {timeout}; expected a positive time in s")
@@ -69,40 +77,47 @@ class OrientationInput:
         self._strangers = UnknownNames("frame", self._mountings)
         self._frame = frame
         self._world = world
-        self.timeout = timeout
-        self._timeout = timeout * 1e9
         if frame and frame not in self._mountings:
             raise InputError(self._no_mounting(frame))
-        self._arrival = Arrival()
-        self.forget()
+        self.topic = topic
+        super().__init__(_WORDS, _FAULTS, timeout)
 
-    @property
-    def text(self) -> str:
-        """What was wrong with the latest orientation; empty if nothing was."""
-        return "" if self._complaint is None else self._complaint.text
-
-    def age(self, now: int) -> float:
-        """Return the age of the latest orientation [s]; NaN if there is none.
-
-        Without a stamp, or with one that is ahead of the clock, it counts from when it was sent.
-        """
-        return self._arrival.age(now, self.stamp)
-
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Have no orientation, as before the first."""
-        self.stamp = self.jumped = 0
-        self._arrival.forget()
-        self._taken = 0
+        super().reset()
         self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
         self._rates: Vector3 | None = None
         self._twist: list[float] | Complaint = _NO_TWIST
-        self._complaint: Complaint | None = Complaint(
-            Reason.ORIENTATION_MISSING, "no orientation of the base has arrived yet"
-        )
 
-    def silence(self, now: int) -> float:
-        """Return the time since the latest one was sent, refused or not [s]; NaN if none was."""
-        return self._arrival.age(now)
+    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take the orientation and twist of a message.
+
+        An Imu knows no linear velocity, which is then taken as zero.
+
+        Parameters
+        ----------
+        message : nav_msgs/Odometry, whose child frame is that of the source, or sensor_msgs/Imu,
+            which does not name the frame that it is relative to.
+        now, delay : see :meth:`Input.take`.
+        """
+        header, stamp = message.header, stamp_in(message)
+        if not hasattr(message, "child_frame_id"):
+            # REP 145 and the message's own comment: -1 says that there is no estimate.
+            if message.orientation_covariance[0] == -1.0:
+                self.latest.note(stamp, now, delay)
+                return self._refuse("the Imu says that it has none")
+            orientation, frame, world = message.orientation, header.frame_id, None
+            known = message.angular_velocity_covariance[0] != -1.0
+            rates, velocity = message.angular_velocity, (0.0, 0.0, 0.0)
+        else:
+            orientation = message.pose.pose.orientation
+            frame, world = message.child_frame_id, header.frame_id
+            known, rates = True, message.twist.twist.angular
+            linear = message.twist.twist.linear
+            velocity = linear.x, linear.y, linear.z
+        values = orientation.x, orientation.y, orientation.z, orientation.w
+        turning = (rates.x, rates.y, rates.z) if known else None
+        return self.read(values, stamp, now, frame, world, turning, delay, velocity)
 
     def read(
         self,
@@ -134,19 +149,17 @@ class OrientationInput:
         -------
         None, or what is wrong with it; then there is no orientation until the next good one.
         """
-        self._arrival.note(now, delay)
-        self.stamp = max(stamp, 0)
-        self._complaint = self._check(orientation, frame, world)
-        if self._complaint is None:
-            mounting = self._mountings[self._frame or frame]
-            self._orientation = _normalized(_times_conjugate(orientation, mounting))
-            turns = rates is not None and _SLOWEST < math.hypot(*rates) < _FASTEST
-            self._rates = _turned(rates, mounting) if turns and rates is not None else None
-            self._twist = self._twist_of(self._frame or frame, rates, velocity)
-            # Not to what was refused: that may be of another world.
-            before, self._taken = self._taken, self.stamp
-            self.jumped = before - self.stamp if 0 < self.stamp < before else 0
-        return self._complaint
+        self.latest.note(stamp, now, delay)
+        wrong = self._wrong(orientation, frame, world)
+        if wrong:
+            return self._refuse(wrong)
+        mounting = self._mountings[self._frame or frame]
+        self._orientation = _normalized(_times_conjugate(orientation, mounting))
+        turns = rates is not None and _SLOWEST < math.hypot(*rates) < _FASTEST
+        self._rates = _turned(rates, mounting) if turns and rates is not None else None
+        self._twist = self._twist_of(self._frame or frame, rates, velocity)
+        self._accept()
+        return None
 
     def write(self, stamp: int, target: Array) -> None:
         """Write the latest good orientation, as of a stamp, to `target` (4,).
@@ -155,10 +168,11 @@ class OrientationInput:
         ----------
         stamp : of the joint positions; 0 if they have none.
         """
-        if self._rates is None or not (stamp and self._taken):
+        taken = self.latest.taken
+        if self._rates is None or not (stamp and taken):
             target[...] = self._orientation
             return
-        later = min(max(1e-9 * (stamp - self._taken), -_CARRIED), _CARRIED)
+        later = min(max(1e-9 * (stamp - taken), -_CARRIED), _CARRIED)
         target[...] = _carried_on(self._orientation, self._rates, later)
 
     def write_twist(self, target: Array) -> Complaint | None:
@@ -181,11 +195,10 @@ class OrientationInput:
             return _NO_TWIST
         # Written so that NaN is refused.
         if not (math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST):
-            shown = ", ".join(f"{value:.6g}" for value in (*velocity, *rates))
             return Complaint(
                 Reason.TWIST_INVALID,
-                f"the twist of the base is refused: it is {shown}; expected finite numbers below "
-                f"{_FASTEST:g} m/s and rad/s",
+                f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected "
+                f"finite numbers below {_FASTEST:g} m/s and rad/s",
             )
         mounting = self._mountings[frame]
         (wx, wy, wz), (px, py, pz) = _turned(rates, mounting), self._origins[frame]
@@ -195,95 +208,49 @@ class OrientationInput:
             wx, wy, wz,
         ]  # fmt: skip
 
-    def refuse(self, now: int, text: str, delay: int = 0) -> Complaint:
-        """Note that a source gives no orientation, with the reason in words."""
-        self._arrival.note(now, delay)
-        self._complaint = self._invalid(text)
-        return self._complaint
-
-    def complaint(self, now: int) -> Complaint | None:
-        """Return why there is no orientation to compute with, or None if there is one."""
-        if self._complaint is not None:
-            return self._complaint
-        age = self._arrival.since(now, self.stamp)
-        if age is not None and age > self._timeout:
-            return Complaint(
-                Reason.ORIENTATION_STALE,
-                f"the orientation of the base is {1e-9 * age:.4g} s old, at most "
-                f"{1e-9 * self._timeout:g} s are allowed (orientation.timeout)",
-            )
-        return None
-
     def caveat(
-        self, stamp: int, now: int, max_skew: float, clock_step: int = 0
+        self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
     ) -> Complaint | None:
-        """Return why the latest orientation is to be used with care, or None.
+        """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
+        found = super().caveat(now, max_skew, clock_step)
+        taken = self.latest.taken
+        apart = 1e-9 * (stamp - taken) if stamp and taken and self._rates else 0.0
+        if abs(apart) <= _CARRIED:
+            return found
+        text = (
+            f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
+            f"positions; it is carried on by {_CARRIED:g} s at most"
+        )
+        stale = Complaint(Reason.ORIENTATION_STALE, text)
+        return stale if found is None else Complaint(found.reason | stale.reason, found.text)
 
-        Parameters
-        ----------
-        stamp : of the joint positions; 0 if they have none.
-        now : time of the node's clock.
-        max_skew : how far the stamp may have been ahead of the clock when it came [s].
-        clock_step : longest step of simulated time, by which it may be further ahead [ns].
-        """
-        if not self.stamp:
-            return Complaint(
-                Reason.STAMP_INVALID,
-                "the orientation of the base has no valid stamp: its age cannot be told",
-            )
-        reasons, text = Reason.NONE, ""
-        if self.jumped:
-            reasons = Reason.STAMP_JUMPED_BACK
-            jump = backward_jump(self.jumped, "or two nodes publish it")
-            text = f"the stamps of the base's orientation jumped back by {jump}"
-        ahead = 1e-9 * (self.stamp - now + (self._arrival.since(now) or 0))
-        if now > 0 and ahead > max_skew + 1e-9 * clock_step:
-            reasons |= Reason.STAMP_IN_FUTURE
-            text = f"the stamps of the base's orientation are {ahead_of_clock(ahead, clock_step)}"
-        apart = 1e-9 * (stamp - self._taken) if stamp and self._rates else 0.0
-        if abs(apart) > _CARRIED:
-            reasons |= Reason.ORIENTATION_STALE
-            text = text or (
-                f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
-                f"positions; it is carried on by {_CARRIED:g} s at most"
-            )
-        return Complaint(reasons, text) if reasons else None
-
-    def _check(
-        self, orientation: Sequence[float], frame: str, world: str | None
-    ) -> Complaint | None:
+    def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
+        """Return what is wrong with an orientation; empty if nothing is."""
         if self._world and world is not None and world != self._world:
             if world:
-                return self._invalid(
+                return (
                     f"it is in frame {world[:SAID]!r}, but the rows are in {self._world!r} "
                     "(orientation.world_frame)"
                 )
-            return self._invalid(
+            return (
                 "its message does not say in which frame it is (header.frame_id); the rows are "
                 f"in {self._world!r} (orientation.world_frame)"
             )
         if not (self._frame or frame):
-            return self._invalid(
+            return (
                 "its message does not say of which link it is: set the parameter "
                 "orientation.frame to that link, or have the driver name it (header.frame_id of "
                 "an Imu, child_frame_id of an Odometry)"
             )
         if not self._frame and frame not in self._mountings:
-            return self._invalid(self._no_mounting(frame))
+            return self._no_mounting(frame)
         norm = math.hypot(*orientation)
         if norm == 0.0:
-            return self._invalid("its quaternion is zero: nobody has filled it in")
+            return "its quaternion is zero: nobody has filled it in"
         if not abs(norm - 1.0) <= _UNIT_TOLERANCE:
-            shown = ", ".join(f"{value:.6g}" for value in orientation)
-            return self._invalid(
-                f"its quaternion x, y, z, w = {shown} has norm {norm:.6g}; expected 1"
-            )
-        return None
-
-    def _invalid(self, text: str) -> Complaint:
-        return Complaint(
-            Reason.ORIENTATION_INVALID, f"the orientation of the base is refused: {text}"
-        )
+            values = shown(orientation)
+            return f"its quaternion x, y, z, w = {values} has norm {norm:.6g}; expected 1"
+        return ""
 
     def _no_mounting(self, frame: str) -> str:
         if frame in self._frames:
@@ -350,38 +317,3 @@ def _carried_on(q: Quaternion, rates: Vector3, time: float) -> Quaternion:
 def _normalized(a: Quaternion) -> Quaternion:
     norm = math.hypot(*a)
     return (a[0] / norm, a[1] / norm, a[2] / norm, a[3] / norm)
-
-
-def read_message(
-    source: OrientationInput, message: Any, now: int, delay: int = 0
-) -> Complaint | None:
-    """Give a source the orientation and twist in a message.
-
-    An Imu knows no linear velocity, which is then taken as zero.
-
-    Parameters
-    ----------
-    source : checks it.
-    message : nav_msgs/Odometry, whose child frame is that of the source, or sensor_msgs/Imu,
-        which does not name the frame that it is relative to.
-    now : time of the node's clock [ns].
-    delay : how long before it was sent [ns].
-    """
-    header = message.header
-    stamp = stamp_of(header.stamp.sec, header.stamp.nanosec)
-    if not hasattr(message, "child_frame_id"):
-        # REP 145 and the message's own comment: -1 says that there is no estimate.
-        if message.orientation_covariance[0] == -1.0:
-            return source.refuse(now, "the Imu says that it has none", delay)
-        orientation, frame, world = message.orientation, header.frame_id, None
-        known = message.angular_velocity_covariance[0] != -1.0
-        rates, velocity = message.angular_velocity, (0.0, 0.0, 0.0)
-    else:
-        orientation = message.pose.pose.orientation
-        frame, world = message.child_frame_id, header.frame_id
-        known, rates = True, message.twist.twist.angular
-        linear = message.twist.twist.linear
-        velocity = linear.x, linear.y, linear.z
-    values = orientation.x, orientation.y, orientation.z, orientation.w
-    turning = (rates.x, rates.y, rates.z) if known else None
-    return source.read(values, stamp, now, frame, world, turning, delay, velocity)

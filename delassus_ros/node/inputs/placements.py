@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from delassus_ros.errors import SAID, UnknownNames
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival
+from delassus_ros.node.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
 from delassus_ros.node.reasons import Complaint, InputHealth, Reason
 from delassus_ros.problem import Problem
 
@@ -24,53 +24,59 @@ _UNIT_TOLERANCE = 1e-3
 _POSITIONS, _ORIENTATIONS = "contact_positions", "contact_orientations"
 
 
-@dataclass(slots=True)
-class _Known:
-    """What is known of a contact: whether it has a place, and since when."""
-
-    refusal: str = ""
-    stamp: int = 0
-    arrival: Arrival = field(default_factory=Arrival)
+_WORDS = Words(
+    "contact placements", "the placements of contacts", "are", "contacts_timeout",
+    "no placements of contacts have arrived yet",
+)  # fmt: skip
+_FAULTS = Faults(Reason.PLACEMENT_MISSING, Reason.PLACEMENT_INVALID, Reason.PLACEMENT_STALE)
 
 
-class PlacementInput:
+class _Known(Latest):
+    """Age and order of the placements of a contact, and why the latest was refused."""
+
+    __slots__ = ("refusal",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusal = ""
+
+
+class PlacementInput(Input):
     """The latest placements of the moving contacts of a problem.
 
-    A message that contradicts itself is refused: contacts that it lists have no placement until
-    the next good one.
+    Several publishers may send them, each for its own contacts. Of a contact that has a newer
+    placement already, an older one is ignored. A message that contradicts itself is refused:
+    contacts that it lists have no placement until the next good one.
 
     Parameters
     ----------
     problem : has moving contacts.
     timeout : age after which a placement is too old [s]; infinite for never. It counts from its
         stamp, and without one from when it was sent.
-
-    Attributes
-    ----------
-    timeout : as given.
     """
 
+    topic = "contact_placements"
+    needs_stamp = False
+
     def __init__(self, problem: Problem, timeout: float = math.inf) -> None:
-        self.timeout = timeout
         self._row = {name: k for k, name in enumerate(problem.moving)}
         self._turned_row = {name: k for k, name in enumerate(problem.turning)}
         self._strangers = UnknownNames("moving contact", self._row)
         self._own = problem.placements
-        self.forget()
+        super().__init__(_WORDS, _FAULTS, timeout)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Have no placements, as before the first message."""
+        super().reset()
         self._values = {name: np.array(values) for name, values in self._own.items()}
         self._known: dict[str, _Known] = {}
         self._text = ""
-        self._latest = Arrival()
 
     def restart(self, now: int) -> None:
         """Let the present placements count as new, as when the clock was set."""
-        self._latest.restart(now)
+        self.latest.restart(now)
         for known in self._known.values():
-            known.stamp = 0
-            known.arrival.restart(now)
+            known.restart(now)
 
     def adopt(self, other: PlacementInput) -> None:
         """Take over what another one knows of contacts of the same names; they get no younger."""
@@ -81,7 +87,11 @@ class PlacementInput:
             for name in row.keys() & others.keys() & other._known.keys():
                 self._values[ports][row[name]] = other._values[ports][others[name]]
                 self._known[name] = deepcopy(other._known[name])
-        self._latest = deepcopy(other._latest)
+        self.latest = deepcopy(other.latest)
+
+    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
+        return self.read(message.names, *places_of(message), now, stamp_in(message), delay)
 
     def read(
         self,
@@ -106,20 +116,26 @@ class PlacementInput:
         -------
         None, or what is wrong. Contacts that do not move are passed over.
         """
-        self._latest.note(now, delay)
+        self.latest.note(stamp, now, delay)
         refusal = self._refusal(names, positions, orientations)
         strangers = [name for name in names if name not in self._row]
-        for name in names:
+        taken = []
+        for k, name in enumerate(names):
             if name in self._row:
                 known = self._known.setdefault(name, _Known())
-                known.refusal, known.stamp = refusal, max(stamp, 0)
-                known.arrival.note(now, delay)
+                if known.overtaken(stamp, now):
+                    continue
+                known.note(stamp, now, delay)
+                known.refusal = refusal
+                if not refusal:
+                    known.accept()
+                    taken.append(k)
         self._text = refusal
         if refusal:
             return Complaint(Reason.PLACEMENT_INVALID, refusal)
-        for name, position, turn in zip(names, positions, orientations, strict=True):
-            if name in self._row:
-                self._values[_POSITIONS][self._row[name]] = position
+        for k in taken:
+            name, turn = names[k], orientations[k]
+            self._values[_POSITIONS][self._row[name]] = positions[k]
             if name in self._turned_row:
                 unit = np.array(turn) / math.hypot(*turn)
                 self._values[_ORIENTATIONS][self._turned_row[name]] = unit
@@ -128,7 +144,7 @@ class PlacementInput:
             return Complaint(Reason.UNKNOWN_CONTACT, self._text)
         return None
 
-    def complaint(self, active: Iterable[str], now: int) -> Complaint | None:
+    def complaint_of(self, active: Iterable[str], now: int) -> Complaint | None:
         """Return why there is no matrix of the active contacts, or None if there is one."""
         for name in active:
             if name not in self._row:
@@ -141,14 +157,24 @@ class PlacementInput:
                 )
             if known.refusal:
                 return Complaint(Reason.PLACEMENT_INVALID, known.refusal)
-            if not known.arrival.within(1e9 * self.timeout, now, known.stamp):
+            if not known.within(self.timeout, now):
                 return Complaint(
                     Reason.PLACEMENT_STALE,
                     f"the placement of contact {name!r} is "
-                    f"{known.arrival.age(now, known.stamp):.4g} s old, at most {self.timeout:g} s "
+                    f"{known.age(now):.4g} s old, at most {self.timeout:g} s "
                     "are allowed (contacts_timeout); who publishes it has to repeat it at 10 Hz "
                     "or more, with a new stamp each time",
                 )
+        return None
+
+    def caveat_of(self, active: Iterable[str], now: int) -> Complaint | None:
+        """Return why placements of the active contacts are in doubt, or None."""
+        for name in active:
+            known = self._known.get(name)
+            subject = f"the placements of contact {name!r}"
+            found = None if known is None else known.caveat(subject, now)
+            if found is not None:
+                return found
         return None
 
     def write(self, inputs: Mapping[str, Array]) -> None:
@@ -157,17 +183,17 @@ class PlacementInput:
             inputs[name][...] = values
 
     def health(self, now: int) -> InputHealth:
-        """Return what is known of them, but for their topic."""
-        ages = [known.arrival.age(now, known.stamp) for known in self._known.values()]
-        silence = self._latest.age(now)
-        received = self._latest.since(now) is not None
+        """Return what is known of the placements, but for their topic."""
+        latest = self.latest
+        ages = [known.age(now) for known in self._known.values()]
+        silence, received = latest.silence(now), latest.received
         refusals = [known.refusal for known in self._known.values() if known.refusal]
         absent = [name for name in self._row if name not in self._known]
         text = self._text or (refusals[0] if refusals else "")
         if received and not text and absent:
             text = f"nothing has said where contact {absent[0]!r} is"
         return InputHealth(
-            "contact placements", "", 0, max(ages, default=silence), silence, self.timeout,
+            self.words.name, "", 0, max(ages, default=silence), silence, self.timeout,
             received, text,
         )  # fmt: skip
 
@@ -197,8 +223,14 @@ class PlacementInput:
         return ""
 
     def _refused(self, name: str, what: str, values: Sequence[float], expected: str) -> str:
-        shown = ", ".join(f"{value:.6g}" for value in values)
         return (
-            f"the placement of contact {name!r} is refused: its {what} is {shown}; expected "
-            f"{expected}"
+            f"the placement of contact {name!r} is refused: its {what} is {shown(values)}; "
+            f"expected {expected}"
         )
+
+
+def places_of(message: Any) -> tuple[list[list[float]], list[list[float]]]:
+    """Return positions x, y, z and quaternions x, y, z, w of a delassus_msgs/ContactPlacements."""
+    positions = [pose.position for pose in message.poses]
+    turns = [pose.orientation for pose in message.poses]
+    return [[p.x, p.y, p.z] for p in positions], [[o.x, o.y, o.z, o.w] for o in turns]

@@ -1,0 +1,130 @@
+"""Force-torque and inertial sensors of a robot: the latest numbers of each, checked.
+
+Knows no ROS but the fields of messages. Stamps and times are integers, ns.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from delassus_ros.errors import SAID
+from delassus_ros.model import Robot
+from delassus_ros.model.spatial import Transform
+from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
+from delassus_ros.node.inputs.motion import STRONGEST
+from delassus_ros.node.reasons import Complaint, Reason
+
+_SAME = 1e-9
+"""Largest difference of entries of two placements on a link that are the same one [m, 1]."""
+
+
+class Sensor(Input):
+    """The numbers that came last of a sensor.
+
+    A message that is older than the one in use is ignored, and one that names another frame is
+    refused: its numbers are along other axes, or of another place.
+
+    Parameters
+    ----------
+    name : of the sensor, in words.
+    topic : its topic before remapping.
+    size : how many numbers.
+    frame : along whose axes the numbers are.
+    robot : has the frame.
+    parameter : name of the parameter that says the frame.
+    faults : reasons for missing, invalid and stale.
+    timeout : age above which the numbers are too old [s].
+
+    Attributes
+    ----------
+    name : as given.
+    values : (size,) the numbers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        topic: str,
+        size: int,
+        frame: str,
+        robot: Robot,
+        parameter: str,
+        faults: Faults,
+        timeout: float,
+    ) -> None:
+        self.name, self.topic, self.values = name, topic, np.zeros(size)
+        self._frame, self._parameter = frame, parameter
+        self._frames = frames_at(robot, frame)
+        missing = f"nothing has come from the {name} yet"
+        words = Words(name, f"the numbers of the {name}", "are", "input_timeout", missing)
+        super().__init__(words, faults, timeout)
+
+    @abstractmethod
+    def _numbers(self, message: Any) -> tuple[float, ...]:
+        """Return the numbers in a message."""
+
+    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take the next message; see :meth:`Input.take`."""
+        stamp = stamp_in(message)
+        if self.latest.overtaken(stamp, now):
+            return None
+        self.latest.note(stamp, now, delay)
+        frame = message.header.frame_id
+        if frame and frame not in self._frames:
+            return self._refuse(
+                f"they are of frame {frame[:SAID]!r}, expected {self._frame!r} "
+                f"({self._parameter})"
+            )
+        taken = np.asarray(self._numbers(message), dtype=np.float64)
+        if not np.abs(taken).max() <= STRONGEST:
+            return self._refuse(f"they are {shown(taken.tolist())}; expected finite numbers")
+        self.values[...] = taken
+        self._accept()
+        return None
+
+
+class WrenchSensor(Sensor):
+    """A force-torque sensor: force [N], then moment [N·m]; parameters as of :class:`Sensor`."""
+
+    def __init__(self, name: str, frame: str, robot: Robot, timeout: float) -> None:
+        faults = Faults(Reason.WRENCH_MISSING, Reason.WRENCH_INVALID, Reason.WRENCH_STALE)
+        super().__init__(
+            f"sensor of {name}", f"wrenches/{name}", 6, frame, robot, f"wrenches.{name}.frame",
+            faults, timeout,
+        )  # fmt: skip
+
+    def _numbers(self, message: Any) -> tuple[float, ...]:
+        f, m = message.wrench.force, message.wrench.torque
+        return f.x, f.y, f.z, m.x, m.y, m.z
+
+
+class InertialSensor(Sensor):
+    """An accelerometer: acceleration less gravity [m/s²]; parameters as of :class:`Sensor`."""
+
+    def __init__(self, frame: str, robot: Robot, timeout: float) -> None:
+        faults = Faults(Reason.IMU_MISSING, Reason.IMU_INVALID, Reason.IMU_STALE)
+        super().__init__(
+            "inertial sensor", "imu", 3, frame, robot, "imu.frame", faults, timeout
+        )
+
+    def _numbers(self, message: Any) -> tuple[float, ...]:
+        a = message.linear_acceleration
+        return a.x, a.y, a.z
+
+
+def frames_at(robot: Robot, name: str) -> frozenset[str]:
+    """Return the names of all frames at the place of a frame, on the same link."""
+    wanted = robot.frames[name]
+    return frozenset(
+        frame.name
+        for frame in robot.frames.values()
+        if frame.body == wanted.body and _is_same(frame.placement, wanted.placement)
+    )
+
+
+def _is_same(a: Transform, b: Transform) -> bool:
+    turned = np.abs(a.rotation - b.rotation).max()
+    return bool(max(turned, np.abs(a.translation - b.translation).max()) <= _SAME)

@@ -1,0 +1,279 @@
+"""What all inputs of the nodes share: the age and order of messages, and whether one may be used.
+
+Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from delassus_ros.node.inputs.arrival import Arrival, ahead_of_clock, backward_jump, stamp_of
+from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, InputHealth, Reason
+
+
+class Latest:
+    """Age and order of the messages of one source of data.
+
+    The age counts from the stamp or from the time of sending, whichever is earlier; see
+    :class:`~delassus_ros.node.inputs.arrival.Arrival`.
+
+    Attributes
+    ----------
+    stamp : of the latest message that was noted [ns]; 0 if it has none.
+    taken : stamp of the latest message that was accepted [ns]; 0 before the first.
+    jumped : how far the latest message is older than the accepted one [ns]; 0 if it is not.
+    """
+
+    __slots__ = ("_arrival", "jumped", "stamp", "taken")
+
+    def __init__(self) -> None:
+        self._arrival = Arrival()
+        self.stamp = self.taken = self.jumped = 0
+
+    def reset(self) -> None:
+        """Return to the state before the first message."""
+        self._arrival.forget()
+        self.stamp = self.taken = self.jumped = 0
+
+    def restart(self, now: int) -> None:
+        """Let the age of the latest message, if there is one, count from now on.
+
+        For use after a step of the clock, when stamps from before mean nothing.
+        """
+        self._arrival.restart(now)
+        self.stamp = self.taken = self.jumped = 0
+
+    def note(self, stamp: int, now: int, delay: int = 0) -> None:
+        """Note a message.
+
+        Parameters
+        ----------
+        stamp : its stamp; 0 or less if it has none.
+        now : time of the node's clock; 0 while that has no time yet.
+        delay : time between sending and `now`.
+        """
+        self._arrival.note(now, delay)
+        self.stamp = max(stamp, 0)
+
+    def accept(self) -> None:
+        """Note that the message last noted is in use from now on."""
+        before, self.taken = self.taken, self.stamp
+        self.jumped = before - self.stamp if 0 < self.stamp < before else 0
+
+    def overtaken(self, stamp: int, now: int) -> bool:
+        """Return whether a newer message than one of this stamp is in use, and note so.
+
+        Only for 1 s after the newer message was sent: a source whose clock was set back gets its
+        turn.
+        """
+        if not 0 < stamp < self.taken or not self.within(LONGEST_TRUST, now):
+            return False
+        self.jumped = self.taken - stamp
+        return True
+
+    @property
+    def received(self) -> bool:
+        """Whether a message has come."""
+        return self._arrival.has_come
+
+    def since(self, now: int) -> int | None:
+        """Return the age [ns]; None before the first message."""
+        return self._arrival.since(now, self.stamp)
+
+    def age(self, now: int) -> float:
+        """Return the age [s]; NaN before the first message, or while the clock has no time."""
+        return self._arrival.age(now, self.stamp)
+
+    def silence(self, now: int) -> float:
+        """Return the time since the message was sent, whatever its stamp [s]; NaN likewise."""
+        return self._arrival.age(now)
+
+    def within(self, timeout: float, now: int) -> bool:
+        """Whether a message has come that is at most `timeout` [s] old."""
+        return self._arrival.within(1e9 * timeout, now, self.stamp)
+
+    def ahead(self, now: int) -> float:
+        """Return how far the stamp was ahead of the node's clock when it was sent [s]."""
+        if not self.stamp or now <= 0:
+            return 0.0
+        return 1e-9 * (self.stamp - now + (self._arrival.since(now) or 0))
+
+    def caveat(
+        self, subject: str, now: int, max_skew: float = math.inf, clock_step: int = 0
+    ) -> Complaint | None:
+        """Return why the order or the age of the message is in doubt, or None.
+
+        Parameters
+        ----------
+        subject : the data in words, e.g. ``"the torques"``.
+        now : time of the node's clock.
+        max_skew : how far a stamp may be ahead of the clock when the message is sent [s];
+            infinite where the time of sending is enough to tell the age.
+        clock_step : longest step of simulated time, by which it may be further ahead [ns].
+        """
+        stamps = f"the stamps of {subject}"
+        reasons, text = Reason.NONE, ""
+        if self.jumped:
+            reasons = Reason.STAMP_JUMPED_BACK
+            jump = backward_jump(self.jumped, "or two nodes publish them")
+            text = f"{stamps} jumped back by {jump}"
+        ahead = self.ahead(now)
+        if ahead > max_skew + 1e-9 * clock_step:
+            reasons |= Reason.STAMP_IN_FUTURE
+            text = f"{stamps} are {ahead_of_clock(ahead, clock_step)}"
+        return Complaint(reasons, text) if reasons else None
+
+
+@dataclass(frozen=True)
+class Words:
+    """How messages about an input name it.
+
+    Attributes
+    ----------
+    name : the line of the diagnostics, e.g. ``"torques"``.
+    subject : the subject of a sentence, e.g. ``"the torques"``.
+    verb : ``"is"`` or ``"are"``.
+    timeout : name of the parameter of the timeout.
+    missing : sentence for an input that has yet to come.
+    """
+
+    name: str
+    subject: str
+    verb: str
+    timeout: str
+    missing: str
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Reasons of an input that is missing, refused or too old."""
+
+    missing: Reason
+    invalid: Reason
+    stale: Reason
+
+
+class Input(ABC):
+    """The latest message of a topic.
+
+    A subclass checks and keeps the values of messages in :meth:`take`. A message that is refused
+    leaves the input without values until the next good one.
+
+    Parameters
+    ----------
+    words : how messages name it.
+    faults : their reasons.
+    timeout : age above which the values are too old [s]; infinite for never.
+
+    Attributes
+    ----------
+    timeout : as given; may be set at any time.
+    latest : age and order of the messages.
+    """
+
+    topic = ""
+    """Name of the topic before remapping."""
+    needs_stamp = True
+    """Whether the values are of the instant of the stamp, so that a stamp that tells no age is a
+    reason for doubt; else they hold from when they were sent until the next message."""
+
+    def __init__(self, words: Words, faults: Faults, timeout: float) -> None:
+        self.words, self.faults, self.timeout = words, faults, timeout
+        self.latest = Latest()
+        self._complaint: Complaint | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Return to the state before the first message."""
+        self.latest.reset()
+        self._complaint = Complaint(self.faults.missing, self.words.missing)
+
+    def restart(self, now: int) -> None:
+        """Return to the state before the first message, as the clock has made a step."""
+        self.reset()
+
+    @abstractmethod
+    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+        """Take the next message.
+
+        Parameters
+        ----------
+        message : of the topic's type.
+        now : time of the node's clock; 0 while that has no time yet.
+        delay : time between sending and `now`.
+
+        Returns
+        -------
+        None, or what is wrong with the message.
+        """
+
+    def _accept(self) -> None:
+        self.latest.accept()
+        self._complaint = None
+
+    def _refuse(self, text: str) -> Complaint:
+        """Have no values until the next good message; return why."""
+        words = self.words
+        text = f"{words.subject} {words.verb} refused: {text}"
+        self._complaint = Complaint(self.faults.invalid, text)
+        return self._complaint
+
+    @property
+    def text(self) -> str:
+        """What is wrong with the latest message; empty if nothing is."""
+        return "" if self._complaint is None else self._complaint.text
+
+    def complaint(self, now: int) -> Complaint | None:
+        """Return why there are no values to compute with, or None if there are."""
+        if self._complaint is not None:
+            return self._complaint
+        if self.latest.within(self.timeout, now):
+            return None
+        words = self.words
+        return Complaint(
+            self.faults.stale,
+            f"{words.subject} {words.verb} {self.latest.age(now):.4g} s old, at most "
+            f"{self.timeout:g} s are allowed ({words.timeout})",
+        )
+
+    def caveat(
+        self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
+    ) -> Complaint | None:
+        """Return why the values are to be used with care, or None.
+
+        Parameters
+        ----------
+        now, max_skew, clock_step : see :meth:`Latest.caveat`.
+        stamp : of the joint positions that the values go with [ns]; 0 if they have none.
+        """
+        subject = self.words.subject
+        if not self.needs_stamp:
+            return self.latest.caveat(subject, now)
+        if not self.latest.stamp:
+            verb = "has" if self.words.verb == "is" else "have"
+            return Complaint(
+                Reason.STAMP_INVALID, f"{subject} {verb} no valid stamp: the age cannot be told"
+            )
+        return self.latest.caveat(subject, now, max_skew, clock_step)
+
+    def health(self, now: int) -> InputHealth:
+        """Return what is known of the input, but for its topic."""
+        latest = self.latest
+        return InputHealth(
+            self.words.name, "", 0, latest.age(now), latest.silence(now), self.timeout,
+            latest.received, self.text if latest.received else "",
+        )  # fmt: skip
+
+
+def stamp_in(message: Any) -> int:
+    """Return the stamp in the header of a message [ns]; 0 for one that no clock gives."""
+    at = message.header.stamp
+    return stamp_of(at.sec, at.nanosec)
+
+
+def shown(values: Any) -> str:
+    """Return numbers in words."""
+    return ", ".join(f"{value:.6g}" for value in values)

@@ -1,0 +1,61 @@
+"""The topics that the nodes take, each with its type, its QoS and its name in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from delassus_msgs.msg import ActiveContacts, ContactPlacements
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import Imu, JointState
+
+# Room for a pause of the node's thread of 1 s at 1 kHz: what waits here is counted as superseded,
+# what does not fit is lost without a trace. Of a process that is stopped as a whole, Fast DDS's
+# shared memory keeps 512.
+JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Of several contacts by several publishers, each message of its own.
+PLACEMENTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic that a node subscribes to.
+
+    Attributes
+    ----------
+    kind : type of its messages.
+    qos : of the subscription.
+    what : a message in words.
+    """
+
+    kind: type
+    qos: QoSProfile
+    what: str
+
+
+JOINTS = "joint_states"
+CONTACTS = "active_contacts"
+PLACES = "contact_placements"
+TORQUES = "joint_torques"
+TOPICS: Mapping[str, Topic] = {
+    JOINTS: Topic(JointState, JOINT_STATES, "a joint state"),
+    CONTACTS: Topic(ActiveContacts, LATCHED, "a set of active contacts"),
+    PLACES: Topic(ContactPlacements, PLACEMENTS, "placements of contacts"),
+    "odometry": Topic(Odometry, LATEST, "an odometry"),
+    "imu": Topic(Imu, LATEST, "a message of an inertial sensor"),
+    TORQUES: Topic(JointState, LATEST, "a set of torques"),
+}
+"""By name, as the nodes call them before remapping."""
+WRENCHES = "wrenches/"
+"""Prefix of the topics of force-torque sensors."""
+
+
+def topic_of(name: str) -> Topic:
+    """Return a topic by its name before remapping."""
+    if name.startswith(WRENCHES):
+        return Topic(WrenchStamped, LATEST, f"a wrench of {name.removeprefix(WRENCHES)}")
+    return TOPICS[name]

@@ -1,0 +1,165 @@
+"""What comes to a node while it is active: subscriptions that survive faults, and clock steps."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.clock import ClockChange, JumpThreshold
+from rclpy.duration import Duration
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from delassus_ros.node.inputs.arrival import ClockSteps, SystemClock
+from delassus_ros.node.inputs.joint_state_bytes import UnreadableError
+from delassus_ros.node.inputs.topics import topic_of
+from delassus_ros.node.qos import subscribe
+from delassus_ros.node.queue import Take, with_time_sent
+
+_JUMPS = JumpThreshold(
+    min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
+)
+_STEPS = JumpThreshold(
+    min_forward=Duration(nanoseconds=1), min_backward=None, on_clock_change=False
+)
+
+
+class Reception:
+    """The subscriptions of a node from :meth:`start` to :meth:`stop`.
+
+    Messages come as bytes, with the time at which they were sent.
+
+    Parameters
+    ----------
+    node : to subscribe with, and whose clock counts.
+    warn : takes the kind of a warning and its text.
+    on_jump : called when the clock was set back or replaced: inputs from before have no age.
+    on_step : called with the longest step of simulated time [ns] when that changes.
+    on_fault : called with the text of a fault of this program in a callback.
+
+    Attributes
+    ----------
+    subscriptions : by topic before remapping; empty while inactive.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        warn: Callable[[str, str], object],
+        on_jump: Callable[[], object],
+        on_step: Callable[[int], object],
+        on_fault: Callable[[str], object],
+    ) -> None:
+        self.subscriptions: dict[str, Subscription] = {}
+        self._node, self._warn = node, warn
+        self._on_jump, self._on_step, self._on_fault = on_jump, on_step, on_fault
+        self._jumps: list[Any] = []
+        self._steps = ClockSteps(False)
+        self._system_clock = SystemClock()
+
+    @property
+    def active(self) -> bool:
+        """Whether the subscriptions are there."""
+        return bool(self.subscriptions)
+
+    @property
+    def clock_step(self) -> int:
+        """Longest step of simulated time [ns]; see :class:`ClockSteps`."""
+        return self._steps.longest
+
+    @property
+    def topic_names(self) -> list[str]:
+        """Full names of the topics subscribed to."""
+        return [each.topic_name for each in self.subscriptions.values()]
+
+    def start(self, takers: Mapping[str, Take], qos: Mapping[str, QoSProfile] = {}) -> None:
+        """Subscribe.
+
+        Parameters
+        ----------
+        takers : callback of each topic, by its name before remapping; the last topic is
+            subscribed to last.
+        qos : of topics that have another than :func:`topic_of` says.
+
+        Raises
+        ------
+        InputError
+            If a parameter was given a value that a QoS policy cannot have.
+        """
+        self._system_clock = SystemClock()
+        clock: Any = self._node.get_clock()
+        self._set_steps(ClockSteps(clock.ros_time_is_active))
+        self._jumps = [
+            clock.create_jump_callback(_JUMPS, post_callback=self._on_clock_jump),
+            clock.create_jump_callback(_STEPS, post_callback=self._on_clock_step),
+        ]
+        for name, taker in takers.items():
+            topic = topic_of(name)
+            callback = with_time_sent(self.surviving(taker))
+            self.subscriptions[name] = subscribe(
+                self._node, topic.kind, name, callback, qos.get(name, topic.qos), raw=True
+            )
+
+    def stop(self) -> None:
+        """End all subscriptions."""
+        subscriptions, self.subscriptions = self.subscriptions, {}
+        for subscription in reversed(subscriptions.values()):
+            self._node.destroy_subscription(subscription)
+        while self._jumps:
+            self._jumps.pop().unregister()
+
+    def surviving(
+        self, callback: Callable[..., None], on_fault: Callable[[str], object] | None = None
+    ) -> Callable[..., None]:
+        """Return a callback in which a fault of this program does not end the node.
+
+        Parameters
+        ----------
+        callback : called while the subscriptions are there.
+        on_fault : called instead of that of the constructor.
+        """
+
+        def survive(*arguments: Any) -> None:
+            if not self.active:
+                # The executor had it in its queue when the subscriptions ended.
+                return
+            try:
+                if not self._steps.simulated and (back := self._system_clock.set_back()):
+                    self._forget(-back)
+                callback(*arguments)
+            except UnreadableError as error:
+                self._warn("bytes", str(error))
+            except Exception:
+                text = f"a fault of this program; inputs are forgotten:\n{traceback.format_exc()}"
+                self._warn("fault", text)
+                (on_fault or self._on_fault)(text)
+
+        return survive
+
+    def _on_clock_jump(self, jump: Any) -> None:
+        self._forget(jump.delta.nanoseconds)
+        if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
+            simulated = jump.clock_change == ClockChange.ROS_TIME_ACTIVATED
+            self._set_steps(ClockSteps(simulated))
+
+    def _forget(self, jump: int) -> None:
+        """Have forgotten what has a time, as the clock has jumped [ns]."""
+        self._warn(
+            "clock",
+            f"the clock jumped by {1e-9 * jump:+.6g} s or is another one now; inputs from before "
+            "are forgotten",
+        )
+        self._on_jump()
+
+    def _on_clock_step(self, step: Any) -> None:
+        steps = self._steps
+        before = steps.longest
+        steps.add(step.delta.nanoseconds)
+        if steps.longest != before:
+            self._set_steps(steps)
+
+    def _set_steps(self, steps: ClockSteps) -> None:
+        self._steps = steps
+        self._on_step(steps.longest)
