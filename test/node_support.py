@@ -40,7 +40,7 @@ def make_graph(capfd: pytest.CaptureFixture[str]) -> Iterator[Graph]:
 
 @pytest.fixture(name="urdf", scope="module")
 def make_urdf() -> str:
-    return robots.quadruped().read_text(encoding="utf-8")
+    return robots.unlimited()
 
 
 @pytest.fixture(name="robot", scope="module")

@@ -6,6 +6,7 @@ Nothing is downloaded: the repository's own quadruped is always there, the pip p
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import importlib.resources
 import re
@@ -19,6 +20,21 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "robots"
 def quadruped() -> Path:
     """Return the repository's own quadruped."""
     return Path(str(importlib.resources.files("delassus_ros.sim"))) / "quadruped.urdf"
+
+
+@functools.cache
+def unlimited() -> str:
+    """Return the same as text, with joints that may be anywhere and jump from there.
+
+    For tests that send any positions; limits are the subject of test_node_sources.
+    """
+    text = quadruped().read_text(encoding="utf-8")
+    text, count = re.subn(
+        r'<limit lower="[^"]*" upper="[^"]*" effort="([^"]*)" velocity="[^"]*"/>',
+        r'<limit effort="\1" velocity="0"/>', text,
+    )  # fmt: skip
+    assert count == 12
+    return text
 
 
 def example(name: str) -> Path:

@@ -151,6 +151,7 @@ class Estimation:
         motion: tuple[Array, Array],
         now: int,
         delay: int = 0,
+        count: int = 0,
     ) -> Answer | None:
         """Take a joint state; return what there is to say, None where others make up for it.
 
@@ -164,9 +165,10 @@ class Estimation:
         motion : their velocities and efforts; each may be empty.
         now : time of the node's clock.
         delay : how long before it was sent.
+        count : which of its publisher's messages it is; 0 where the middleware does not tell.
         """
         q = self._inputs["q"]
-        verdict = self.gate.read(names, stamp, positions, now, q, delay, motion)
+        verdict = self.gate.read(names, stamp, positions, now, q, delay, motion, count)
         if verdict.gate is Gate.WAITING:
             return None
         if verdict.gate is Gate.REFUSED:

@@ -256,17 +256,17 @@ class EstimatorNode(EventlessNode):
         now = self._now()
         return now, delay_since(sent, time.time_ns())
 
-    def _on_joints(self, data: bytes, sent: int) -> None:
+    def _on_joints(self, data: bytes, sent: int, count: int) -> None:
         begun = time.perf_counter()
         state = self._reader.read(data)
         stamp = stamp_of(state.sec, state.nanosec)
         answer = self._configured().answer(
-            state.names, stamp, state.values, state.motion, *self._arrived(sent)
+            state.names, stamp, state.values, state.motion, *self._arrived(sent), count
         )
         if answer is not None:
             self._publish(answer, begun)
 
-    def _on_message(self, name: str, data: bytes, sent: int) -> None:
+    def _on_message(self, name: str, data: bytes, sent: int, _count: int) -> None:
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)
         complaint = self._configured().read(name, message, *self._arrived(sent))

@@ -67,6 +67,8 @@ class Joint:
     armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies; negative where
         rotors were counted among the bodies in full.
     lower, upper : position limits [rad or m], infinite where there are none.
+    velocity : limit of the rate [rad/s or m/s], infinite where there is none. G does not depend on
+        it; the node tells by it a joint that jumps.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class Joint:
     armature: float = 0.0
     lower: float = -np.inf
     upper: float = np.inf
+    velocity: float = np.inf
 
     def __post_init__(self) -> None:
         what = f"joint {self.name!r}"
@@ -96,11 +99,16 @@ class Joint:
         # Written so that NaN fails as well.
         if not abs(float(np.linalg.norm(self.axis)) - 1.0) <= UNIT_TOLERANCE:
             raise RobotError(f"{what}: axis {self.axis} must be a unit vector")
-        for name in ("armature", "lower", "upper"):
+        for name in ("armature", "lower", "upper", "velocity"):
             value = number(f"{what}: {name}", getattr(self, name), RobotError)
             object.__setattr__(self, name, value)
         if not np.isfinite(self.armature):
             raise RobotError(f"{what}: armature is {self.armature}; expected a finite number")
+        if not self.velocity > 0.0:
+            raise RobotError(
+                f"{what}: velocity limit is {self.velocity}; expected a positive number, infinite "
+                "for none"
+            )
         if not self.lower <= self.upper:
             raise RobotError(
                 f"{what}: limits must have lower <= upper, got {self.lower} and {self.upper}"

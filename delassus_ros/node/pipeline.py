@@ -270,6 +270,10 @@ class Pipeline:
         told = () if self.estimator is None else (CONTACTS,)
         return (*(topic for topic in self._inputs.by_topic if topic not in told), JOINTS)
 
+    def set_topic(self, topic: str) -> None:
+        """Name the topic of the joint states in words about them, by its full name."""
+        self._inputs.set_topic(topic)
+
     def read(self, topic: str, message: Any, sent: int = 0) -> None:
         """Use a message of a topic from the next joint state on.
 
@@ -320,13 +324,14 @@ class Pipeline:
 
     # Ticks.
 
-    def answer(self, joint_state: bytes, sent: int = 0) -> bytes | None:
+    def answer(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bytes | None:
         """Return the serialized DelassusMatrix for a serialized JointState.
 
         Parameters
         ----------
         joint_state : sensor_msgs/JointState.
         sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
+        count : which of its publisher's messages it is; 0 if it is not told.
 
         Returns
         -------
@@ -338,17 +343,17 @@ class Pipeline:
             If the bytes are not a joint state.
         """
         now, delay = self._arrived(sent)
-        _, superseded = self._inputs.read_joints(joint_state, now, delay, self._q)
+        _, superseded = self._inputs.read_joints(joint_state, now, delay, self._q, count)
         if superseded:
             self.supersede(superseded)
         return self._publishable(now)
 
-    def take_in(self, joint_state: bytes, sent: int = 0) -> bool:
+    def take_in(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bool:
         """Take a joint state that :meth:`answer_kept` is to answer, if no newer one comes before.
 
         Parameters
         ----------
-        joint_state, sent : as there.
+        joint_state, sent, count : as there.
 
         Returns
         -------
@@ -360,7 +365,7 @@ class Pipeline:
             If the bytes are not a joint state.
         """
         now, delay = self._arrived(sent)
-        taken, superseded = self._inputs.read_joints(joint_state, now, delay, self._q)
+        taken, superseded = self._inputs.read_joints(joint_state, now, delay, self._q, count)
         if superseded:
             self.supersede(superseded)
         return taken

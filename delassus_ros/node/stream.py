@@ -109,6 +109,7 @@ class Stream:
         self.timing.clear()
         self._pipeline.begin()
         self._reception.start({name: self._taker(name) for name in self._pipeline.topics})
+        self._pipeline.set_topic(self.subscriptions[JOINTS].topic_name)
         self._set_watch()
         if self._operation.rate:
             on_instant = self._reception.surviving(self._on_instant)
@@ -142,6 +143,7 @@ class Stream:
         if self.active:
             pipeline.begin()
             pipeline.set_clock_step(self._reception.clock_step)
+            pipeline.set_topic(self.subscriptions[JOINTS].topic_name)
             pipeline.adopt_placements(before)
         pipeline.count_on(before)
         if self.active:
@@ -235,13 +237,13 @@ class Stream:
 
     # What comes.
 
-    def _on_joint_state(self, message: bytes, sent: int) -> None:
+    def _on_joint_state(self, message: bytes, sent: int, count: int) -> None:
         arrived = perf_counter()
         pipeline = self._pipeline
         pipeline.due = arrived + self.timing.deadline
-        waiting = self._queue(message, sent)
+        waiting = self._queue(message, sent, count)
         if len(waiting) == 1:
-            answer = pipeline.answer(message, sent)
+            answer = pipeline.answer(message, sent, count)
         else:
             # Each is looked at: the last one may be none to go by, or a part of one.
             for each in waiting:
@@ -252,9 +254,9 @@ class Stream:
             self.timing.begin(arrived, arrived)
             self._send(answer)
 
-    def _keep(self, message: bytes, sent: int) -> None:
+    def _keep(self, message: bytes, sent: int, count: int) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        waiting = self._queue(message, sent)
+        waiting = self._queue(message, sent, count)
         for each in waiting:
             self._take_in(*each)
         if len(waiting) > 1:
@@ -274,26 +276,26 @@ class Stream:
                 except UnreadableError as error:
                     self._warn("bytes", str(error))
 
-    def _queue(self, message: bytes, sent: int) -> list[tuple[bytes, int]]:
-        """Return a joint state and those that wait behind it, in order, each with its time."""
-        found = [(message, sent)]
+    def _queue(self, message: bytes, sent: int, count: int) -> list[tuple[bytes, int, int]]:
+        """Return a joint state and those that wait behind it, in order, as :data:`Take` has it."""
+        found = [(message, sent, count)]
         while len(found) <= _MOST and (newer := self._take()) is not None:
             found.append(newer)
         return found
 
-    def _take_in(self, message: bytes, sent: int) -> None:
+    def _take_in(self, message: bytes, sent: int, count: int) -> None:
         try:
-            if self._pipeline.take_in(message, sent):
+            if self._pipeline.take_in(message, sent, count):
                 self._arrived = perf_counter()
         except UnreadableError as error:
             self._warn("bytes", str(error))
 
-    def _take(self) -> tuple[bytes, int] | None:
+    def _take(self) -> tuple[bytes, int, int] | None:
         """Take the oldest joint state that waits, if one does."""
         subscription = self.subscriptions.get(JOINTS)
         return None if subscription is None else take(subscription)
 
-    def _on_message(self, name: str, data: bytes, sent: int) -> None:
+    def _on_message(self, name: str, data: bytes, sent: int, _count: int) -> None:
         """Take a message of any topic but the joint states."""
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)

@@ -172,7 +172,7 @@ class Recorder:
         count = 0
         for topic, source in self._sources.items():
             kind = type_name(source.kind)
-            for data, sent in iter(partial(take, source.subscription), None):
+            for data, sent, _ in iter(partial(take, source.subscription), None):
                 now = time.time_ns()
                 self._writer.write_bytes(topic, now, data, kind, now - delay_since(sent, now))
                 self.counts[topic] += 1

@@ -47,7 +47,7 @@ class EchoNode(Node):
             newer = take(self._joint_states)
             if newer is None:
                 break
-            message, _ = newer
+            message = newer[0]
             answer.sequence += 1
         answer.sequence += 1
         answer.header.stamp = message.header.stamp

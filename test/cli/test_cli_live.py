@@ -63,7 +63,7 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
 def make_node(graph: Graph) -> DelassusNode:
     values = {
         "autostart": True,
-        "robot_description": robots.quadruped().read_text(encoding="utf-8"),
+        "robot_description": robots.unlimited(),
         "contacts.names": list(FEET),
         # Nothing is too old for these tests, however long the machine holds them up.
         "input_timeout": 0.0,
@@ -78,7 +78,7 @@ def make_node(graph: Graph) -> DelassusNode:
 
 
 def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -> None:
-    robot = Robot.from_urdf(robots.quadruped())
+    robot = Robot.from_urdf(robots.unlimited())
     q = np.random.default_rng(2).uniform(-0.5, 0.5, robot.nq).tolist()
     with command("contacts", "LF", "RH", "--json") as by_hand:
 
@@ -112,7 +112,7 @@ def test_watch_says_that_nothing_comes(graph, capfd) -> None:
 
 
 def test_watch_of_a_node_that_is_gone_says_for_how_long(graph, node, capfd) -> None:
-    robot = Robot.from_urdf(robots.quadruped())
+    robot = Robot.from_urdf(robots.unlimited())
     graph.touch(["LF"])
     last = graph.ask(robot.joint_names, robot.neutral().tolist())
     gone = graph.peer.create_publisher(DelassusMatrix, "gone/delassus", 10)

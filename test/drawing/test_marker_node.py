@@ -43,7 +43,7 @@ class Drawn:
         **parameters: Any,
     ) -> None:  # fmt: skip
         self.graph = graph
-        self.urdf = robots.quadruped().read_text(encoding="utf-8")
+        self.urdf = robots.unlimited()
         self.robot = Robot.from_urdf(self.urdf)
         self.q = np.random.default_rng(3).uniform(-0.6, 0.6, self.robot.nq)
         self.stamped = True

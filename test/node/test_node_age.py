@@ -109,7 +109,7 @@ def test_a_node_that_was_stopped_for_a_while(graph, robot, q, stamped) -> None:
     """What has waited in the middleware meanwhile is not of the present."""
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
     with NodeProcess(arguments, graph.domain) as node:
-        graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+        graph.describe(robots.unlimited())
         valid(graph, robot, q, stamped)
         os.kill(node.process.pid, signal.SIGSTOP)
         try:

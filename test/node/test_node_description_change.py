@@ -494,6 +494,6 @@ def test_many_descriptions_replaced_under_load(graph, start, urdf, robot, q) -> 
 
 
 def test_the_demo_robot_has_a_trunk_to_make_heavier() -> None:
-    urdf = robots.quadruped().read_text(encoding="utf-8")
+    urdf = robots.unlimited()
     assert heavier(urdf, 2.0) != urdf
     assert 'name="heavier"' in heavier(urdf, 2.0)

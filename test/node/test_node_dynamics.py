@@ -46,7 +46,7 @@ class Rig:
         frame: str = "",
         limits: Limits | None = None,
     ) -> None:
-        robot = Robot.from_urdf(robots.quadruped(), base=base)
+        robot = Robot.from_urdf(robots.unlimited(), base=base)
         contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
         outputs = [name for name in BESIDE if name not in ("Lambda", "Jbar")]
         self.problem = Problem(robot, contacts, axes=axes, outputs=outputs)

@@ -32,7 +32,7 @@ NOW = 12_000_000_000
 
 
 def make_problem(axes: str = "contact", base: str = "floating") -> Problem:
-    robot = Robot.from_urdf(robots.quadruped(), base=base)
+    robot = Robot.from_urdf(robots.unlimited(), base=base)
     kinds = ("point", "surface", "point", np.eye(2, 6))
     contacts = [Contact(f, frame=f"{f}_FOOT", kind=k) for f, k in zip(FEET, kinds, strict=True)]
     return Problem(robot, contacts, axes=axes)
@@ -125,7 +125,7 @@ def test_layout_id_is_of_all_that_matrices_depend_on() -> None:
     """The same names, with another inertia, armature or reference."""
     problem = make_problem()
     first = make_layout(problem, Time()).layout_id
-    text = robots.quadruped().read_text(encoding="utf-8")
+    text = robots.unlimited()
     heavier = text.replace('mass value="', 'mass value="1', 1)
     armature = {problem.robot.joint_names[0]: 0.01}
     ids = [
@@ -274,7 +274,7 @@ def test_all_rows_come_before_any_contacts_and_tell_which_are_active(solver, q) 
 
 
 def test_a_layout_says_where_contacts_are_and_what_selections_select() -> None:
-    robot = Robot.from_urdf(robots.quadruped())
+    robot = Robot.from_urdf(robots.unlimited())
     turned = Transform.from_xyz_rpy((0.1, 0.2, 0.3), (0.0, 0.0, np.pi / 2))
     rows = np.eye(2, 6)
     contacts = [Contact("a", "LF_FOOT", "point", turned), Contact("b", "RF_FOOT", rows)]

@@ -104,7 +104,7 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
     }
     try:
         settings = Settings.from_parameters(given)
-        problem = settings.problem(robots.quadruped().read_text(encoding="utf-8"))
+        problem = settings.problem(robots.unlimited())
         closure = settings.closure(problem)
         orientation = settings.orientation(problem)
     except DelassusError as error:

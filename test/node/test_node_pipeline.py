@@ -41,7 +41,7 @@ FEET = ("LF", "RF", "LH", "RH")
 
 @pytest.fixture(name="solver", scope="module")
 def make_solver() -> DelassusSolver:
-    robot = Robot.from_urdf(robots.quadruped())
+    robot = Robot.from_urdf(robots.unlimited())
     contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET]
     return DelassusSolver(Problem(robot, contacts), cache=False)
 

@@ -31,7 +31,7 @@ IMU = (
 
 @pytest.fixture(name="solver", scope="module")
 def make_solver() -> DelassusSolver:
-    text = robots.quadruped().read_text(encoding="utf-8").replace("</robot>", IMU)
+    text = robots.unlimited().replace("</robot>", IMU)
     contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET]
     problem = Problem(Robot.from_urdf(text), contacts, axes="world")
     return DelassusSolver(problem, cache=False)

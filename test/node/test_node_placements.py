@@ -34,7 +34,7 @@ LEVEL = (0.0, 0.0, 0.0, 1.0)
 def problem(axes: Any = "contact") -> Problem:
     """Return the quadruped with a foot that rolls, a hand that touches anywhere, and a foot."""
     return Problem(
-        Robot.from_urdf(robots.quadruped()),
+        Robot.from_urdf(robots.unlimited()),
         [
             Contact("rolls", "LF_FOOT", moving="position"),
             Contact("slides", "RF_FOOT", "surface", moving="pose"),
@@ -251,7 +251,7 @@ def test_contacts_by_force_have_to_stay_where_they_are() -> None:
         }
     )  # fmt: skip
     with pytest.raises(InputError, match="'contacts.LF.moving' is set; leave that out, or set"):
-        settings.problem(robots.quadruped().read_text(encoding="utf-8"))
+        settings.problem(robots.unlimited())
 
 
 def rolling(robot: Robot) -> DelassusSolver:

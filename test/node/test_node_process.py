@@ -74,11 +74,11 @@ def test_a_fault_of_the_program_in_a_callback_does_not_end_the_process(graph, mo
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signals_end_a_busy_node_cleanly(graph, number) -> None:
-    robot = Robot.from_urdf(robots.quadruped())
+    robot = Robot.from_urdf(robots.unlimited())
     q = robot.neutral().tolist()
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
     with NodeProcess(arguments, graph.domain) as node:
-        graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+        graph.describe(robots.unlimited())
         answer = graph.ask_touching(FEET, robot.joint_names, q)
         assert list(answer.contacts) == FEET
         # Joint states go on coming while the signal arrives.
@@ -115,7 +115,7 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
         "child.command = lambda *_: ['sleep', '300']\nsys.exit(node())"
     )
     with NodeProcess(arguments, graph.domain, cache, begin=["-c", code]) as node:
-        graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+        graph.describe(robots.unlimited())
         node.wait_for("active: from ")
         client = AsyncParameterClient(graph.peer, "delassus_node")
         graph.until(client.services_are_ready, "parameter services")
@@ -137,7 +137,7 @@ def test_a_parameter_of_the_wrong_type_ends_the_node_with_its_name() -> None:
 def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
     arguments = ["--params-file", str(CONFIG / "quadruped.yaml")]
     with NodeProcess(arguments, graph.domain, {"XDG_CACHE_HOME": "/proc/nothing"}) as node:
-        graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+        graph.describe(robots.unlimited())
         node.wait_for("active: from ")
         assert "cache" in node.output
         assert node.stop() == 0, node.output

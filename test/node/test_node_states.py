@@ -106,7 +106,7 @@ State = Callable[[Graph, NodeProcess, Manager], None]
 
 
 def end_in(graph: Graph, state: State, number: int) -> None:
-    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    graph.describe(robots.unlimited())
     with NodeProcess([*ARGUMENTS, "-p", "autostart:=false"], graph.domain) as node:
         manager = Manager(graph)
         manager.connect()
@@ -162,7 +162,7 @@ def may_use_fifo() -> bool:
 @contextlib.contextmanager
 def configured(graph: Graph, parameter: str) -> Iterator[tuple[NodeProcess, Manager]]:
     """A node with this parameter that waits to be activated."""
-    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    graph.describe(robots.unlimited())
     arguments = [*ARGUMENTS, "-p", "autostart:=false", "-p", parameter]
     with NodeProcess(arguments, graph.domain) as node:
         manager = Manager(graph)
@@ -195,7 +195,7 @@ def test_priority_of_all_threads_while_active(graph) -> None:
 
 
 def test_processors_and_locked_memory_while_active(graph) -> None:
-    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    graph.describe(robots.unlimited())
     first = min(os.sched_getaffinity(0))
     arguments = [*ARGUMENTS, "-p", f"realtime.cpus:=[{first}]", "-p", "realtime.lock_memory:=true"]
     with NodeProcess(arguments, graph.domain) as node:
@@ -229,7 +229,7 @@ def test_processors_stay_awake_while_active(graph) -> None:
 
 
 def test_what_is_not_permitted_is_said_in_a_line_and_the_node_works(graph) -> None:
-    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    graph.describe(robots.unlimited())
     with NodeProcess([*ARGUMENTS, "-p", "realtime.cpus:=[4000]"], graph.domain) as node:
         node.wait_for("active: from ")
         lines = [line for line in node.output.splitlines() if "processors 4000" in line]
@@ -259,7 +259,7 @@ def test_a_storm_of_signals_ends_an_active_node_cleanly(graph, program, times) -
     begin = ["-m", "delassus_ros.node.main"]
     if program == "programs":
         begin = ["-c", "import sys; from delassus_ros.programs import node; sys.exit(node())"]
-    graph.describe(robots.quadruped().read_text(encoding="utf-8"))
+    graph.describe(robots.unlimited())
     for _ in range(times):
         with NodeProcess(ARGUMENTS, graph.domain, begin=begin) as node:
             node.wait_for("active: from ")

@@ -31,7 +31,7 @@ def feet(**changes: Any) -> dict[str, Any]:
 
 
 def urdf() -> str:
-    return robots.quadruped().read_text(encoding="utf-8")
+    return robots.unlimited()
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -79,6 +79,7 @@ class JointDescription:
     chain : letters of X, Y, Z if the joint is a chain of revolute joints about these axes.
     mimic : the joint that this one follows, if any.
     independent : URDF+'s statement about the joint's position, None without one.
+    velocity : limit of the rate [rad/s or m/s], infinite where the URDF has none or 0.
     """
 
     name: str
@@ -92,6 +93,7 @@ class JointDescription:
     chain: str = ""
     mimic: Mimic | None = None
     independent: bool | None = None
+    velocity: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +212,21 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> JointDescrip
         # On a fixed joint mimic means nothing (reduced robots keep such left-overs).
         None if kind is None else mimic_of(element, prefix, what),
         _independent(element, what),
+        np.inf if kind is None else _velocity_limit(element, prefix, what),
     )
+
+
+def _velocity_limit(element: ElementTree.Element, prefix: str, what: str) -> float:
+    """Return the velocity limit; infinite for none, and for 0, as templates have it.
+
+    No matrix depends on it, so a joint is not refused for a limit that is none.
+    """
+    limit = only_child(element, prefix, "limit", what)
+    try:
+        velocity = float("" if limit is None else limit.get("velocity", ""))
+    except ValueError:
+        return np.inf
+    return velocity if velocity > 0.0 else np.inf
 
 
 def _independent(element: ElementTree.Element, what: str) -> bool | None:

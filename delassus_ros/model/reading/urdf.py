@@ -162,7 +162,7 @@ class _Assembly:
             placement = Transform()
         if joint.chain:
             return parent
-        limits = {"lower": joint.lower, "upper": joint.upper}
+        limits = {"lower": joint.lower, "upper": joint.upper, "velocity": joint.velocity}
         return self._add_body(Joint(joint.name, kind, parent, placement, joint.axis, **limits))
 
     def _add_body(self, joint: Joint) -> int:

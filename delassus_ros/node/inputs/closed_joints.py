@@ -109,7 +109,7 @@ class ClosedGate:
         # Stands in until it is known which joints are measured.
         self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
         self._limits = max_skew, timeout
-        self._clock_step = 0
+        self._clock_step, self._topic = 0, self._first.sources.topic
         self._routes: dict[tuple[str, ...], _Route | Complaint] = {}
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
         self._failed: dict[tuple[str, ...], Arrival] = {}
@@ -161,6 +161,12 @@ class ClosedGate:
             gate.set_clock_step(step)
         self._clock_step = step
 
+    def set_topic(self, topic: str) -> None:
+        """Name the topic of the joint states; see the other gate."""
+        for gate in self._gates():
+            gate.set_topic(topic)
+        self._topic = topic
+
     def forget(self, now: int) -> None:
         """Begin anew, from the reference configuration; see the other gate."""
         for joints in self._failed:
@@ -187,6 +193,7 @@ class ClosedGate:
         q: Array,
         delay: int = 0,
         motion: Motion = (),
+        count: int = 0,
     ) -> Verdict:
         """Take the next joint state; see the other gate.
 
@@ -194,7 +201,7 @@ class ClosedGate:
 
         Parameters
         ----------
-        names, stamp, values, now, delay, motion : as there.
+        names, stamp, values, now, delay, motion, count : as there.
         q : (nq,) is written to if the verdict is READY, and then holds all joints.
         """
         route = self._route
@@ -205,7 +212,8 @@ class ClosedGate:
             if not isinstance(found, _Route):
                 return self._without(found, names, stamp, values, now, q, delay)
             route = found
-        verdict = route.gate.read(names, stamp, values, now, route.bound.measured, delay, motion)
+        measured = route.bound.measured
+        verdict = route.gate.read(names, stamp, values, now, measured, delay, motion, count)
         if verdict.gate is Gate.READY:
             self._passed.note(now, delay)
             _close(route.bound, verdict, q)
@@ -298,6 +306,7 @@ class ClosedGate:
             bound.reset()
             gate = JointGate(self._robot, *self._limits, joints)
             gate.set_clock_step(self._clock_step)
+            gate.set_topic(self._topic)
             found = _Route(frozenset(joints), gate, bound)
         self._remember(joints, found, now)
         return found

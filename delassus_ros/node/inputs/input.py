@@ -66,10 +66,11 @@ class Latest:
     def overtaken(self, stamp: int, now: int) -> bool:
         """Return whether a newer message than one of this stamp is in use, and note so.
 
-        Only for 1 s after the newer message was sent: a source whose clock was set back gets its
-        turn.
+        Only for 1 s after the newer message was sent, and unless its stamp is ahead of the clock: a
+        source whose clock was set back gets its turn.
         """
-        if not 0 < stamp < self.taken or not self.within(LONGEST_TRUST, now):
+        newer = 0 < stamp < self.taken <= now
+        if not newer or not self.within(LONGEST_TRUST, now):
             return False
         self.jumped = self.taken - stamp
         return True

@@ -137,6 +137,10 @@ class Inputs:
         self._gate.set_clock_step(step)
         self.clock_step = step
 
+    def set_topic(self, topic: str) -> None:
+        """Name the topic of the joint states in words about them."""
+        self._gate.set_topic(topic)
+
     def forget_contacts(self) -> None:
         """Be without a set of active contacts, and places of those that move, until they come."""
         self.contacts.reset()
@@ -187,7 +191,9 @@ class Inputs:
         if self._source is not None:
             self._source.write(stamp, target)
 
-    def read_joints(self, joint_state: bytes, now: int, delay: int, q: Array) -> tuple[bool, bool]:
+    def read_joints(
+        self, joint_state: bytes, now: int, delay: int, q: Array, count: int = 0
+    ) -> tuple[bool, bool]:
         """Take a serialized joint state.
 
         Parameters
@@ -196,6 +202,7 @@ class Inputs:
         now : time of the node's clock [ns].
         delay : how long before it was sent [ns].
         q : (nq,) is written to.
+        count : which of its publisher's messages it is; 0 where that is not told.
 
         Returns
         -------
@@ -210,9 +217,8 @@ class Inputs:
         state = self._reader.read(joint_state)
         stamp = stamp_of(state.sec, state.nanosec)
         gate = self._gate
-        verdict = gate.read(
-            state.names, stamp, state.values, now, q, delay, state.motion if self._moving else ()
-        )
+        motion = state.motion if self._moving else ()
+        verdict = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
         if verdict.gate is Gate.READY:
             for each in self._moving:
                 each.take(gate.joints, gate.motion)

@@ -15,16 +15,16 @@ import numpy as np
 
 from delassus_ros.errors import NAMED, SAID, InputError, RobotError, listed, unknown
 from delassus_ros.model import Robot
+from delassus_ros.model.ranges import FARTHEST, PlausibleRanges
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.arrival import Arrival, age_of, ahead_of_clock, backward_jump
+from delassus_ros.node.inputs.sources import SourceWatch
 from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
 
 _MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
 Motion = tuple[()] | tuple[Array, Array]
 """Velocities and efforts of a joint state, or nothing."""
-FARTHEST = 1e6
-"""Positions [rad, m] beyond which sums of angles are rounded by more than 1e-10 rad."""
 
 
 class Gate(Enum):
@@ -82,6 +82,7 @@ class JointGate:
     last_stamp : stamp of the last q that passed or was too old [ns]; 0 if there is none.
     joints : names of the joints that have to be there, in the order of q.
     motion : (2, n) velocities and efforts of the last q that passed; NaN where none came.
+    sources : tells whether joint states come from several sources.
     whole_stamp : stamp of the last joint state with all joints, whatever their order [ns]; 0 if
         there is none.
 
@@ -114,6 +115,8 @@ class JointGate:
                 )
         self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
         self._clock_step = 0
+        self.sources = SourceWatch(robot, self._joints)
+        self._ranges = PlausibleRanges(robot, self._joints)
         self.set_limits(max_skew, timeout)
         self.forget(0)
 
@@ -140,6 +143,10 @@ class JointGate:
         self._clock_step = step
         self._most_ahead = self._max_skew + step
 
+    def set_topic(self, topic: str) -> None:
+        """Name the topic of the joint states in words about them."""
+        self.sources.topic = topic
+
     def forget(self, now: int) -> None:
         """Begin anew, as when activated or when time itself has jumped (simulation reset).
 
@@ -161,6 +168,7 @@ class JointGate:
         self.aside = Complaint(Reason.NONE, "")
         self._whole, self._merged = Arrival(), Arrival()
         self.heard, self._begun = Arrival(), Arrival(now)
+        self.sources.reset()
         self.last_stamp = self.whole_stamp = 0
 
     def read(
@@ -172,6 +180,7 @@ class JointGate:
         q: Array,
         delay: int = 0,
         motion: Motion = (),
+        count: int = 0,
     ) -> Verdict:
         """Take the next joint state.
 
@@ -185,6 +194,7 @@ class JointGate:
         delay : how long before it was sent [ns].
         motion : its velocities [rad/s, m/s] and efforts [N·m, N]; nothing where they are of no
             use.
+        count : which of its publisher's messages it is; 0 where the middleware does not tell.
         """
         part = self._part
         if names is not part.names:
@@ -206,13 +216,20 @@ class JointGate:
         self._whole.note(now, delay)
         age = now - stamp
         before, self.whole_stamp = self.whole_stamp, stamp
-        if near and 0 < before <= stamp and -self._most_ahead <= age <= self._timeout:
+        doubt = self.sources.look(stamp, q, now, self._clock_step, part, count)
+        if (
+            near
+            and not doubt
+            and 0 < before <= stamp
+            and -self._most_ahead <= age <= self._timeout
+            and self._ranges.outside(q) < 0
+        ):
             self.last_stamp = stamp
             verdict = self._verdict
             verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
             verdict.reasons, verdict.text = Reason.NONE, ""
             return verdict
-        return self._pass(stamp, now, delay, q, *_jump(before, stamp))
+        return self._pass(stamp, now, delay, q, *_jump(before, stamp), doubt)
 
     def pass_over(self, stamp: int, now: int, delay: int, reason: Reason, text: str) -> Verdict:
         """Pass over a joint state for lack of positions; refuse it if no others bring them."""
@@ -353,7 +370,8 @@ class JointGate:
         self._fresh[...] = False
         reason, text = self._jumped, self._jump_text
         self._jumped, self._jump_text = Reason.NONE, ""
-        return self._pass(oldest, now, 0, q, reason, text)
+        doubt = self.sources.look(oldest, q, now, self._clock_step)
+        return self._pass(oldest, now, 0, q, reason, text, doubt)
 
     def _wait(self, stamp: int, now: int) -> Verdict:
         """Wait for the other parts, unless they have been away for too long."""
@@ -391,9 +409,23 @@ class JointGate:
         return any(recent)
 
     def _pass(
-        self, stamp: int, now: int, delay: int, q: Array, reasons: Reason, text: str
+        self,
+        stamp: int,
+        now: int,
+        delay: int,
+        q: Array,
+        reasons: Reason,
+        text: str,
+        doubt: str,
     ) -> Verdict:
-        """Let a q through if it is of this time."""
+        """Let a q through if it is of this time; `doubt` says why it may be of another source."""
+        if doubt:
+            reasons |= Reason.SOURCES_CONTRADICT
+            text = doubt
+        outside = self._ranges.outside(q)
+        if outside >= 0:
+            reasons |= Reason.JOINT_OUTSIDE_LIMITS
+            text = text or self._outside(q)
         far = np.flatnonzero(np.abs(q) > FARTHEST)
         if far.size:
             names = [self._joints[i] for i in far]
@@ -427,6 +459,15 @@ class JointGate:
             words = ahead_of_clock(-1e-9 * age, self._clock_step)
             text = f"the stamps of the joint states are {words}"
         return self._say(Gate.READY, stamp, now, reasons, text)
+
+    def _outside(self, q: Array) -> str:
+        """Return the words for positions that the joints cannot have."""
+        first, *others = self._ranges.all_outside(q).tolist()
+        more = f" ({len(others)} more joints likewise)" if others else ""
+        return (
+            f"{self._ranges.words(first, float(q[first]))}{more}: it was not homed, or it is in "
+            "degrees"
+        )
 
     def _refuse(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
         return self._say(Gate.REFUSED, max(stamp, 0), now, reasons, text)

@@ -1,0 +1,157 @@
+"""Two publishers of joint states, and positions that no joint can have: said, by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from delassus_ros import Robot
+from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
+from delassus_ros.node.reasons import Reason
+from delassus_ros.sim import demo_urdf
+
+MS = 1_000_000
+START = 1_700_000_000 * 1000 * MS
+STANDING = np.tile([0.0, 0.7, -1.4], 4)
+
+
+class Listener:
+    """A gate of the quadruped, whose joints have limits, and what it says."""
+
+    def __init__(self) -> None:
+        self.robot = Robot.from_urdf(demo_urdf().encode())
+        self.gate = JointGate(self.robot)
+        self.gate.set_topic("/left/joint_states")
+        self.gate.forget(START)
+        self.names = list(self.robot.joint_names)
+        self.reversed = self.names[::-1]
+        self.q = np.zeros(12)
+
+    def hear(
+        self, values: np.ndarray, at: float, names: list[str] | None = None, count: int = 0
+    ) -> Verdict:
+        stamp = START + round(at * MS)
+        names = self.names if names is None else names
+        values = np.asarray(values, dtype=float)
+        return self.gate.read(names, stamp, values, stamp, self.q, count=count)
+
+
+@pytest.fixture(name="listener")
+def make_listener() -> Listener:
+    return Listener()
+
+
+def moving(k: int) -> np.ndarray:
+    """Return positions of a robot that trots, at 100 Hz."""
+    return STANDING + 0.3 * np.sin(0.1 * k)
+
+
+def contradicts(verdict: Verdict) -> bool:
+    return verdict.gate is Gate.READY and bool(verdict.reasons & Reason.SOURCES_CONTRADICT)
+
+
+def test_zeros_with_the_same_stamps(listener: Listener) -> None:
+    assert listener.hear(moving(0), 0).reasons == Reason.NONE
+    for k in range(20):
+        zeros = listener.hear(np.zeros(12), 10 * k)
+        assert contradicts(zeros)
+        words = "two publishers of /left/joint_states contradict each other: at one stamp joint"
+        if k == 0:
+            assert words in zeros.text
+        assert contradicts(listener.hear(moving(k + 1), 10 * k + 10))
+
+
+def test_zeros_with_rising_stamps(listener: Listener) -> None:
+    """A jump of 1.4 rad within 5 ms is none that a knee can make."""
+    for k in range(5):
+        assert listener.hear(moving(k), 10 * k).reasons == Reason.NONE
+    for k in range(5, 25):
+        zeros = listener.hear(np.zeros(12), 10 * k - 5)
+        assert contradicts(zeros)
+        assert "two publishers of /left/joint_states" in zeros.text
+        assert contradicts(listener.hear(moving(k), 10 * k))
+    assert "its velocity limit is 20 per s" in zeros.text
+
+
+def test_the_middleware_tells_two_publishers_apart(listener: Listener) -> None:
+    """What each sends is near what the other sends; nothing but its count tells them apart."""
+    said = []
+    for k in range(6):
+        one = STANDING + 0.01 * np.sin(k)
+        said.append(contradicts(listener.hear(one, 100 * k, count=500 + k)))
+        said.append(contradicts(listener.hear(one + 1e-3, 100 * k + 50, count=1 + k)))
+    # The second time that the count goes back tells; a publisher that is restarted does it once.
+    assert not any(said[:3]) and all(said[3:])
+    last = listener.hear(STANDING + 0.01 * np.sin(6), 600, count=506)
+    assert "two publishers of /left/joint_states send all joints" in last.text
+
+
+def test_without_a_count_the_order_of_names_does(listener: Listener) -> None:
+    still = np.zeros(12)
+    assert not contradicts(listener.hear(still, 0))
+    assert not contradicts(listener.hear(still, 10, listener.reversed))
+    assert contradicts(listener.hear(still, 20))
+    assert contradicts(listener.hear(still, 900))
+    # Once one of the two has ended.
+    assert not contradicts(listener.hear(still, 1100))
+
+
+def test_a_publisher_that_is_restarted_is_one(listener: Listener) -> None:
+    for k in range(200):
+        count = k + 1 if k < 100 else k - 99
+        assert listener.hear(moving(k), 10 * k, count=count).reasons == Reason.NONE
+
+
+def test_a_message_that_comes_twice_is_one(listener: Listener) -> None:
+    for k in range(20):
+        assert listener.hear(moving(k), 10 * k).reasons == Reason.NONE
+        assert listener.hear(moving(k), 10 * k).reasons == Reason.NONE
+
+
+def test_steps_of_simulated_time_hold_several_positions(listener: Listener) -> None:
+    listener.gate.set_clock_step(25 * MS)
+    for k in range(50):
+        assert listener.hear(moving(k), 25 * (k // 2)).reasons == Reason.NONE
+
+
+def test_a_pause_allows_any_motion(listener: Listener) -> None:
+    assert listener.hear(moving(0), 0).reasons == Reason.NONE
+    assert listener.hear(-moving(0) * 0.5 - 0.9, 400).reasons & Reason.SOURCES_CONTRADICT == 0
+
+
+def test_wheels_go_round(listener: Listener) -> None:
+    urdf = """<robot name="cart">
+      <link name="base"/>
+      <link name="wheel"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="spin" type="continuous"><parent link="base"/><child link="wheel"/>
+        <axis xyz="0 0 1"/><limit effort="1" velocity="8"/></joint>
+    </robot>"""
+    gate = JointGate(Robot.from_urdf(urdf.encode(), base="fixed"))
+    gate.forget(START)
+    q = np.zeros(1)
+    for k in range(400):
+        angle = (0.05 * k + np.pi) % (2.0 * np.pi) - np.pi
+        stamp = START + 10 * k * MS
+        verdict = gate.read(["spin"], stamp, np.array([angle]), stamp, q)
+        assert verdict.reasons == Reason.NONE, verdict.text
+
+
+@pytest.mark.parametrize(
+    ("factor", "joint"), [(180.0 / np.pi, "LF_HFE"), (17.0 / 0.7, "LF_HFE")]
+)
+def test_degrees_and_encoders_that_were_not_homed(
+    listener: Listener, factor: float, joint: str
+) -> None:
+    for k in range(3):
+        verdict = listener.hear(STANDING * factor, 10 * k)
+        assert verdict.gate is Gate.READY and verdict.reasons == Reason.JOINT_OUTSIDE_LIMITS
+        assert f"the position of joint {joint!r} is {0.7 * factor:.6g} rad" in verdict.text
+        assert "not homed, or it is in degrees" in verdict.text
+    assert listener.hear(STANDING, 600).reasons & Reason.JOINT_OUTSIDE_LIMITS == 0
+
+
+def test_a_little_outside_its_limits_is_in_order(listener: Listener) -> None:
+    q = STANDING.copy()
+    q[0] = 0.8 + 0.4
+    assert listener.hear(q, 0).reasons == Reason.NONE
