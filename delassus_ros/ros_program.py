@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -62,9 +63,34 @@ def run_program(
             _refuse_others(given)
             node = make()
         except _REFUSALS as error:
-            print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"{name}: {_words(error)}", file=sys.stderr)
             return 1
         return run(node, lambda: stop.requested)
+
+
+_OVERRIDE = re.compile(r"parse parameter override rule: '(?:-p|--param) ([^\s:]+):=")
+_DESCRIPTION = "robot_description"
+
+
+def _words(error: Exception) -> str:
+    """Return in one line why a program does not start."""
+    text = " ".join(str(error).split())
+    rule = _OVERRIDE.search(text)
+    if rule is None:
+        return text
+    # The whole of the value stands in the text, be it a robot description.
+    if rule[1].rpartition(".")[2] == _DESCRIPTION:
+        advice = (
+            f"give it to a launch file as {_DESCRIPTION}_file:=PATH, on the topic {_DESCRIPTION}, "
+            f"or in a parameter file as a block ({_DESCRIPTION}: |)"
+        )
+    else:
+        advice = f"put it in quotes, as in -p {rule[1]}:='\"a: b\"'"
+    return (
+        f"parameter {rule[1]!r}: ROS reads values on the command line as YAML, and cannot read "
+        "this one; a colon before a space is the usual reason, in a comment of XML, too. Take "
+        f"that out, or {advice}"
+    )
 
 
 def _refuse_others(arguments: Sequence[str]) -> None:

@@ -195,7 +195,9 @@ def _from_numpy(
         raise InputError(f"{source.path} cannot be read: {error}") from error
     names = source.names or problem.robot.joint_names
     if values.ndim != 2 or values.shape[1] != len(names):
-        raise InputError(f"{source.path}: shape {values.shape}; expected (N, {len(names)})")
+        raise InputError(
+            f"{source.path}: shape {values.shape}; expected (N, {len(names)}): {_meant(names)}"
+        )
     for start in range(0, len(values), rows):
         yield np.array(values[start : start + rows], dtype=float), names, {}
 
@@ -221,7 +223,8 @@ def _from_parquet(
         if not names:
             raise InputError(
                 f"{source.path}: neither a column {source.state!r} nor one for a joint; columns: "
-                f"{', '.join(there)}; joints: {', '.join(problem.robot.joint_names)}"
+                f"{', '.join(there)}; joints: {', '.join(problem.robot.joint_names)}; --state "
+                "names a column of lists, and --names its joints"
             )
     kept = [name for name in KEPT if name in there]
     for batch in data.to_batches(columns=wanted + kept, batch_size=rows):
@@ -247,14 +250,18 @@ def _listed(lists: Any, names: Sequence[str], source: Source) -> Array:
     wrong = lengths[lengths != len(names)]
     if wrong.size:
         raise InputError(
-            f"{source.path}: {source.state!r} has {wrong[0]} numbers, and names of joints are "
-            f"{len(names)}: {', '.join(names)}"
+            f"{source.path}: {source.state!r} has {wrong[0]} numbers; expected {len(names)}: "
+            f"{_meant(names)}"
         )
     rows = np.full((len(lists), len(names)), np.nan)
     there = lists.is_valid().to_numpy(zero_copy_only=False)
     flat = _numbers(lists.drop_null().flatten(), source.state, source)
     rows[there] = flat.reshape(-1, len(names))
     return rows
+
+
+def _meant(names: Sequence[str]) -> str:
+    return f"positions of {', '.join(names)}; --names says which joints they are of"
 
 
 def _numbers(column: Any, name: str, source: Source) -> Array:

@@ -50,7 +50,7 @@ def test_coupling() -> None:
         (ENDS + "<ratio/>", "<ratio> has no attribute 'value'"),
         (ENDS + '<ratio value="six"/>', "ratio: 'six' is not a number"),
         (ENDS + '<ratio value="1_0"/>', "ratio: '1_0' is not a number"),
-        (ENDS + '<ratio value="1 2"/>', "ratio: expected 1 numbers, got 2"),
+        (ENDS + '<ratio value="1 2"/>', "ratio: expected 1 number, got 2"),
         (ENDS + '<ratio value="nan"/>', "ratio: numbers must be finite"),
         (ENDS * 2 + '<ratio value="1"/>', "<predecessor> appears 2 times"),
         ('<successor link="b"/><ratio value="1"/>', "has no <predecessor>"),

@@ -212,20 +212,39 @@ def test_the_size_bound_counts_bytes_not_characters() -> None:
     [
         ("", "the URDF is empty"),
         (" \ufeff\n", "the URDF is empty"),
-        ("robots/atlas.urdf", "'robots/atlas.urdf' is not how XML starts; expected the text of"),
+        (
+            "robots/atlas.urdf",
+            "^'robots/atlas.urdf' is not how XML starts; expected the text of a URDF, which "
+            "starts with '<robot'. It looks like a path: give what the file contains, or "
+            ".*_file:=PATH$",
+        ),
+        ("package://atlas/atlas.urdf", "It looks like a path"),
+        ("nonsense", "^'nonsense' is not how XML starts; expected .* starts with '<robot'$"),
+        ("a: 1.5\nb: <2", "^'a: 1.5..b: <2' is not how XML starts; expected .* '<robot'$"),
         (padded(MAX_BYTES + 1), "the XML is larger than"),
         (f"<!--{'ö' * (MAX_BYTES // 2)}-->", "the XML is larger than"),
         ("x" * MAX_BYTES, "'x{60}' is not how XML starts"),
     ],
 )
 def test_a_glance_refuses(text: str, words: str) -> None:
+    for source in (text, text.encode()):
+        with pytest.raises(RobotError, match=words):
+            check_document(source)
     with pytest.raises(RobotError, match=words):
-        check_document(text)
+        read_urdf(text.encode())
 
 
 @pytest.mark.parametrize("text", [SOUND, f"\ufeff \n{SOUND}", "<robot", padded(MAX_BYTES)])
 def test_a_glance_sees_no_more(text: str) -> None:
-    check_document(text)
+    for encoding in ("utf-8", "utf-16", "utf-16-be", "utf-16-le"):
+        check_document(text)
+        if len(text) < MAX_BYTES // 4:
+            check_document(text.encode(encoding))
+
+
+def test_reads_utf_16() -> None:
+    data = ('<?xml version="1.0" encoding="utf-16"?>' + SOUND).encode("utf-16")
+    assert read_urdf(data).to_bytes() == read_urdf(SOUND).to_bytes()
 
 
 def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:

@@ -198,7 +198,12 @@ def test_bad_contacts(graph, start, robot, q, names, status, reason, words) -> N
     ("changes", "words"),
     [
         ({"robot_description": "<robot"}, "XML"),
-        ({"robot_description": "quadruped.urdf"}, "XML"),
+        (
+            {"robot_description": "/opt/robots/quadruped.urdf"},
+            "'/opt/robots/quadruped.urdf' is not how XML starts; expected the text of a URDF, "
+            "which starts with '<robot'. It looks like a path: give what the file contains, or "
+            "start a launch file with robot_description_file:=PATH",
+        ),
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'?"),
         ({"contacts__LF__frame": ""}, "'contacts.LF.frame' is not set"),
         ({"contacts__LF__kind": "flat"}, "contact 'LF': unknown kind 'flat'"),

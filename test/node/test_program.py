@@ -16,8 +16,10 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.utilities import ok  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 
+from delassus_ros import Robot  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.ros_program import run_program  # noqa: E402
+from delassus_ros.sim import demo_urdf  # noqa: E402
 
 PROGRAMS = {
     "delassus_node": "delassus_ros.node.main",
@@ -25,6 +27,8 @@ PROGRAMS = {
     "delassus_monitor": "delassus_ros.monitor.monitor_node",
     "delassus_compare": "delassus_ros.monitor.compare_node",
 }
+
+COMMENTED = "<!-- trunk: a box -->" + demo_urdf()
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +63,42 @@ def test_bad_ros_arguments_end_a_program_with_one_line(capsys, name, arguments, 
     assert words in error
     assert error.count("\n") == 1
     assert not ok()
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (f"robot_description:={COMMENTED}", "to a launch file as robot_description_file:=PATH"),
+        (f"arm.robot_description:={COMMENTED}", "in a parameter file as a block"),
+        ("base:=a: b", """put it in quotes, as in -p base:='"a: b"'"""),
+    ],
+)
+@pytest.mark.parametrize("flag", ["-p", "--param"])
+def test_a_value_that_is_no_yaml_is_named_with_what_to_do(capsys, flag, given, advice) -> None:
+    assert run_program("program", never, never, ["program", "--ros-args", flag, given]) == 1
+    error = capsys.readouterr().err
+    name = given.partition(":=")[0]
+    assert error.startswith(f"program: parameter {name!r}: ROS reads values on the command line")
+    assert "a colon before a space is the usual reason, in a comment of XML" in error
+    assert advice in error
+    assert error.count("\n") == 1 and len(error) < 500
+
+
+def test_a_description_whose_comments_have_no_colons_is_a_value_of_yaml() -> None:
+    made: list[Node] = []
+
+    def make() -> Node:
+        made.append(Node("robot"))
+        made[0].declare_parameter("robot_description", "")
+        return made[0]
+
+    def run(node: Node, stopping) -> int:
+        text = node.get_parameter("robot_description").value
+        assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(demo_urdf()).to_bytes()
+        return 0
+
+    value = f"robot_description:={demo_urdf()}"
+    assert run_program("program", make, run, ["program", "--ros-args", "-p", value]) == 0
 
 
 @pytest.mark.parametrize(

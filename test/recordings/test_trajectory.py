@@ -170,7 +170,7 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
         ),
         (
             lambda p: parquet.write_table(pyarrow.table({"observation.state": [[0.1, 0.2]]}), p),
-            {}, "'observation.state' has 2 numbers, and names of joints are 12",
+            {}, "'observation.state' has 2 numbers; expected 12: positions of LF_HAA, ",
         ),
         (
             lambda p: parquet.write_table(pyarrow.table({"observation.state": [[0.1]]}), p),
@@ -184,7 +184,7 @@ def test_loops_are_closed_row_by_row(tmp_path: Path) -> None:
             lambda p: parquet.write_table(
                 pyarrow.table({"observation.state": [12 * [0.1], 11 * [0.1], 13 * [0.1]]}), p
             ),
-            {}, "'observation.state' has 11 numbers, and names of joints are 12",
+            {}, "'observation.state' has 11 numbers; expected 12: positions of LF_HAA, ",
         ),
         (
             lambda p: parquet.write_table(pyarrow.table({"observation.state": ["q"]}), p), {},
@@ -215,7 +215,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=words):
             map_trajectory(source, target, problem, columns=columns)
     np.save(tmp_path / "q.npy", np.zeros((3, 5)))
-    with pytest.raises(InputError, match=r"shape \(3, 5\); expected \(N, 12\)"):
+    with pytest.raises(InputError, match=r"shape \(3, 5\); expected \(N, 12\): .*--names"):
         map_trajectory(source, target, PROBLEM)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from upright import is_upright
 
+from delassus_ros import Robot
 from delassus_ros.errors import ContactError, InputError
-from delassus_ros.sim import demo_urdf
+from delassus_ros.sim import ROBOTS, demo_urdf
 from delassus_ros.sim.gait import (
     LEGS,
     Gait,
@@ -48,6 +51,16 @@ def foot_position(leg: LegGeometry, angles: tuple[float, float, float]) -> np.nd
 
 
 # --- URDF -------------------------------------------------------------------------------------
+
+GEARED_LEG = Path(__file__).parents[2] / "docs" / "geared_leg.urdf"
+
+
+@pytest.mark.parametrize("text", [*map(demo_urdf, ROBOTS), GEARED_LEG.read_text(encoding="utf-8")])
+def test_descriptions_are_values_of_yaml(text) -> None:
+    """As which ROS reads those of ``-p robot_description:=…``: no colons in comments."""
+    read = yaml.safe_load(text)
+    robots = [Robot.from_urdf(each, base="fixed") for each in (read, text)]
+    assert robots[0].to_bytes() == robots[1].to_bytes()
 
 
 def links() -> dict[str, ElementTree.Element]:

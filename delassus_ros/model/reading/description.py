@@ -3,15 +3,13 @@
 Only ``link`` (``inertial``), ``joint`` (``origin``, ``parent``, ``child``, ``axis``, ``limit``,
 ``mimic``) and what closes the tree (URDF+ couplings and loops, ``<transmission>``) matter to the
 dynamics. Everything else (visual, collision, gazebo, ros2_control, sensor, material, …) is
-dropped before urdf_parser_py sees it; but what would change the robot if it were dropped (xacro
-that is not expanded, elements and attributes that are nearly called as those that are read,
-couplings and loops that stand elsewhere) is refused by name. Links and joints have to be one tree.
+dropped before urdf_parser_py sees it, but for what :mod:`~delassus_ros.model.reading.unread`
+refuses. Links and joints have to be one tree.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
+import logging
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
@@ -20,6 +18,7 @@ from urdf_parser_py import urdf
 
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.constraints import LoopKind
+from delassus_ros.model.reading.unread import ENDS, meant, refuse_unread
 from delassus_ros.model.reading.xml import (
     MAX_NAME,
     ORIGIN,
@@ -36,6 +35,8 @@ from delassus_ros.model.reading.xml import (
 )
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
+
+_log = logging.getLogger(__name__)
 
 FIXED = "fixed"
 KINDS = {
@@ -116,7 +117,7 @@ def describe(root: ElementTree.Element) -> Description:
     RobotError
         For another root element, a missing, repeated or unreadable part, a number or an
         inertia that is not physical, and what is not supported: unknown joint types and what
-        this module refuses. Names the link, joint, coupling or loop.
+        is refused unread. Names the link, joint, coupling or loop.
     """
     namespace, brace, tag = root.tag.rpartition("}")
     if tag != "robot":
@@ -190,13 +191,17 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> JointDescrip
     lower, upper = -np.inf, np.inf
     if parsed.limit is not None:
         lower, upper = float(parsed.limit.lower), float(parsed.limit.upper)
-        if not lower <= upper:
+        if np.isnan((lower, upper)).any():
+            raise RobotError(f"{what}: limits must be numbers, got {lower:g} and {upper:g}")
+        if lower > upper:
             given = [end for part in node.iter("limit") for end in part.attrib]
             missing = [end for end in ("lower", "upper") if end not in given]
-            hint = f"; {missing[0]} is not given, which means 0" if missing else ""
-            raise RobotError(
-                f"{what}: limits must have lower <= upper, got {lower:g} and {upper:g}{hint}"
-            )
+            hint = f" ({missing[0]} is not given, which means 0)" if missing else ""
+            _log.warning(
+                "%s: limits are ignored, as lower is above upper: %g and %g%s",
+                what, lower, upper, hint,
+            )  # fmt: skip
+            lower, upper = -np.inf, np.inf
     origin = pose_of(parsed.origin, what)
     axis = axis_of(parsed.axis, what)
     return JointDescription(
@@ -255,135 +260,6 @@ def _copy_limit(
     limit.attrib.update(effort="0", velocity="0")
 
 
-_READ = ("link", "joint", "coupling", "loop")
-_CLOSING = ("coupling", "loop")
-_SHAPES = ("visual", "collision")
-_PARTS = {
-    "link": ("inertial",),
-    "inertial": ("origin", "mass", "inertia"),
-    "joint": ("origin", "parent", "child", "axis", "limit", "mimic"),
-}
-"""Elements that are read, by what they stand in."""
-_ATTRIBUTES = {
-    "mass": ("value",),
-    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
-    "axis": ("xyz",),
-    "limit": ("lower", "upper"),
-    "mimic": ("joint", "multiplier", "offset"),
-}
-_ALIKE = 0.8
-"""Similarity of names by difflib: of 'loops' and 'copling', not of 'line' and 'couple'."""
-_ALIKE_INSIDE = 0.75
-"""The same inside of links and joints, where fewer things are: of 'axes' and 'low', too."""
-_EXPRESSION = re.compile(r"\$[{(]")
-_EXPAND = "expand the file first with 'xacro robot.urdf.xacro > robot.urdf'"
-_SHOWN = 60
-
-
-def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
-    """Refuse what would change the robot below `root` if it were dropped.
-
-    Parameters
-    ----------
-    root : the ``<robot>`` element.
-    prefix : what its namespace puts before each tag.
-
-    Raises
-    ------
-    RobotError
-        Names the element and the link, joint, coupling or loop that it is in.
-    """
-    _check_expression(root, "")
-    for element in root:
-        _refuse_xacro(element, prefix)
-        _refuse_misspelt(element, prefix)
-        _refuse_misspelt_parts(element, prefix, _described(element))
-        _refuse_misplaced(element, prefix)
-
-
-def meant(name: str, known: tuple[str, ...], alike: float = _ALIKE) -> str | None:
-    """Return the known name that a misspelt one is alike, whatever the case, if there is one."""
-    if name in known:
-        return None
-    found = difflib.get_close_matches(name[:_SHOWN].lower(), known, n=1, cutoff=alike)
-    return found[0] if found else None
-
-
-def _refuse_xacro(top: ElementTree.Element, prefix: str) -> None:
-    where = _described(top)
-    for element in top.iter():
-        if "xacro" in element.tag.partition("}")[0]:
-            place = f"{where}: " if element is not top else ""
-            raise RobotError(f"{place}<{_local(element)}> is xacro: {_EXPAND}")
-    if top.tag in [prefix + tag for tag in _READ]:
-        pending = [top]
-        while pending:
-            element = pending.pop()
-            _check_expression(element, f"{where}: ")
-            # Expressions in the names of meshes change no dynamics.
-            pending += [each for each in element if _local(each) not in _SHAPES]
-
-
-def _check_expression(element: ElementTree.Element, where: str) -> None:
-    for key, value in element.attrib.items():
-        if _EXPRESSION.search(value):
-            raise RobotError(
-                f'{where}<{_local(element)} {key}="{value[:_SHOWN]}"> is xacro: {_EXPAND}'
-            )
-
-
-def _refuse_misspelt(element: ElementTree.Element, prefix: str) -> None:
-    namespace, brace, tag = element.tag.rpartition("}")
-    intended = meant(tag, _READ)
-    if namespace + brace == prefix and intended is not None:
-        raise RobotError(
-            f"{_described(element)}: <{_local(element)}> is not read; did you mean <{intended}>?"
-        )
-
-
-def _refuse_misspelt_parts(element: ElementTree.Element, prefix: str, where: str) -> None:
-    tag = element.tag.removeprefix(prefix)
-    for key in element.attrib:
-        intended = meant(key, _ATTRIBUTES.get(tag, ()), _ALIKE_INSIDE)
-        if intended is not None:
-            raise RobotError(
-                f"{where}: <{tag} {key[:_SHOWN]}=…> is not read; did you mean {intended}=…?"
-            )
-    for child in element if tag in _PARTS else ():
-        namespace, brace, own = child.tag.rpartition("}")
-        if namespace + brace != prefix:
-            continue
-        intended = meant(own, _PARTS[tag], _ALIKE_INSIDE)
-        if intended is not None:
-            raise RobotError(f"{where}: <{_local(child)}> is not read; did you mean <{intended}>?")
-        if own in _PARTS or own in _ATTRIBUTES:
-            _refuse_misspelt_parts(child, prefix, where)
-
-
-def _has_ends(element: ElementTree.Element, prefix: str) -> bool:
-    return any(element.find(prefix + end) is not None for end in _ENDS)
-
-
-def _refuse_misplaced(top: ElementTree.Element, prefix: str) -> None:
-    for tag in _CLOSING:
-        for element in top.iter(prefix + tag):
-            # A <loop> without ends is something else: whether an animation is repeated.
-            if element is not top and _has_ends(element, prefix):
-                raise RobotError(
-                    f"{_described(element)} stands in <{_local(top)}>, where it is not read; put "
-                    "it directly under <robot>"
-                )
-
-
-def _described(element: ElementTree.Element) -> str:
-    name = element.get("name", "")
-    return f"{_local(element)} {name[:_SHOWN]!r}" if name else f"a <{_local(element)}>"
-
-
-def _local(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2][:_SHOWN]
-
-
 LOOP_TYPES = {
     "revolute": LoopKind.HINGE,
     "continuous": LoopKind.HINGE,
@@ -395,7 +271,6 @@ LOOP_TYPES = {
 }
 """Kind of the loop types of URDF+: what a joint of that type between the frames would allow.
 The last two are not in URDF+; the order of a universal joint's axes is not known to it."""
-_ENDS = ("predecessor", "successor")
 
 
 @dataclass(frozen=True)
@@ -447,10 +322,10 @@ def coupling_of(element: ElementTree.Element, prefix: str, name: str) -> LinkCou
     """Read a URDF+ ``<coupling>``."""
     what = f"coupling {name!r}"
     # Published files have a type, "rolling", which does not change the equation.
-    check_parts(element, prefix, what, ("name", "type"), (*_ENDS, "ratio"))
+    check_parts(element, prefix, what, ("name", "type"), (*ENDS, "ratio"))
     text = attribute(_child(element, prefix, "ratio", what, "value"), "value", what)
     predecessor, successor = (
-        attribute(_child(element, prefix, end, what, "link"), "link", what) for end in _ENDS
+        attribute(_child(element, prefix, end, what, "link"), "link", what) for end in ENDS
     )
     return LinkCoupling(name, predecessor, successor, float(floats(text, 1, f"{what}: ratio")[0]))
 
@@ -458,12 +333,12 @@ def coupling_of(element: ElementTree.Element, prefix: str, name: str) -> LinkCou
 def loop_of(element: ElementTree.Element, prefix: str, name: str) -> LinkLoop:
     """Read a URDF+ ``<loop>``."""
     what = f"loop {name!r}"
-    check_parts(element, prefix, what, ("name", "type"), (*_ENDS, "axis"))
+    check_parts(element, prefix, what, ("name", "type"), (*ENDS, "axis"))
     loop_type = element.get("type", "")
     if loop_type not in LOOP_TYPES:
         raise RobotError(f"{what}: {unknown('type', loop_type[:MAX_NAME], LOOP_TYPES)}")
     ends = []
-    for end in _ENDS:
+    for end in ENDS:
         child = _child(element, prefix, end, what, "link", ("origin",))
         link = attribute(child, "link", what)
         ends.append((link, _origin(child, prefix, f"{what}: {end}")))

@@ -12,14 +12,18 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.sax import SAXParseException
+from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import AttributesImpl
 
 import numpy as np
 from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import DefusedXMLParser
+from defusedxml.expatreader import DefusedExpatParser
 from urdf_parser_py.xml_reflection.core import ParseError
 
 from delassus_ros.errors import RobotError, unknown
@@ -38,38 +42,67 @@ _GLANCE = 60
 """Most characters of what is no XML in a message."""
 
 
-class _BoundedBuilder(ElementTree.TreeBuilder):
-    """Builds the element tree and stops as soon as it grows beyond the bounds."""
+XACRO = "{xacro}"
+"""Prefix of the tags of xacro, whatever a document binds to it or calls it."""
+_XML = "http://www.w3.org/XML/1998/namespace"
+
+
+class _BoundedBuilder(ContentHandler):
+    """Builds the element tree and stops as soon as it grows beyond the bounds.
+
+    The parser leaves namespaces to the builder: URDFs have elements with prefixes that nothing
+    declares, such as ``<sensor:camera>`` in ``<gazebo>``. Their tags stay as they are written.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._depth = 0
+        self._tree = ElementTree.TreeBuilder()
+        # What xmlns and xmlns:prefix are bound to, innermost first; ElementTree has {uri}name.
+        self._scopes = [ChainMap({"xmlns:xml": _XML})]
         self._elements = 0
-        self._xacro: set[str] = set()
 
-    def start_ns(self, prefix: str, uri: str, /) -> None:
-        if prefix == "xacro":
-            self._xacro.add(uri)
-
-    def start(self, tag: str, attrs: dict[Any, Any], /) -> ElementTree.Element:
-        namespace, _, name = tag[1:].rpartition("}")
-        if namespace in self._xacro:
-            # Xacro goes by the prefix, whatever is bound to it; a tree has no prefixes.
-            tag = f"{{xacro}}{name}"
-        self._depth += 1
-        self._elements += 1
-        if self._depth > MAX_DEPTH:
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        """Begin an element."""
+        if len(self._scopes) > MAX_DEPTH:
             raise RobotError(
-                f"the XML is nested too deeply at <{tag[:_SAID]}>: at most {MAX_DEPTH} levels "
+                f"the XML is nested too deeply at <{name[:_SAID]}>: at most {MAX_DEPTH} levels "
                 "are accepted, a URDF needs 4"
             )
+        self._elements += 1
         if self._elements > MAX_ELEMENTS:
             raise RobotError(f"the XML has too many elements: at most {MAX_ELEMENTS} are accepted")
-        return super().start(tag, attrs)
+        given = dict(attrs.items())
+        declared = {key: given.pop(key) for key in attrs.keys() if _DECLARATION.match(key)}
+        scope = self._scopes[-1].new_child(declared) if declared else self._scopes[-1]
+        self._scopes.append(scope)
+        attributes = {_tag(key, scope) if ":" in key else key: given[key] for key in given}
+        self._tree.start(_tag(name, scope), attributes)
 
-    def end(self, tag: str, /) -> ElementTree.Element:
-        self._depth -= 1
-        return super().end(tag)
+    def endElement(self, name: str) -> None:
+        """End an element."""
+        self._scopes.pop()
+        self._tree.end(name)
+
+    def characters(self, content: str) -> None:
+        """Take text."""
+        self._tree.data(content)
+
+    def root(self) -> ElementTree.Element:
+        """Return the root element of a document that has ended."""
+        return self._tree.close()
+
+
+_DECLARATION = re.compile("xmlns(:|$)")
+
+
+def _tag(name: str, scope: Mapping[str, str]) -> str:
+    """Return how ElementTree calls a name: {uri}local, or the name where nothing declares it."""
+    prefix, colon, local = name.rpartition(":")
+    uri = scope.get(f"xmlns:{prefix}" if colon else "xmlns", "")
+    if colon and uri and (prefix == "xacro" or "xacro" in uri):
+        # Xacro goes by the prefix, whatever is bound to it, and by its URIs.
+        return XACRO + local
+    return f"{{{uri}}}{local}" if uri else name
 
 
 def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
@@ -99,21 +132,37 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
         raise RobotError(f"{str(path)[:_SAID]}: {error}") from error
 
 
-def check_document(text: str) -> None:
-    """Refuse text of which a glance shows that it is no XML that would be read.
+def check_document(source: str | bytes) -> None:
+    """Refuse what a glance shows to be no XML that would be read.
 
     Raises
     ------
     RobotError
         If it is empty or larger than the bound, or does not start with ``<``.
     """
-    _document(text)
-    start = _bare(text)[:_GLANCE]
-    if not start.startswith("<"):
-        raise RobotError(
-            f"{start!r} is not how XML starts; expected the text of a URDF, which starts with "
-            "'<robot'"
-        )
+    document = _document(source)
+    start = document[:_SAID]
+    if isinstance(start, bytes):
+        # What starts so has two or four bytes per character.
+        start = "<" if start[:1] in (b"\xfe", b"\xff", b"\0") else start.decode("utf-8", "replace")
+    if start.startswith("<"):
+        return
+    is_path = len(document) < _SAID and not _PATHLESS.search(start)
+    shown = start if is_path else start[:_GLANCE]
+    hint = (
+        ". It looks like a path: give what the file contains, or start a launch file with "
+        "robot_description_file:=PATH"
+        if is_path
+        else ""
+    )
+    raise RobotError(
+        f"{shown!r} is not how XML starts; expected the text of a URDF, which starts with "
+        f"'<robot'{hint}"
+    )
+
+
+_PATHLESS = re.compile(r"[<>\n]|^[^/.]*$")
+"""What paths of files do not have, or all that has neither a folder nor an ending."""
 
 
 def _path(source: str | bytes | Path) -> Path | None:
@@ -136,25 +185,26 @@ def _path(source: str | bytes | Path) -> Path | None:
 
 def _parsed(source: str | bytes | Path) -> ElementTree.Element:
     """Return the root element of XML."""
+    check_document(source)
     data = _document(source)
-    parser = DefusedXMLParser(target=_BoundedBuilder(), forbid_dtd=True)
+    parser, builder = DefusedExpatParser(forbid_dtd=True), _BoundedBuilder()
+    parser.setContentHandler(builder)
     try:
         parser.feed(data)
-        root: ElementTree.Element = parser.close()
+        parser.close()
     except DefusedXmlException as error:
         raise RobotError(
             "the XML declares a document type (<!DOCTYPE …>); DTDs, entities and external "
             "references are not accepted: remove the declaration"
         ) from error
-    except ElementTree.ParseError as error:
-        line, column = error.position
-        reason = str(error).rsplit(": line ", 1)[0]
-        if reason == "unbound prefix":
-            reason += "; if it is xacro:, expand the file first with xacro"
-        raise RobotError(f"broken XML at line {line}, column {column + 1}: {reason}") from error
+    except SAXParseException as error:
+        line, column = error.getLineNumber() or 0, error.getColumnNumber() or 0
+        raise RobotError(
+            f"broken XML at line {line}, column {column + 1}: {error.getMessage()}"
+        ) from error
     except (LookupError, ValueError) as error:
         raise RobotError(f"the XML cannot be decoded: {error}; save it as UTF-8") from error
-    return root
+    return builder.root()
 
 
 def _document(source: str | bytes | Path) -> str | bytes:
@@ -341,7 +391,10 @@ def copy(
     attributes = {key: child.attrib[key] for key in keys if key in child.attrib}
     for key, text in attributes.items():
         if key != "link":
-            _numbers_in(text, f"{what}: <{tag} {key}=…>")
+            place = f"{what}: <{tag} {key}=…>"
+            found, expected = len(_numbers_in(text, place)), 3 if key in ORIGIN else 1
+            if found != expected:
+                raise RobotError(_miscounted(place, expected, found))
     ElementTree.SubElement(target, tag, attributes)
 
 
@@ -350,14 +403,9 @@ def parse(reader: Any, node: ElementTree.Element, what: str) -> Any:
     try:
         return reader.from_xml_string(ElementTree.tostring(node))
     except ParseError as error:
-        reason, place = error.e, f" (at {error.path})"
-        failure: Exception = error
-    except (ValueError, AssertionError) as error:
-        reason, place = error, ""
-        failure = error
-    # urdf_parser_py asserts the length of vectors.
-    said = "expected three numbers" if isinstance(reason, AssertionError) else str(reason)
-    raise RobotError(f"{what}: {said}{place}") from failure
+        raise RobotError(f"{what}: {error.e} (at {error.path})") from error
+    except ValueError as error:
+        raise RobotError(f"{what}: {error}") from error
 
 
 def attribute(element: ElementTree.Element, key: str, what: str) -> str:
@@ -378,7 +426,7 @@ def numbers(values: Iterable[float], count: int, what: str) -> Array:
     """Return `count` finite numbers of sensible size."""
     array = np.array(list(values), dtype=np.float64)
     if array.shape != (count,):
-        raise RobotError(f"{what}: expected {count} numbers, got {array.size}")
+        raise RobotError(_miscounted(what, count, array.size))
     # Written so that NaN fails as well.
     if not np.all(np.abs(array) <= MAX_NUMBER):
         shown = " ".join(f"{value:g}" for value in array)
@@ -386,6 +434,10 @@ def numbers(values: Iterable[float], count: int, what: str) -> Array:
             f"{what}: numbers must be finite and at most {MAX_NUMBER:g} in SI units, got {shown}"
         )
     return array
+
+
+def _miscounted(what: str, expected: int, found: int) -> str:
+    return f"{what}: expected {expected} number{'' if expected == 1 else 's'}, got {found}"
 
 
 def _numbers_in(text: str, what: str) -> list[float]:

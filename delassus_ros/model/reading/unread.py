@@ -1,0 +1,266 @@
+"""Parts of a URDF that are not read: refused where they would change the robot, else dropped.
+
+These are refused by name: xacro, and elements with undeclared prefixes, in elements that are read;
+elements and attributes whose names are nearly those of read ones; couplings and loops elsewhere than
+under ``<robot>``. Xacro and undeclared prefixes inside of elements that are not read (visual,
+collision, gazebo, …) cannot change the dynamics: a warning names them, and calls of undefined macros
+for sensors.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.reading.xml import XACRO
+
+ENDS = ("predecessor", "successor")
+"""Elements of couplings and loops that name the links."""
+_READ = ("link", "joint", "coupling", "loop")
+_CLOSING = ("coupling", "loop")
+_PARTS = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "mimic"),
+    "coupling": (*ENDS, "ratio"),
+    "loop": (*ENDS, "axis"),
+    "predecessor": ("origin",),
+    "successor": ("origin",),
+}
+"""Elements that are read, by what they stand in."""
+_CHECKED = ("link", "inertial", "joint")
+"""Elements whose parts may be accompanied by any others, unless these are nearly called alike."""
+_ATTRIBUTES = {
+    "mass": ("value",),
+    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "axis": ("xyz",),
+    "limit": ("lower", "upper"),
+    "mimic": ("joint", "multiplier", "offset"),
+}
+_ALIKE = 0.8
+"""Similarity of names by difflib: of 'loops' and 'copling', not of 'line' and 'couple'."""
+_ALIKE_INSIDE = 0.75
+"""The same inside of links and joints, where fewer things are: of 'axes' and 'low', too."""
+_EXPRESSION = re.compile(r"\$[{(]")
+_SHOWN = 60
+_LISTED = 5
+"""Most left-overs in a warning."""
+
+_EXPAND = "expand the file first with 'xacro robot.urdf.xacro > robot.urdf'"
+_DEFINITIONS = tuple(XACRO + tag for tag in ("include", "macro", "property", "arg"))
+_DIRECTIVES = (*_DEFINITIONS, *(XACRO + tag for tag in ("if", "unless", "element", "attribute")))
+"""What the program xacro expands, whatever else a document has."""
+_USES = tuple(XACRO + tag for tag in ("call", "insert_block"))
+"""What it expands where the document defines something."""
+
+_log = logging.getLogger(__name__)
+
+
+def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
+    """Refuse what would change the robot below `root` if it were dropped.
+
+    Parameters
+    ----------
+    root : the ``<robot>`` element.
+    prefix : what its namespace puts before each tag.
+
+    Raises
+    ------
+    RobotError
+        Names the element and the link, joint, coupling or loop that it is in.
+    """
+    _refuse_left_overs(root, prefix)
+    for element in root:
+        _refuse_misspelt(element, prefix)
+        _refuse_misspelt_parts(element, prefix, _described(element))
+        _refuse_misplaced(element, prefix)
+
+
+def meant(name: str, known: tuple[str, ...], alike: float = _ALIKE) -> str | None:
+    """Return the known name that a misspelt one is alike, whatever the case, if there is one."""
+    if name in known:
+        return None
+    found = difflib.get_close_matches(name[:_SHOWN].lower(), known, n=1, cutoff=alike)
+    return found[0] if found else None
+
+
+# --- left-overs ---------------------------------------------------------------------------------
+
+
+def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
+    """Refuse left-overs in what is read; warn of those elsewhere."""
+    xacro = _Xacro(root)
+    dropped: Counter[str] = Counter()
+    _check_attributes(root, "", xacro)
+    for element in root:
+        where = _described(element)
+        if _is_left_over(element):
+            if not (xacro.is_undefined(element) and "sensor" in _local(element).lower()):
+                raise RobotError(_refusal(element, xacro))
+            _log.warning(
+                "%s is ignored: a left-over of xacro that nothing defines, by its name a sensor",
+                _shown(element),
+            )
+            continue
+        for part, is_read in _parts(element, prefix, element.tag in _tags(prefix, _READ)):
+            if is_read:
+                _check_attributes(part, f"{where}: ", xacro)
+            for child in filter(_is_left_over, part):
+                if is_read:
+                    raise RobotError(f"{where}: {_refusal(child, xacro)}")
+                dropped[f"{_shown(child)} in {where}"] += 1
+    if dropped:
+        places = [f"{text} ({n} times)" if n > 1 else text for text, n in dropped.items()]
+        more = f", and in {len(places) - _LISTED} more places" if len(places) > _LISTED else ""
+        _log.warning(
+            "ignored, as no joint or inertia depends on it: %s%s",
+            ", ".join(places[:_LISTED]), more,
+        )  # fmt: skip
+
+
+def _parts(
+    element: ElementTree.Element, prefix: str, is_read: bool
+) -> Iterator[tuple[ElementTree.Element, bool]]:
+    """Yield an element and what is inside, but in left-overs, and whether each is read."""
+    yield element, is_read
+    known = _tags(prefix, _PARTS.get(element.tag.removeprefix(prefix), ()))
+    for child in element:
+        if not _is_left_over(child):
+            yield from _parts(child, prefix, is_read and child.tag in known)
+
+
+def _tags(prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(prefix + name for name in names)
+
+
+def _is_left_over(element: ElementTree.Element) -> bool:
+    """Whether an element is xacro, or has a prefix that nothing declares."""
+    return element.tag.startswith(XACRO) or _is_undeclared(element.tag)
+
+
+def _is_undeclared(name: str) -> bool:
+    return ":" in name and not name.startswith("{")
+
+
+class _Xacro:
+    """What the program xacro would make of the xacro that a document has."""
+
+    def __init__(self, root: ElementTree.Element) -> None:
+        tags = dict.fromkeys(each.tag for each in root.iter() if each.tag.startswith(XACRO))
+        macros = {f"{XACRO}{each.get('name')}" for each in root.iter(f"{XACRO}macro")}
+        self.defines = bool(tags.keys() & {*_DEFINITIONS})
+        known = {*_DIRECTIVES, *macros, *(_USES if self.defines else ())}
+        # What is included may define anything.
+        includes = _DEFINITIONS[0] in tags
+        self.undefined = () if includes else tuple(tag for tag in tags if tag not in known)
+        """Tags that it would refuse, as nothing defines them."""
+
+    def is_undefined(self, element: ElementTree.Element) -> bool:
+        """Whether an element is one of those that nothing defines."""
+        return element.tag in self.undefined
+
+
+def _refusal(element: ElementTree.Element, xacro: _Xacro) -> str:
+    """Return why a left-over is refused, and what helps."""
+    shown = _shown(element)
+    if _is_undeclared(element.tag):
+        return f"{shown}: {_undeclared(element.tag, 'element')}"
+    if xacro.undefined:
+        return (
+            f"{shown} is a left-over of xacro, which cannot expand it, as nothing defines "
+            f"<{_written(xacro.undefined[0])}>; delete this element"
+        )
+    return f"{shown} is xacro: {_EXPAND}"
+
+
+def _check_attributes(element: ElementTree.Element, where: str, xacro: _Xacro) -> None:
+    """Refuse expressions of xacro, and attributes with prefixes that nothing declares."""
+    for key, value in element.attrib.items():
+        shown = f"{where}<{_written(element.tag)} {key[:_SHOWN]}"
+        if _is_undeclared(key):
+            raise RobotError(f"{shown}=…>: {_undeclared(key, 'attribute')}")
+        if _EXPRESSION.search(value):
+            helps = xacro.defines and not xacro.undefined
+            advice = _EXPAND if helps else "write its value, which nothing here defines"
+            raise RobotError(f'{shown}="{value[:_SHOWN]}"> is xacro: {advice}')
+
+
+def _undeclared(name: str, what: str) -> str:
+    prefix = name.rpartition(":")[0][:_SHOWN]
+    return (
+        f"the XML declares no prefix {prefix!r}; delete this {what}, or declare the prefix in "
+        f"<robot xmlns:{prefix}=…>"
+    )
+
+
+# --- names that are nearly read -----------------------------------------------------------------
+
+
+def _refuse_misspelt(element: ElementTree.Element, prefix: str) -> None:
+    namespace, brace, tag = element.tag.rpartition("}")
+    intended = meant(tag, _READ)
+    if namespace + brace == prefix and intended is not None:
+        raise RobotError(
+            f"{_described(element)}: {_shown(element)} is not read; did you mean <{intended}>?"
+        )
+
+
+def _refuse_misspelt_parts(element: ElementTree.Element, prefix: str, where: str) -> None:
+    tag = element.tag.removeprefix(prefix)
+    for key in element.attrib:
+        intended = meant(key, _ATTRIBUTES.get(tag, ()), _ALIKE_INSIDE)
+        if intended is not None:
+            raise RobotError(
+                f"{where}: <{tag} {key[:_SHOWN]}=…> is not read; did you mean {intended}=…?"
+            )
+    for child in element if tag in _CHECKED else ():
+        namespace, brace, own = child.tag.rpartition("}")
+        if namespace + brace != prefix:
+            continue
+        intended = meant(own, _PARTS[tag], _ALIKE_INSIDE)
+        if intended is not None:
+            raise RobotError(f"{where}: {_shown(child)} is not read; did you mean <{intended}>?")
+        if own in _CHECKED or own in _ATTRIBUTES:
+            _refuse_misspelt_parts(child, prefix, where)
+
+
+# --- places -------------------------------------------------------------------------------------
+
+
+def _has_ends(element: ElementTree.Element, prefix: str) -> bool:
+    return any(element.find(prefix + end) is not None for end in ENDS)
+
+
+def _refuse_misplaced(top: ElementTree.Element, prefix: str) -> None:
+    for tag in _CLOSING:
+        for element in top.iter(prefix + tag):
+            # A <loop> without ends is something else: whether an animation is repeated.
+            if element is not top and _has_ends(element, prefix):
+                raise RobotError(
+                    f"{_described(element)} stands in {_shown(top)}, where it is not read; put "
+                    "it directly under <robot>"
+                )
+
+
+def _described(element: ElementTree.Element) -> str:
+    name = element.get("name", "")
+    return f"{_local(element)} {name[:_SHOWN]!r}" if name else f"a {_shown(element)}"
+
+
+def _shown(element: ElementTree.Element) -> str:
+    return f"<{_written(element.tag)}>"
+
+
+def _written(tag: str) -> str:
+    """Return a tag as documents write it."""
+    xacro = "xacro:" if tag.startswith(XACRO) else ""
+    return xacro + tag.rpartition("}")[2][:_SHOWN]
+
+
+def _local(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2][:_SHOWN]
