@@ -140,7 +140,8 @@ class BoundClosure:
         room = (plan.upper - plan.lower)[entries]
         whole = whole_turns(way, step.robot, plan.reference, room, plan.revolving)
         self._way = replace(way, whole=whole)
-        self._limits = _Limits(plan, step.unknown)
+        # Of a joint that is only coupled, the limits are those of the joints that it follows.
+        self._limits = _Limits(plan, [each for each in step.unknown if each not in step.coupled])
         self._others = _Others(plan)
 
     @property
@@ -293,15 +294,15 @@ class BoundClosure:
 
 
 class _Limits:
-    """The limits of the unknown joints."""
+    """The limits of joints of loops and functions, by their entries of q."""
 
-    def __init__(self, plan: Plan, unknown: Sequence[int]) -> None:
+    def __init__(self, plan: Plan, entries: Sequence[int]) -> None:
         self._plan = plan
-        self._entries = np.array(unknown, dtype=np.intp)
+        self._entries = np.array(entries, dtype=np.intp)
         self._lower = plan.lower[self._entries] - _LIMIT
         self._upper = plan.upper[self._entries] + _LIMIT
-        self._values = np.zeros(len(unknown))
-        self._outside = np.zeros(len(unknown), dtype=np.bool_)
+        self._values = np.zeros(len(entries))
+        self._outside = np.zeros(len(entries), dtype=np.bool_)
 
     def complaint(self, q: Array) -> str:
         """Return which joint is outside its limits, or nothing.

@@ -41,7 +41,7 @@ class ClosureStatus(IntEnum):
     WRONG_BRANCH = 5
     """The measured positions close the loops on another branch than the reference: mirrored."""
     OUTSIDE_LIMITS = 6
-    """An unknown joint would be outside its limits."""
+    """An unknown joint of a loop or function would be outside its limits."""
     NOT_CLOSED = 7
     """A loop does not close to the tolerance, as when its redundant rows contradict."""
 

@@ -619,3 +619,28 @@ def test_progress_is_said_on_a_terminal_after_a_while(monkeypatch) -> None:
     assert list(text.progress("compiling", ["a", "b", "c"])) == ["a", "b", "c"]
     assert "a (1 of 3)" not in said.getvalue()
     assert said.getvalue().endswith("compiling: c (3 of 3)\r\033[K")
+
+
+def test_what_is_ignored_in_a_description_is_a_warning(tmp_path: Path) -> None:
+    """The matrix is printed all the same, and nothing else on the output."""
+    limits = '<axis xyz="0 1 0"/><limit lower="0" upper="0.8757"/>'
+    follower = f'{limits}<mimic joint="a" multiplier="-1"/>'
+    path = tmp_path / "gripper.urdf"
+    path.write_text(
+        robot_xml(
+            link("palm"), link("left"), link("right"), joint("a", "palm", "left", inside=limits),
+            joint("b", "palm", "right", inside=follower),
+            '<gazebo reference="palm"><sensor:camera name="rgb"/></gazebo>',
+        )
+    )  # fmt: skip
+    done = run(
+        "compute", str(path), "--base", "fixed", "--contact", "right", "--q", "a=0.5", "--json"
+    )
+    warnings = done.stderr.decode().splitlines()
+    assert done.returncode == 0, warnings
+    assert warnings == [
+        "ignored, as no joint or inertia depends on it: <sensor:camera> in a <gazebo>",
+        "joint 'b': limits [0, 0.8757] are not kept: it follows joint 'a', whose limits put it in "
+        "[-0.8757, 0]",
+    ]
+    assert json.loads(done.stdout)["q"] == [0.5, -0.5]

@@ -126,6 +126,33 @@ def test_limits_of_dependent_joints():
             assert result.about.endswith(f": joint 'rocker': {rocker:.6g} is not in [1, 2.3]")
 
 
+def test_joints_that_are_only_coupled_are_not_held_to_their_limits():
+    """A follower that turns the other way, with the limits of its leader; see the reader."""
+    joints = [
+        Joint("leader", JointKind.REVOLUTE, WORLD, lower=0.0, upper=0.8757),
+        Joint("follower", JointKind.REVOLUTE, WORLD, lower=0.0, upper=0.8757),
+    ]
+    opposite = Coupling("opposite", (("follower", 1.0), ("leader", 1.0)))
+    robot = Robot("gripper", joints, [Body(j.name, BOX) for j in joints], [], [opposite])
+    closure = Closure(robot)
+    for name, sign in (("leader", 1.0), ("follower", -1.0)):
+        result = closure.solve({name: sign * 0.5})
+        assert result.status is ClosureStatus.OK and not result.about
+        assert result.q.tolist() == [0.5, -0.5]
+    # Nor is a rotor that is geared to a joint of a loop, whose other joints are.
+    motor = Joint("motor", JointKind.REVOLUTE, WORLD, lower=-1.0, upper=1.0)
+    gear = Coupling("gear", (("motor", -1.0), ("crank", 9.0)), 0.2)
+    limits = (1.0, 2.3)
+    robot = four_bar(couplings=(gear,), extra=(motor,), rocker_limits=limits)
+    closure = Closure(robot, {**REFERENCE, "motor": 7.4})
+    for crank in np.linspace(0.0, 2.5, 20):
+        inside = limits[0] <= assembled(crank)[1] <= limits[1]
+        status = ClosureStatus.OK if inside else ClosureStatus.OUTSIDE_LIMITS
+        result = closure.solve({"crank": crank})
+        assert result.status is status
+        assert "motor" not in result.about
+
+
 @pytest.mark.parametrize("side", [-1.0, 1.0])
 def test_a_joint_may_be_outside_its_limits_by_rounding_alone(side):
     """Lower and upper limits, both also a whole turn away."""

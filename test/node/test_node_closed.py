@@ -76,6 +76,24 @@ def test_a_description_with_gears_and_a_four_bar(graph, start) -> None:
     graph.wait_for_log("loop 'LIFT': none of its joints is measured; measure 1 of")
 
 
+def test_limits_of_a_follower_are_a_warning(graph, start) -> None:
+    """As of a common gripper, whose fingers turn against each other within the same limits."""
+    mimic = '<joint name="LF_KFE" type="revolute"><mimic joint="LH_KFE" multiplier="-1"/>'
+    text = demo_urdf().replace('<joint name="LF_KFE" type="revolute">', mimic)
+    robot = Robot.from_urdf(text)
+    assert len(robot.couplings) == 1
+    start(robot_description=text)
+    graph.touch(FEET)
+    measured = {name: -0.5 for name in robot.joint_names if name != "LF_KFE"}
+    answer = graph.ask_until(lambda m: m.validity == OK, list(measured), list(measured.values()))
+    assert answer.reasons == 0
+    assert relative_error(matrix_to_numpy(answer), dense(robot, measured)) < 1e-9
+    graph.wait_for_log(
+        "joint 'LF_KFE': limits [-2.6, -0.3] are not kept: it follows joint 'LH_KFE', whose "
+        "limits put it in [0.3, 2.6]"
+    )
+
+
 @pytest.mark.parametrize("as_file", [False, True])
 def test_couplings_by_a_parameter(graph, start, urdf, tmp_path, as_file) -> None:
     path = tmp_path / "loops.yaml"

@@ -82,6 +82,54 @@ def independent(robot: Robot) -> list[str]:
     return [robot.joints[j].name for cluster in clusters_of(robot) for j in cluster.independent]
 
 
+# --- limits of followers ----------------------------------------------------------------------
+
+
+def limited(name: str, lower: float, upper: float, mimic: str = "", kind: str = "revolute") -> str:
+    """Return a joint on 'base' with limits, and what it follows."""
+    limit = f'<limit lower="{lower}" upper="{upper}"/>{mimic}'
+    return joint(name, "base", f"l{name}", kind, f'<axis xyz="0 1 0"/>{limit}')
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower", "mimic", "warning"),
+    [
+        # A common gripper.
+        ((0, 0.8757), (0, 0.8757), 'multiplier="-1"', "[0, 0.8757] ... [-0.8757, 0]"),
+        ((0, 0.8757), (-0.8757, 0), 'multiplier="-1"', ""),
+        ((-1, 1), (-1, 1), 'multiplier="-0.75" offset="0.3"', "[-1, 1] ... [-0.45, 1.05]"),
+        ((-1, 1), (-1, 1), 'multiplier="0.5" offset="-0.5"', ""),
+        ((-1, 1), (-0.9999995, 1), "", ""),
+        ((-1, 1), (-0.999998, 1), "", "[-0.999998, 1] ... [-1, 1]"),
+        ((-np.inf, np.inf), (0, 2), "", "[0, 2] ... [-inf, inf]"),
+        ((-1, 1), (-np.inf, np.inf), 'multiplier="50"', ""),
+    ],
+)
+def test_limits_of_followers_that_their_leaders_do_not_keep(
+    leader, follower, mimic: str, warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = [link("base"), link("la"), link("lb"), limited("a", *leader)]
+    parts.append(limited("b", *follower, f'<mimic joint="a" {mimic}/>'))
+    read_urdf(robot_xml(*parts))
+    words = warning.replace("...", "are not kept: it follows joint 'a', whose limits put it in")
+    assert caplog.messages == ([f"joint 'b': limits {words}"] if warning else [])
+
+
+def test_limits_of_a_follower_of_followers(caplog: pytest.LogCaptureFixture) -> None:
+    """In any order; also of a joint that the side file makes of a ball, which has no limits."""
+    second = limited("c", -1, 1, '<mimic joint="b" multiplier="2" offset="-0.1"/>')
+    first = limited("b", -9, 9, '<mimic joint="a" multiplier="-0.75" offset="0.3"/>')
+    parts = [*(link(name) for name in ("base", "la", "lb", "lc")), second, first]
+    words = "joint 'c': limits [-1, 1] are not kept: it follows joint '{}', whose limits put it in"
+    read_urdf(robot_xml(*parts, limited("a", -1, 1)))
+    assert caplog.messages == [f"{words.format('a')} [-1, 2]"]
+    caplog.clear()
+    ball = first.replace('joint="a"', 'joint="a_Y"')
+    parts[-1] = ball
+    read_urdf(robot_xml(*parts, limited("a", -1, 1)), loops={"joints": {"a": "spherical"}})
+    assert f"{words.format('a_Y')} [-inf, inf]" in caplog.messages
+
+
 # --- URDF+ couplings --------------------------------------------------------------------------
 
 

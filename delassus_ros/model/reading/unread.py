@@ -1,10 +1,10 @@
 """Parts of a URDF that are not read: refused where they would change the robot, else dropped.
 
-These are refused by name: xacro, and elements with undeclared prefixes, in elements that are read;
-elements and attributes whose names are nearly those of read ones; couplings and loops elsewhere than
-under ``<robot>``. Xacro and undeclared prefixes inside of elements that are not read (visual,
-collision, gazebo, …) cannot change the dynamics: a warning names them, and calls of undefined macros
-for sensors.
+Refused by name are xacro and elements with undeclared prefixes, in elements that are read;
+elements and attributes whose names are nearly those of read ones; couplings and loops that do not
+stand directly under ``<robot>``. Xacro and undeclared prefixes inside of elements that are not read
+(visual, collision, gazebo, …) cannot change the dynamics and only make a warning; so do calls of
+undefined macros for sensors.
 """
 
 from __future__ import annotations

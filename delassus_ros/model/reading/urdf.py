@@ -461,6 +461,8 @@ def _mimics(robot: Robot, described: Mapping[str, JointDescription]) -> list[Cou
         if mimic.joint not in single:
             raise RobotError(f"{what}: {unknown('joint', mimic.joint, single)}")
         _check_ends(name, mimics)
+    for name in mimics:
+        _warn_of_limits(name, mimics, {joint.name: joint for joint in robot.joints})
     return [
         Coupling(
             f"{name} mimics {mimic.joint}",
@@ -479,6 +481,30 @@ def _check_ends(name: str, mimics: Mapping[str, Mimic]) -> None:
         if chain[-1] in chain[:-1]:
             shown = " -> ".join(repr(each) for each in chain[chain.index(chain[-1]) :])
             raise RobotError(f"joint {name!r}: <mimic>: joints follow each other: {shown}")
+
+
+LIMIT_TOLERANCE = 1e-6
+"""How far outside its limits another joint may put a joint, without a warning [rad or m]."""
+
+
+def _warn_of_limits(name: str, mimics: Mapping[str, Mimic], joints: Mapping[str, Joint]) -> None:
+    """Warn of a follower that the limits of the joint that it follows put outside its own.
+
+    Published grippers have followers that turn the other way, with the limits of their leader.
+    """
+    own, multiplier, offset = joints[name], 1.0, 0.0
+    while name in mimics:
+        offset += multiplier * mimics[name].offset
+        multiplier *= mimics[name].multiplier
+        name = mimics[name].joint
+    leader = joints[name]
+    low, high = sorted(multiplier * end + offset for end in (leader.lower, leader.upper))
+    if max(own.lower - low, high - own.upper) > LIMIT_TOLERANCE:
+        _log.warning(
+            "joint %r: limits [%g, %g] are not kept: it follows joint %r, whose limits put it in "
+            "[%g, %g]",
+            own.name, own.lower, own.upper, leader.name, low, high,
+        )  # fmt: skip
 
 
 def _transmission(name: str, transmissions: Iterable[Transmission]) -> Transmission:
