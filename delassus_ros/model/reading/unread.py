@@ -2,9 +2,9 @@
 
 Refused by name are xacro and elements with undeclared prefixes, in elements that are read;
 elements and attributes whose names are nearly those of read ones; couplings and loops that do not
-stand directly under ``<robot>``. Xacro and undeclared prefixes inside of elements that are not read
-(visual, collision, gazebo, …) cannot change the dynamics and only make a warning; so do calls of
-undefined macros for sensors.
+stand directly under ``<robot>``. Xacro and undeclared prefixes inside of elements that are not
+read (visual, collision, gazebo, …) cannot change the dynamics and only make a warning; so do calls
+of undefined macros for sensors.
 """
 
 from __future__ import annotations

@@ -132,8 +132,8 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
         raise RobotError(f"{str(path)[:_SAID]}: {error}") from error
 
 
-def check_document(source: str | bytes) -> None:
-    """Refuse what a glance shows to be no XML that would be read.
+def check_document(source: str | bytes | Path) -> str | bytes:
+    """Return an XML document from its first ``<``; refuse what a glance shows to be none.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def check_document(source: str | bytes) -> None:
         # What starts so has two or four bytes per character.
         start = "<" if start[:1] in (b"\xfe", b"\xff", b"\0") else start.decode("utf-8", "replace")
     if start.startswith("<"):
-        return
+        return document
     is_path = len(document) < _SAID and not _PATHLESS.search(start)
     shown = start if is_path else start[:_GLANCE]
     hint = (
@@ -185,8 +185,7 @@ def _path(source: str | bytes | Path) -> Path | None:
 
 def _parsed(source: str | bytes | Path) -> ElementTree.Element:
     """Return the root element of XML."""
-    check_document(source)
-    data = _document(source)
+    data = check_document(source)
     parser, builder = DefusedExpatParser(forbid_dtd=True), _BoundedBuilder()
     parser.setContentHandler(builder)
     try:
