@@ -76,8 +76,10 @@ def of_pinocchio(model: Any, frames: list[str], q: Array) -> Array:
     pin.updateFramePlacements(model, data)
     M = pin.crba(model, data, q)
     M = np.triu(M) + np.triu(M, 1).T
+    # With one degree of freedom Pinocchio returns vectors.
     rows = [
-        pin.getFrameJacobian(model, data, model.getFrameId(name), pin.LOCAL) for name in frames
+        pin.getFrameJacobian(model, data, model.getFrameId(name), pin.LOCAL).reshape(6, model.nv)
+        for name in frames
     ]
     J = np.vstack(rows)
     return np.asarray(J @ np.linalg.solve(M, J.T))

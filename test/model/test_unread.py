@@ -162,16 +162,19 @@ def test_many_left_overs_make_one_warning(caplog: pytest.LogCaptureFixture) -> N
     joints = [joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(6)]
     read_urdf(robot_xml(*links, *joints).replace("<robot ", f"<robot {XACRO} "))
     (message,) = caplog.messages
-    assert message.endswith("<xacro:grey> in link 'l4' (2 times), and in 2 more places")
+    assert message.endswith("<xacro:grey> in link 'l4' (2 times), and 2 more")
 
 
 def test_calls_of_macros_for_sensors_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    why = "ignored, as nothing defines this left-over of xacro, by its name a sensor"
     text = replaced("</robot>", '<xacro:v1_pelvis_Sensors_usb port="none"/></robot>')
     assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
-    assert caplog.messages == [
-        "<xacro:v1_pelvis_Sensors_usb> is ignored: a left-over of xacro that nothing defines, by "
-        "its name a sensor"
-    ]
+    assert caplog.messages == [f"{why}: <xacro:v1_pelvis_Sensors_usb>"]
+    caplog.clear()
+    many = "".join(f"<xacro:sensor{i}/>" for i in range(90_000))
+    assert read_urdf(replaced("</robot>", f"{many}</robot>")).nq == 1
+    names = ", ".join(f"<xacro:sensor{i}>" for i in range(5))
+    assert caplog.messages == [f"{why}: {names}, and 89995 more"]
 
 
 def test_macros_for_sensors_that_can_be_expanded_are_to_be_expanded() -> None:

@@ -349,6 +349,14 @@ def test_configuring_without_a_description_fails_with_the_topic(graph, start, mo
     assert "/robot_description within 0.2 s (publishers there: 1)" in line
 
 
+def test_a_path_on_the_topic_is_answered_with_what_to_do(graph, start) -> None:
+    node = start(robot_description="")
+    graph.describe("/opt/robots/quadruped.urdf")
+    line = graph.wait_for_log("cannot configure: '/opt/robots/quadruped.urdf' is not how XML")
+    assert "give what the file contains, or start a launch file with robot_desc" in line
+    assert state_of(node) == "unconfigured"
+
+
 def test_a_bad_description_is_followed_by_a_good_one(graph, start, urdf) -> None:
     node = start(robot_description="")
     graph.describe("<robot")

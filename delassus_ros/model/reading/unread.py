@@ -13,7 +13,7 @@ import difflib
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from delassus_ros.errors import RobotError
@@ -52,7 +52,8 @@ _LISTED = 5
 """Most left-overs in a warning."""
 
 _EXPAND = "expand the file first with 'xacro robot.urdf.xacro > robot.urdf'"
-_DEFINITIONS = tuple(XACRO + tag for tag in ("include", "macro", "property", "arg"))
+_INCLUDE = f"{XACRO}include"
+_DEFINITIONS = (_INCLUDE, *(XACRO + tag for tag in ("macro", "property", "arg")))
 _DIRECTIVES = (*_DEFINITIONS, *(XACRO + tag for tag in ("if", "unless", "element", "attribute")))
 """What the program xacro expands, whatever else a document has."""
 _USES = tuple(XACRO + tag for tag in ("call", "insert_block"))
@@ -96,16 +97,14 @@ def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
     """Refuse left-overs in what is read; warn of those elsewhere."""
     xacro = _Xacro(root)
     dropped: Counter[str] = Counter()
+    sensors: Counter[str] = Counter()
     _check_attributes(root, "", xacro)
     for element in root:
         where = _described(element)
         if _is_left_over(element):
-            if not (xacro.is_undefined(element) and "sensor" in _local(element).lower()):
+            if element.tag not in xacro.undefined or "sensor" not in _local(element).lower():
                 raise RobotError(_refusal(element, xacro))
-            _log.warning(
-                "%s is ignored: a left-over of xacro that nothing defines, by its name a sensor",
-                _shown(element),
-            )
+            sensors[_shown(element)] += 1
             continue
         for part, is_read in _parts(element, prefix, element.tag in _tags(prefix, _READ)):
             if is_read:
@@ -114,13 +113,19 @@ def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
                 if is_read:
                     raise RobotError(f"{where}: {_refusal(child, xacro)}")
                 dropped[f"{_shown(child)} in {where}"] += 1
-    if dropped:
-        places = [f"{text} ({n} times)" if n > 1 else text for text, n in dropped.items()]
-        more = f", and in {len(places) - _LISTED} more places" if len(places) > _LISTED else ""
-        _log.warning(
-            "ignored, as no joint or inertia depends on it: %s%s",
-            ", ".join(places[:_LISTED]), more,
-        )  # fmt: skip
+    for found, why in (
+        (dropped, "no joint or inertia depends on it"),
+        (sensors, "nothing defines this left-over of xacro, by its name a sensor"),
+    ):
+        if found:
+            _log.warning("ignored, as %s: %s", why, _counted(found))
+
+
+def _counted(found: Mapping[str, int]) -> str:
+    """Return the first of what was found, with how often, for a warning."""
+    first = [f"{text} ({n} times)" if n > 1 else text for text, n in found.items()][:_LISTED]
+    more = len(found) - _LISTED
+    return ", ".join([*first, f"and {more} more"] if more > 0 else first)
 
 
 def _parts(
@@ -148,7 +153,13 @@ def _is_undeclared(name: str) -> bool:
 
 
 class _Xacro:
-    """What the program xacro would make of the xacro that a document has."""
+    """What the program xacro would make of the xacro that a document has.
+
+    Attributes
+    ----------
+    defines : whether the document defines or includes anything.
+    undefined : tags that the program would refuse, as nothing defines them, in their order.
+    """
 
     def __init__(self, root: ElementTree.Element) -> None:
         tags = dict.fromkeys(each.tag for each in root.iter() if each.tag.startswith(XACRO))
@@ -156,13 +167,8 @@ class _Xacro:
         self.defines = bool(tags.keys() & {*_DEFINITIONS})
         known = {*_DIRECTIVES, *macros, *(_USES if self.defines else ())}
         # What is included may define anything.
-        includes = _DEFINITIONS[0] in tags
-        self.undefined = () if includes else tuple(tag for tag in tags if tag not in known)
-        """Tags that it would refuse, as nothing defines them."""
-
-    def is_undefined(self, element: ElementTree.Element) -> bool:
-        """Whether an element is one of those that nothing defines."""
-        return element.tag in self.undefined
+        found = [] if _INCLUDE in tags else [tag for tag in tags if tag not in known]
+        self.undefined = dict.fromkeys(found)
 
 
 def _refusal(element: ElementTree.Element, xacro: _Xacro) -> str:
@@ -173,7 +179,7 @@ def _refusal(element: ElementTree.Element, xacro: _Xacro) -> str:
     if xacro.undefined:
         return (
             f"{shown} is a left-over of xacro, which cannot expand it, as nothing defines "
-            f"<{_written(xacro.undefined[0])}>; delete this element"
+            f"<{_written(next(iter(xacro.undefined)))}>; delete this element"
         )
     return f"{shown} is xacro: {_EXPAND}"
 
