@@ -551,12 +551,15 @@ class Settings:
                 "contacts.source is 'force', which needs the linear velocity of the base, and an "
                 "Imu does not tell it: set 'orientation.source' to 'odometry'"
             )
-        turning = [name for name in ("JdotV", "a0") if name in self.outputs]
-        if turning and problem.axes == "contact" and self.orientation_source == "imu":
+        # Rates of the base are along its own axes, which turn: v̇ = a − ω × v. In the world's axes
+        # a0 does not depend on v.
+        needing = ["h", "qdd0", "JdotV", *(["a0"] if problem.axes == "contact" else [])]
+        moved = [name for name in needing if name in self.outputs]
+        if moved and self.orientation_source == "imu":
+            axes = ", or 'axes' to 'world'" if moved == ["a0"] else ""
             raise InputError(
-                f"output {turning[0]!r} in the axes of contacts, which turn, needs the linear "
-                "velocity of the base, and an Imu does not tell it: set 'orientation.source' to "
-                "'odometry', or 'axes' to 'world'"
+                f"output {moved[0]!r} needs the linear velocity of the base, and an Imu does not "
+                f"tell it: set 'orientation.source' to 'odometry'{axes}"
             )
         if not self.orientation_world_frame:
             raise InputError(

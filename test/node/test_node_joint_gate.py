@@ -692,3 +692,20 @@ def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
             assert verdict.stamp == 0 or verdict.age <= 0.5
         elif verdict.gate is Gate.REFUSED:
             assert verdict.reasons
+
+
+def test_positions_without_names_ask_for_names(source) -> None:
+    verdict = source.send([], np.zeros(12), stamp=0)
+    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "has 12 positions but no names, so nothing tells whose they are" in verdict.text
+    assert "joints 'LF_HAA'" in verdict.text
+
+
+def test_stamps_of_simulated_time_name_use_sim_time(source) -> None:
+    """A node without use_sim_time, and a simulation that publishes with it."""
+    verdict = source.gate.read(source.joints, 12 * 10**9, np.zeros(12), START, source.q)
+    assert verdict.gate is Gate.REFUSED
+    assert "set use_sim_time on this node if they are of simulated time" in verdict.text
+    assert "clock of their host is behind" not in verdict.text
+    verdict = source.send(stamp=0, now=600)
+    assert "or the clock of their host is behind" in verdict.text

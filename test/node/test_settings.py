@@ -271,6 +271,16 @@ def test_bad_parameters(changes, error, words) -> None:
             {"contacts__RH__moving": "pose", "contacts__source": "force"},
             "'force', which needs contacts that stay where they are, but 'contacts.RH.moving'",
         ),
+        *(
+            (
+                {"orientation__source": "imu", "outputs": ["G", name], "axes": axes},
+                f"output '{name}' needs the linear velocity of the base, and an Imu does not",
+            )
+            for name, axes in (
+                ("h", "contact"), ("qdd0", "contact"), ("JdotV", "contact"), ("a0", "contact"),
+                ("h", "world"), ("qdd0", "world"), ("JdotV", "world"),
+            )
+        ),
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"),
         ({"armature__names": ["LF"], "armature__values": [0.1]}, "unknown joint 'LF'"),
         ({"armature__names": ["LF_HAA"], "armature__values": [-1.0]}, "LF_HAA.*>= 0"),
@@ -278,8 +288,15 @@ def test_bad_parameters(changes, error, words) -> None:
     ],
 )
 def test_parameters_that_do_not_fit_the_robot(changes, words) -> None:
+    settings = Settings.from_parameters(feet(**changes))
     with pytest.raises(DelassusError, match=words):
-        Settings.from_parameters(feet(**changes)).problem(urdf())
+        settings.orientation(settings.problem(urdf()))
+
+
+def test_an_imu_is_enough_for_free_accelerations_along_the_axes_of_the_world() -> None:
+    given = feet(orientation__source="imu", outputs=["G", "a0"], axes="world")
+    settings = Settings.from_parameters(given)
+    assert settings.orientation(settings.problem(urdf())).topic == "imu"
 
 
 def test_a_description_that_is_no_xml_is_not_taken_for_a_path() -> None:

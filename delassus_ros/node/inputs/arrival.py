@@ -110,6 +110,25 @@ def age_of(stamp: int, now: int) -> float:
     return 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
 
 
+_ANOTHER_CLOCK = 1e6
+"""Age [s] that no message has which comes: its stamp is of another clock."""
+
+
+def too_old(age: float) -> str:
+    """Return the likely cause where messages come with an old stamp.
+
+    Parameters
+    ----------
+    age : by the stamp [s].
+    """
+    if age > _ANOTHER_CLOCK:
+        return (
+            "the stamps are of another clock: set use_sim_time on this node if they are of "
+            "simulated time, and on their publisher if the node's clock is"
+        )
+    return "or the clock of their host is behind"
+
+
 def backward_jump(by: int, other_cause: str) -> str:
     """Return the words for stamps that jump back: by how much, and why that may be.
 

@@ -11,6 +11,7 @@ from delassus_msgs.msg import ActiveContacts
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
+from delassus_ros.node.inputs.arrival import too_old
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.node.reasons import Complaint, Reason
 
@@ -114,8 +115,8 @@ class ContactInput(Input):
         text = f"no set of active contacts has come for {silence:.3g} s"
         if silence <= self.timeout:
             text = (
-                f"the set of active contacts is {latest.age(now):.4g} s old by its stamp, or the "
-                "clock of its host is another one"
+                f"the set of active contacts is {latest.age(now):.4g} s old by its stamp; "
+                f"{too_old(latest.age(now))}"
             )
         return Complaint(
             Reason.CONTACTS_STALE,

@@ -10,7 +10,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from delassus_ros.node.inputs.arrival import Arrival, ahead_of_clock, backward_jump, stamp_of
+from delassus_ros.node.inputs.arrival import (
+    Arrival,
+    ahead_of_clock,
+    backward_jump,
+    stamp_of,
+    too_old,
+)
 from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, InputHealth, Reason
 
 
@@ -66,8 +72,8 @@ class Latest:
     def overtaken(self, stamp: int, now: int) -> bool:
         """Return whether a newer message than one of this stamp is in use, and note so.
 
-        Only for 1 s after the newer message was sent, and unless its stamp is ahead of the clock: a
-        source whose clock was set back gets its turn.
+        Only for 1 s after the newer message was sent, and unless its stamp is ahead of the
+        clock: a source whose clock was set back gets its turn.
         """
         newer = 0 < stamp < self.taken <= now
         if not newer or not self.within(LONGEST_TRUST, now):
@@ -233,11 +239,12 @@ class Input(ABC):
             return self._complaint
         if self.latest.within(self.timeout, now):
             return None
-        words = self.words
+        words, age = self.words, self.latest.age(now)
+        by_stamp = f"; {too_old(age)}" if self.latest.silence(now) <= self.timeout else ""
         return Complaint(
             self.faults.stale,
-            f"{words.subject} {words.verb} {self.latest.age(now):.4g} s old, at most "
-            f"{self.timeout:g} s are allowed ({words.timeout})",
+            f"{words.subject} {words.verb} {age:.4g} s old, at most {self.timeout:g} s are "
+            f"allowed ({words.timeout}){by_stamp}",
         )
 
     def caveat(

@@ -17,7 +17,13 @@ from delassus_ros.errors import NAMED, SAID, InputError, RobotError, listed, unk
 from delassus_ros.model import Robot
 from delassus_ros.model.ranges import FARTHEST, PlausibleRanges
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.arrival import Arrival, age_of, ahead_of_clock, backward_jump
+from delassus_ros.node.inputs.arrival import (
+    Arrival,
+    age_of,
+    ahead_of_clock,
+    backward_jump,
+    too_old,
+)
 from delassus_ros.node.inputs.sources import SourceWatch
 from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
 
@@ -303,6 +309,12 @@ class JointGate:
                 Gate.WAITING, stamp, now, Reason.NONE,
                 f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
             )  # fmt: skip
+        if not part.count and positions:
+            return self.pass_over(
+                stamp, now, delay, Reason.JOINT_MISSING,
+                f"the joint state has {positions} positions but no names, so nothing tells whose "
+                f"they are: its publisher has to name them; {listed('joint', self._joints)}",
+            )  # fmt: skip
         if not part.count:
             return self.pass_over(stamp, now, delay, *part.missing())
         if not positions:
@@ -451,8 +463,7 @@ class JointGate:
             return self._refuse(
                 stamp, now, reasons | Reason.INPUT_STALE,
                 f"the joint positions are {1e-9 * age:.4g} s old, at most "
-                f"{1e-9 * self._timeout:g} s are allowed (input_timeout); or the clock of their "
-                "host is behind",
+                f"{1e-9 * self._timeout:g} s are allowed (input_timeout); {too_old(1e-9 * age)}",
             )  # fmt: skip
         if now > 0 and age < -self._most_ahead:
             reasons |= Reason.STAMP_IN_FUTURE
