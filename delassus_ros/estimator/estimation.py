@@ -139,9 +139,28 @@ class Estimation:
         self.gate.set_clock_step(step)
         self.clock_step = step
 
-    def read(self, topic: str, message: Any, now: int, delay: int = 0) -> Complaint | None:
-        """Take a message of a topic, sent `delay` ns before; return what is wrong with it."""
-        return self.by_topic[topic].take(message, now, delay)
+    def set_topics(self, full: Mapping[str, str]) -> None:
+        """Name the topics in words about them: full names by those before remapping."""
+        self.gate.set_topic(full[JOINTS])
+        for topic, each in self.by_topic.items():
+            each.full_topic = full.get(topic, "")
+
+    def read(
+        self, topic: str, message: Any, now: int, delay: int = 0, count: int = 0
+    ) -> Complaint | None:
+        """Take a message of a topic; return what is wrong with it, or None.
+
+        Parameters
+        ----------
+        topic : its name before remapping.
+        message : of the topic's type.
+        now : time of the node's clock.
+        delay : how long before it was sent.
+        count : which of its publisher's messages it is; 0 where the middleware does not tell.
+        """
+        found = self.by_topic[topic]
+        found.note_publisher(now, count)
+        return found.take(message, now, delay)
 
     def answer(
         self,

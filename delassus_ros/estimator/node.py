@@ -186,6 +186,7 @@ class EstimatorNode(EventlessNode):
             self._unsubscribe()
             super().on_deactivate(state)
             return TransitionCallbackReturn.FAILURE
+        estimation.set_topics(self._reception.full_names)
         self._watch = self.create_timer(
             _WATCH, self._reception.surviving(self._look), clock=STEADY
         )
@@ -266,10 +267,10 @@ class EstimatorNode(EventlessNode):
         if answer is not None:
             self._publish(answer, begun)
 
-    def _on_message(self, name: str, data: bytes, sent: int, _count: int) -> None:
+    def _on_message(self, name: str, data: bytes, sent: int, count: int) -> None:
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)
-        complaint = self._configured().read(name, message, *self._arrived(sent))
+        complaint = self._configured().read(name, message, *self._arrived(sent), count)
         if complaint is not None:
             self._warn(name, complaint.text)
 

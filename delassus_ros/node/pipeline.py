@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter, time_ns
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -270,11 +270,11 @@ class Pipeline:
         told = () if self.estimator is None else (CONTACTS,)
         return (*(topic for topic in self._inputs.by_topic if topic not in told), JOINTS)
 
-    def set_topic(self, topic: str) -> None:
-        """Name the topic of the joint states in words about them, by its full name."""
-        self._inputs.set_topic(topic)
+    def set_topics(self, full: Mapping[str, str]) -> None:
+        """Name the topics in words about them: full names by those before remapping."""
+        self._inputs.set_topics(full)
 
-    def read(self, topic: str, message: Any, sent: int = 0) -> None:
+    def read(self, topic: str, message: Any, sent: int = 0, count: int = 0) -> None:
         """Use a message of a topic from the next joint state on.
 
         Parameters
@@ -282,11 +282,12 @@ class Pipeline:
         topic : its name before remapping; not that of the joint states.
         message : of the type of the topic.
         sent : when, by the system's clock of its publisher [ns]; 0 if it is not told.
+        count : which of its publisher's messages it is; 0 if it is not told.
         """
         if topic == CONTACTS:
             self.set_contacts(message, sent)
         else:
-            self._inputs.read(topic, message, *self._arrived(sent))
+            self._inputs.read(topic, message, *self._arrived(sent), count)
 
     def set_contacts(self, message: ActiveContacts, sent: int = 0) -> None:
         """Use this set of active contacts from the next joint state on; see :meth:`read`."""

@@ -74,6 +74,11 @@ class Reception:
         """Full names of the topics subscribed to."""
         return [each.topic_name for each in self.subscriptions.values()]
 
+    @property
+    def full_names(self) -> dict[str, str]:
+        """Full names of the topics subscribed to, by their names before remapping."""
+        return {name: each.topic_name for name, each in self.subscriptions.items()}
+
     def start(self, takers: Mapping[str, Take], qos: Mapping[str, QoSProfile] = {}) -> None:
         """Subscribe.
 

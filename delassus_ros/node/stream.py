@@ -109,7 +109,7 @@ class Stream:
         self.timing.clear()
         self._pipeline.begin()
         self._reception.start({name: self._taker(name) for name in self._pipeline.topics})
-        self._pipeline.set_topic(self.subscriptions[JOINTS].topic_name)
+        self._pipeline.set_topics(self._reception.full_names)
         self._set_watch()
         if self._operation.rate:
             on_instant = self._reception.surviving(self._on_instant)
@@ -143,7 +143,7 @@ class Stream:
         if self.active:
             pipeline.begin()
             pipeline.set_clock_step(self._reception.clock_step)
-            pipeline.set_topic(self.subscriptions[JOINTS].topic_name)
+            pipeline.set_topics(self._reception.full_names)
             pipeline.adopt_placements(before)
         pipeline.count_on(before)
         if self.active:
@@ -295,13 +295,13 @@ class Stream:
         subscription = self.subscriptions.get(JOINTS)
         return None if subscription is None else take(subscription)
 
-    def _on_message(self, name: str, data: bytes, sent: int, _count: int) -> None:
+    def _on_message(self, name: str, data: bytes, sent: int, count: int) -> None:
         """Take a message of any topic but the joint states."""
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)
         if name == CONTACTS:
             self._latest_set = message, monotonic_ns() - delay_since(sent, time_ns())
-        self._pipeline.read(name, message, sent)
+        self._pipeline.read(name, message, sent, count)
 
     def _on_instant(self) -> None:
         """Compute what has come since the last instant of a fixed rate."""

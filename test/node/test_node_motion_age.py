@@ -126,6 +126,34 @@ def standing_torques(robot: Robot, contacts: list[Contact]) -> np.ndarray:
     return (h - J.T @ np.tile([0.0, 0.0, h[2] / 4], 4))[6:]
 
 
+@pytest.mark.parametrize("topic", ["odometry", "joint_torques"])
+def test_two_publishers_that_take_turns_are_reasons_for_doubt(topic: str) -> None:
+    """The matrix does not depend on either; a publisher that is restarted once is one."""
+    rig = Rig("contact", torques="topic")
+
+    def send(count: int) -> tuple[int, int]:
+        rig.now += 5 * MS
+        rig.touch(*FEET)
+        read = rig.pipeline.read
+        counts = {topic: count}
+        rig.pipeline.read = lambda name, message: read(name, message, 0, counts.get(name, 0))
+        rig.odometry()
+        torques = torques_of(rig)
+        torques.header.stamp = to_message(rig.now)
+        rig.pipeline.read("joint_torques", torques)
+        rig.pipeline.read = read
+        matrix, dynamics = rig.send(effort=[])
+        assert (matrix.validity, matrix.reasons) == (OK, 0)
+        return dynamics.validity, dynamics.reasons
+
+    for count in (1, 2, 3, 1, 2, 3):
+        assert send(count) == (OK, 0)
+    for count in (700, 4, 701, 5, 702, 6):
+        found = send(count)
+    assert found == (DEGRADED, Reason.SOURCES_CONTRADICT)
+    assert f"two publishers of {topic}" in rig.pipeline.beside_state[2]
+
+
 class Felt:
     """A pipeline of a robot that stands still, whose contacts are told by forces."""
 

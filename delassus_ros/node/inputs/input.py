@@ -17,6 +17,7 @@ from delassus_ros.node.inputs.arrival import (
     stamp_of,
     too_old,
 )
+from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, InputHealth, Reason
 
 
@@ -183,6 +184,8 @@ class Input(ABC):
 
     topic = ""
     """Name of the topic before remapping."""
+    full_topic = ""
+    """Full name of the topic, for words about it; that before remapping if it is empty."""
     needs_stamp = True
     """Whether the values are of the instant of the stamp, so that a stamp that tells no age is a
     reason for doubt; else they hold from when they were sent until the next message."""
@@ -190,12 +193,14 @@ class Input(ABC):
     def __init__(self, words: Words, faults: Faults, timeout: float) -> None:
         self.words, self.faults, self.timeout = words, faults, timeout
         self.latest = Latest()
+        self._publishers = PublisherWatch()
         self._complaint: Complaint | None = None
         self.reset()
 
     def reset(self) -> None:
         """Return to the state before the first message."""
         self.latest.reset()
+        self._publishers.reset()
         self._complaint = Complaint(self.faults.missing, self.words.missing)
 
     def restart(self, now: int) -> None:
@@ -216,6 +221,10 @@ class Input(ABC):
         -------
         None, or what is wrong with the message.
         """
+
+    def note_publisher(self, now: int, count: int) -> None:
+        """Note which of its publisher's messages the next one is; 0 where that is not told."""
+        self._publishers.note(now, count)
 
     def _accept(self) -> None:
         self.latest.accept()
@@ -260,6 +269,9 @@ class Input(ABC):
         subject = self.words.subject
         if not self.needs_stamp:
             return self.latest.caveat(subject, now)
+        if self._publishers.two(now):
+            text = two_publishers(self.full_topic or self.topic, subject)
+            return Complaint(Reason.SOURCES_CONTRADICT, text)
         if not self.latest.stamp:
             verb = "has" if self.words.verb == "is" else "have"
             return Complaint(

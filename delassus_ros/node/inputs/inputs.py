@@ -137,9 +137,11 @@ class Inputs:
         self._gate.set_clock_step(step)
         self.clock_step = step
 
-    def set_topic(self, topic: str) -> None:
-        """Name the topic of the joint states in words about them."""
-        self._gate.set_topic(topic)
+    def set_topics(self, full: Mapping[str, str]) -> None:
+        """Name the topics in words about them: full names by those before remapping."""
+        self._gate.set_topic(full[JOINTS])
+        for topic, each in self.by_topic.items():
+            each.full_topic = full.get(topic, "")
 
     def forget_contacts(self) -> None:
         """Be without a set of active contacts, and places of those that move, until they come."""
@@ -161,11 +163,21 @@ class Inputs:
 
     # Messages.
 
-    def read(self, topic: str, message: Any, now: int, delay: int) -> None:
-        """Take a message of a topic, sent `delay` ns before; warn of what is wrong with it."""
+    def read(self, topic: str, message: Any, now: int, delay: int, count: int = 0) -> None:
+        """Take a message of a topic; warn of what is wrong with it.
+
+        Parameters
+        ----------
+        topic : its name before remapping.
+        message : of the topic's type.
+        now : time of the node's clock [ns].
+        delay : how long before it was sent [ns].
+        count : which of its publisher's messages it is; 0 where that is not told.
+        """
         found = self.by_topic.get(topic)
         if found is None:
             return
+        found.note_publisher(now, count)
         complaint = found.take(message, now, delay)
         if complaint is None and found.latest.jumped:
             # Here, as the next message may come before a matrix is made with this one.

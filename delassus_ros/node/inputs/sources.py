@@ -1,4 +1,4 @@
-"""Whether joint states come from one robot: of one instant one q, and no jump no joint can make.
+"""Whether an input comes from one source, and joint states from one robot.
 
 Knows no ROS. Stamps and times are integers, ns.
 """
@@ -22,6 +22,59 @@ _LATCHED = 1_000_000_000
 """For so long after a contradiction matrices are in doubt: any may be the other source's [ns]."""
 _ALTERNATING = 3_000_000_000
 """Two changes of the publisher within so long are no restart [ns]."""
+
+
+class PublisherWatch:
+    """Tells two publishers that take turns on a topic from one, and from one that is restarted.
+
+    The middleware counts the messages of each publisher, so a count that does not rise is another
+    publisher's. Where the middleware is silent, something that one publisher does not change may
+    tell. One change is a restart; a second one within 3 s is not.
+    """
+
+    __slots__ = ("_changed", "_count", "_mark", "_until")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as when time has jumped."""
+        self._count = self._changed = self._until = 0
+        self._mark: object = None
+
+    def note(self, now: int, count: int, mark: object = None) -> None:
+        """Note a message.
+
+        Parameters
+        ----------
+        now : time of the node's clock.
+        count : which of its publisher's messages it is; 0 where the middleware does not tell.
+        mark : what changes with the publisher; looked at without a count alone. None for nothing.
+        """
+        counted = count > 0 and self._count > 0
+        if count <= self._count if counted else self._mark not in (None, mark):
+            if self._changed and now - self._changed < _ALTERNATING:
+                self._until = now + _LATCHED
+            self._changed = now
+        self._mark, self._count = mark, count
+
+    def two(self, now: int) -> bool:
+        """Return whether two publishers were there within the last second."""
+        return now < self._until
+
+
+def two_publishers(topic: str, what: str) -> str:
+    """Return the words for two publishers that send the same.
+
+    Parameters
+    ----------
+    topic : its full name.
+    what : what both send.
+    """
+    return (
+        f"two publishers of {topic} send {what}, and nothing tells which of them is right; end "
+        "one of the two"
+    )
 
 
 class SourceWatch:
@@ -59,10 +112,8 @@ class SourceWatch:
 
     def reset(self) -> None:
         """Begin anew, as when time has jumped."""
-        self._stamp = self._count = 0
-        self._names: object = None
-        self._changed = 0
-        self._doubtful_until = 0
+        self._publishers = PublisherWatch()
+        self._stamp = self._doubtful_until = 0
         self._text = ""
 
     def look(
@@ -94,14 +145,12 @@ class SourceWatch:
                 if math.hypot(*moved.tolist()) > allowed:
                     self._check_jump(q, now, allowed, passed)
         if names is not None and not is_repeated:
-            # One publisher may change the order of names; its count tells that it is one.
-            counted = count > 0 and self._count > 0
-            if count <= self._count if counted else self._names not in (None, names):
-                self._note_change(now)
-            self._names, self._count = names, count
+            self._publishers.note(now, count, names)
         np.copyto(self._q, q)
         self._stamp = stamp
-        return self._text if now < self._doubtful_until else ""
+        if now < self._doubtful_until:
+            return self._text
+        return two_publishers(self.topic, "all joints") if self._publishers.two(now) else ""
 
     def _check_jump(self, q: Array, now: int, allowed: float, passed: int) -> None:
         """Look for a joint that has moved too fast."""
@@ -125,16 +174,6 @@ class SourceWatch:
             f"two publishers of {self.topic} contradict each other: at one stamp joint "
             f"{self._joints[k]!r} is at {self._q[k]:.6g} and at {q[k]:.6g}; end one of the two"
         )
-
-    def _note_change(self, now: int) -> None:
-        """Note that another publisher sent this than the joint state before."""
-        if self._changed and now - self._changed < _ALTERNATING:
-            self._doubt(
-                now,
-                f"two publishers of {self.topic} send all joints, and nothing tells which of them "
-                "is right; end one of the two",
-            )
-        self._changed = now
 
     def _doubt(self, now: int, text: str) -> None:
         self._doubtful_until, self._text = now + _LATCHED, text
