@@ -298,10 +298,11 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         judged.stale = judged.doubtful = stale is not None
-        caveat = None if contacts.active is None else self._caveat(contacts, now)
-        if caveat is not None:
-            reasons |= caveat.reason
-            text, judged.doubtful = text or caveat.text, True
+        if contacts.latest.jumped and contacts.active is not None:
+            caveat = self._caveat(contacts, now)
+            if caveat is not None:
+                reasons |= caveat.reason
+                text, judged.doubtful = text or caveat.text, True
         if self._source is not None and self._turns_rows:
             complaint, usable = self._of_orientation(self._source, verdict.stamp, now)
             missing = missing or not usable

@@ -216,13 +216,14 @@ class JointGate:
             part.write_motion(motion, self.motion)
         # NaN and infinity stay in a norm, and none that is small has a large entry, which is much
         # cheaper than asking for each.
-        near = math.hypot(*q.tolist()) <= FARTHEST
+        entries = q.tolist()
+        near = math.hypot(*entries) <= FARTHEST
         if not (near or np.isfinite(q).all()):
             return self._refuse(stamp, now, *part.not_finite(q))
         self._whole.note(now, delay)
         age = now - stamp
         before, self.whole_stamp = self.whole_stamp, stamp
-        doubt = self.sources.look(stamp, q, now, self._clock_step, part, count)
+        doubt = self.sources.look(stamp, entries, now, self._clock_step, part, count)
         if (
             near
             and not doubt
@@ -382,7 +383,7 @@ class JointGate:
         self._fresh[...] = False
         reason, text = self._jumped, self._jump_text
         self._jumped, self._jump_text = Reason.NONE, ""
-        doubt = self.sources.look(oldest, q, now, self._clock_step)
+        doubt = self.sources.look(oldest, q.tolist(), now, self._clock_step)
         return self._pass(oldest, now, 0, q, reason, text, doubt)
 
     def _wait(self, stamp: int, now: int) -> Verdict:

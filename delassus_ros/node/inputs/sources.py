@@ -12,7 +12,6 @@ import numpy as np
 
 from delassus_ros.model import Robot
 from delassus_ros.model.joint import JointKind
-from delassus_ros.model.spatial import Array
 
 _MARGIN = 3.0
 """Times its velocity limit a joint may move: published limits are often those of a controller."""
@@ -107,54 +106,58 @@ class SourceWatch:
             [joint.kind is JointKind.REVOLUTE and joint.upper == math.inf for joint in own],
             dtype=np.bool_,
         )
-        self._q, self._moved = np.zeros(len(joints)), np.zeros(len(joints))
+        self._slowest = float(self._slowness.max(initial=0.0))
         self.reset()
 
     def reset(self) -> None:
         """Begin anew, as when time has jumped."""
         self._publishers = PublisherWatch()
+        self._q: Sequence[float] = ()
         self._stamp = self._doubtful_until = 0
         self._text = ""
 
     def look(
-        self, stamp: int, q: Array, now: int, step: int, names: object = None, count: int = 0
+        self,
+        stamp: int,
+        q: Sequence[float],
+        now: int,
+        step: int,
+        names: object = None,
+        count: int = 0,
     ) -> str:
         """Take the next q; return why it may be of another source, or an empty string.
 
         Parameters
         ----------
         stamp : of the joint state; 0 if it has none.
-        q : (n,) positions [rad, m].
+        q : n positions [rad, m]; kept until the next.
         now : time of the node's clock.
         step : longest step of simulated time, within which stamps do not change.
         names : what stands for the order of names; None if joint states are merged.
         count : which of its publisher's messages it is; 0 where the middleware does not tell.
         """
-        passed, moved = stamp - self._stamp, self._moved
+        passed, before = stamp - self._stamp, self._q
         is_repeated = False
         if self._stamp > 0 and passed >= 0:
-            np.subtract(q, self._q, moved)
             if passed == 0 and not step:
-                is_repeated = not moved.any()
+                is_repeated = q == before
                 if not is_repeated and names is not None:
                     self._doubt(now, self._of_one_stamp(q))
             else:
-                np.multiply(moved, self._slowness, moved)
                 allowed = 1e-9 * (passed + _JITTER + step)
-                # All entries are within their norm, which is quicker to tell.
-                if math.hypot(*moved.tolist()) > allowed:
+                # No entry is larger than the norm, which is quicker to tell.
+                if self._slowest * math.dist(q, before) > allowed:
                     self._check_jump(q, now, allowed, passed)
         if names is not None and not is_repeated:
             self._publishers.note(now, count, names)
-        np.copyto(self._q, q)
-        self._stamp = stamp
+        self._q, self._stamp = q, stamp
         if now < self._doubtful_until:
             return self._text
         return two_publishers(self.topic, "all joints") if self._publishers.two(now) else ""
 
-    def _check_jump(self, q: Array, now: int, allowed: float, passed: int) -> None:
+    def _check_jump(self, q: Sequence[float], now: int, allowed: float, passed: int) -> None:
         """Look for a joint that has moved too fast."""
-        moved = q - self._q
+        moved = np.subtract(q, self._q)
         turns = self._turns
         moved[turns] -= 2.0 * np.pi * np.round(moved[turns] / (2.0 * np.pi))
         times = np.abs(moved) * self._slowness
@@ -168,8 +171,8 @@ class SourceWatch:
                 "a robot that was put elsewhere, or a sensor that jumps",
             )
 
-    def _of_one_stamp(self, q: Array) -> str:
-        k = int(np.abs(self._moved).argmax())
+    def _of_one_stamp(self, q: Sequence[float]) -> str:
+        k = int(np.abs(np.subtract(q, self._q)).argmax())
         return (
             f"two publishers of {self.topic} contradict each other: at one stamp joint "
             f"{self._joints[k]!r} is at {self._q[k]:.6g} and at {q[k]:.6g}; end one of the two"
