@@ -69,7 +69,18 @@ def listed(what: str, names: Sequence[str]) -> str:
     return f"{what}{plural} {shown}{more}".strip()
 
 
-def unknown(what: str, name: str, existing: Iterable[str], plural: str | None = None) -> str:
+def folded(name: str) -> str:
+    """Return a name in lower case with underscores: equal for spellings of the same name."""
+    return name.casefold().replace("-", "_")
+
+
+def unknown(
+    what: str,
+    name: str,
+    existing: Iterable[str],
+    plural: str | None = None,
+    also: Iterable[str] = (),
+) -> str:
     """Return the message for an unknown name, with the closest existing one.
 
     Parameters
@@ -78,12 +89,14 @@ def unknown(what: str, name: str, existing: Iterable[str], plural: str | None = 
     name : the name that was asked for.
     existing : the names that exist.
     plural : plural of `what`, where adding an s does not make it.
+    also : more names that exist, which may be the closest one but are not listed.
     """
     names = list(existing)
     # Looking is quadratic in lengths, and both may come from the network.
-    near = [each for each in names if abs(len(each) - len(name)) < _LENGTH][:_COMPARED]
-    close = difflib.get_close_matches(name, near, n=1) if len(name) < _LENGTH else []
-    hint = f"; did you mean {close[0]!r}?" if close else ";"
+    near = [each for each in (*names, *also) if abs(len(each) - len(name)) < _LENGTH][:_COMPARED]
+    spelled = {folded(each): each for each in reversed(near)}
+    close = difflib.get_close_matches(folded(name), spelled, n=1) if len(name) < _LENGTH else []
+    hint = f"; did you mean {spelled[close[0]]!r}?" if close else ";"
     some = names if len(names) <= _ALL else names[:NAMED]
     shown = ", ".join(some) or "none"
     more = f" and {len(names) - NAMED} more" if len(names) > _ALL else ""

@@ -9,6 +9,7 @@ from delassus_ros.algorithms.registry import (
     names,
     register,
     registered,
+    spelling,
     unavailable,
 )
 from delassus_ros.scalars.ports import Inputs, Outputs, Status
@@ -25,5 +26,6 @@ __all__ = [
     "names",
     "register",
     "registered",
+    "spelling",
     "unavailable",
 ]

@@ -35,7 +35,7 @@ from delassus_ros.scalars.functions import (
 from delassus_ros.scalars.ports import Inputs
 
 
-@register("ltl", clusters=True, aliases=("projection",))
+@register("ltl", clusters=True, aliases=("projection", "ltl_osim"))
 def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     """Featherstone's sparse factorisation of M (2005, 2010); with loops, of Eᵀ M E."""
     freedoms = Freedoms.of(tree)

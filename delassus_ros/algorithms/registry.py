@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any, TypeAlias, TypeVar
 
 from delassus_ros.arguments import instance, shown
-from delassus_ros.errors import AlgorithmError, CompilerError, unknown
+from delassus_ros.errors import AlgorithmError, CompilerError, folded, unknown
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.motion import beside_g
 from delassus_ros.rbda.spatial import contact_rows
@@ -290,9 +290,25 @@ def aliases() -> dict[str, str]:
     return dict(_aliases)
 
 
-def registered(name: str) -> str:
-    """Return the name under which an algorithm is registered: of an alias, what it stands for."""
+def spelling(name: str) -> str:
+    """Return the name or alias that `name` spells: ``c_efpa`` for the cluster paper's ``C-EFPA``.
+
+    Solvers report their algorithm by it. Case does not count, hyphens are underscores; an unknown
+    name is returned as it is.
+    """
     _discover()
+    known = (*_registry, *_aliases, *_broken)
+    if name in known:
+        return name
+    return next((each for each in known if folded(each) == folded(name)), name)
+
+
+def registered(name: str) -> str:
+    """Return the name under which an algorithm is registered: of an alias, what it stands for.
+
+    Kernels are cached by it, so that an alias builds none of its own.
+    """
+    name = spelling(name)
     return _aliases.get(name, name)
 
 
@@ -303,7 +319,7 @@ def unavailable() -> dict[str, str]:
 
 
 def get(name: str) -> Algorithm:
-    """Return the algorithm registered under `name`, which may be an alias.
+    """Return the algorithm registered under `name`, which may be an alias; see :func:`spelling`.
 
     Raises
     ------
@@ -317,4 +333,4 @@ def get(name: str) -> Algorithm:
         return _registry[name]
     if name in _broken:
         raise AlgorithmError(f"algorithm {name!r} is not available: {_broken[name]}")
-    raise AlgorithmError(unknown("algorithm", name, names()))
+    raise AlgorithmError(unknown("algorithm", name, names(), also=aliases()))

@@ -105,7 +105,7 @@ def export_kernel(options: argparse.Namespace) -> Report:
     })  # fmt: skip
     facts = [
         ("function", f"{name}_kernel"),
-        ("algorithm", algorithms.get(algorithm).name),
+        ("algorithm", algorithms.spelling(algorithm)),
         ("outputs", ", ".join(port.name for port in problem.outputs)),
         ("object file", f"{output}, {len(exported.object_file)} bytes"),
         ("header", header),
@@ -116,7 +116,7 @@ def export_kernel(options: argparse.Namespace) -> Report:
     data = {
         **about(problem),
         "function": f"{name}_kernel",
-        "algorithm": algorithms.get(algorithm).name,
+        "algorithm": algorithms.spelling(algorithm),
         "outputs": [port.name for port in problem.outputs],
         "files": {"object": output, "header": header, "cmake": package},
     }

@@ -20,7 +20,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 
-from delassus_ros.algorithms import registered
+from delassus_ros.algorithms import spelling
 from delassus_ros.errors import SAID, DelassusError, RobotError, unknown
 from delassus_ros.model.reading.xml import check_document
 from delassus_ros.node import parameters
@@ -335,7 +335,7 @@ class DelassusNode(EventlessNode):
         self._accepted[_ALGORITHM] = wanted
         # One that was given up for a robot, or was to come with one, is wanted all the same if
         # that does not come.
-        missing = registered(wanted) != configuration.algorithm.configured
+        missing = spelling(wanted) != configuration.algorithm.configured
         if configuration.stream.active and (was_set or missing):
             configuration.algorithm.follow()
 

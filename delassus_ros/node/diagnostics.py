@@ -17,6 +17,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
+from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
 from delassus_ros.node.computation import Computation
@@ -388,7 +389,7 @@ class Account:
             of_algorithm(
                 computation.pipeline.algorithm,
                 change.configured,
-                self._node.get_parameter("algorithm").value,
+                spelling(self._node.get_parameter("algorithm").value),
                 change.building,
                 "the robot that is being built" if self._description.building else "activation",
                 change.failure,

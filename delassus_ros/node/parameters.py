@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
-from delassus_ros.errors import ContactError, InputError, unknown
+from delassus_ros.errors import AlgorithmError, ContactError, InputError, unknown
 from delassus_ros.node.settings import (
     AUTOSTART,
     OF_CONTACT,
@@ -198,8 +198,11 @@ def _refusal(name: str, value: Any, configured: bool) -> str | None:
         )
     if setting.holds == "numbers" and not _is_numbers(Parameter(name, value=value)):
         return f"{name!r} is {value!r}; expected a list of numbers"
-    if name == "fallback" and value and value not in _algorithms():
-        return unknown("algorithm", str(value), algorithms.names())
+    if name == "fallback" and value:
+        try:
+            algorithms.get(value)
+        except AlgorithmError as error:
+            return str(error)
     if setting.choices and value not in setting.choices:
         return unknown(key, str(value), setting.choices, plural=key)
     return None
@@ -228,14 +231,11 @@ def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any])
     return None
 
 
-def _algorithms() -> tuple[str, ...]:
-    """Return the names of all algorithms, those that stand for others at the end."""
-    return (*algorithms.names(), *algorithms.aliases())
-
-
 def _choices(name: str, setting: Setting) -> tuple[str, ...]:
     if name in ("algorithm", "fallback"):
-        return (*(("nothing",) if name == "fallback" else ()), *_algorithms())
+        # Those that stand for others at the end.
+        nothing = ("nothing",) if name == "fallback" else ()
+        return (*nothing, *algorithms.names(), *algorithms.aliases())
     return setting.choices
 
 

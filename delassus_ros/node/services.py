@@ -292,13 +292,13 @@ def reason_against(name: str, problem: Problem) -> str | None:
 
 
 def list_algorithms(problem: Problem | None) -> list[Applicability]:
-    """Return all algorithms by name, with the reason where one does not apply.
+    """Return all names and aliases of algorithms, with the reason where one does not apply.
 
     Those whose package is missing are among them; without a problem all others apply.
     """
     found = [
         Applicability(name, (problem and reason_against(name, problem)) or "")
-        for name in algorithms.names()
+        for name in (*algorithms.names(), *algorithms.aliases())
     ]
     absent = [Applicability(name, reason) for name, reason in algorithms.unavailable().items()]
     return sorted(found + absent, key=lambda each: each.name)

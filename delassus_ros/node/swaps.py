@@ -18,7 +18,7 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import String
 
 from delassus_ros import algorithms
-from delassus_ros.algorithms import registered
+from delassus_ros.algorithms import registered, spelling
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
 from delassus_ros.compiler.cached_code import stored_kernel
@@ -224,7 +224,7 @@ class AlgorithmChange:
 
     def follow(self) -> None:
         """Look at the parameter and begin what it takes to follow it."""
-        wanted = registered(self._node.get_parameter("algorithm").value)
+        wanted = spelling(self._node.get_parameter("algorithm").value)
         if self.building and self._wanted == wanted:
             return
         self._handover.give_up()
@@ -243,7 +243,10 @@ class AlgorithmChange:
     def stand_in(self) -> None:
         """Have the fallback compute from the next joint state on, unless it does."""
         failed = self._pipeline.algorithm
-        if self._fallback is not None and failed != self._fallback.algorithm:
+        if self._fallback is None:
+            return
+        # Under another name the same algorithm would fail again.
+        if registered(failed) != registered(self._fallback.algorithm):
             self._pipeline.set_solver(self._fallback, Reason.FALLBACK_ALGORITHM)
             self._changed(self._fallback)
             self._fail(
@@ -298,7 +301,7 @@ class AlgorithmChange:
             f"{error}",
         )
         # It may have been set to another one meanwhile, which comes with another robot.
-        if self._node.get_parameter("algorithm").value == wanted != configured:
+        if spelling(self._node.get_parameter("algorithm").value) == wanted != configured:
             self._node.set_parameters([Parameter("algorithm", value=configured)])
         # Last, as setting the parameter is followed, too.
         self.failure = f"cannot change to {wanted!r}: {error}"
@@ -509,7 +512,7 @@ def make_solver(
         kernel = cached_kernel(problem, found) if warm is None else None
         if kernel is None:
             built = _built(problem, algorithm, unwanted, warm)
-            kernel = stored_kernel(problem, algorithm).unpacked(built)
+            kernel = stored_kernel(problem, found.name).unpacked(built)
     return DelassusSolver(problem, algorithm, prebuilt=kernel)
 
 

@@ -184,7 +184,7 @@ def _replayed(
                 outputs.append(McapOutput(target, replay.computation))
             else:
                 said = {"recording": recording.name, "version": __version__}
-                said |= {"algorithm": task.settings.algorithm}
+                said |= {"algorithm": pipeline.algorithm}
                 outputs.append(ParquetOutput(target, replay.computation, task.columns, said))
             episode.files.append(str(target))
         try:

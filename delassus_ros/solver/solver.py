@@ -43,7 +43,8 @@ class DelassusSolver:
     Parameters
     ----------
     problem : what to compute.
-    algorithm : name of a registered algorithm; see :func:`delassus_ros.algorithms.names`.
+    algorithm : name of a registered algorithm, or an alias; see
+        :func:`delassus_ros.algorithms.names` and :func:`delassus_ros.algorithms.aliases`.
     cache : use the disk cache of compiled kernels.
     prebuilt : the kernel of this very problem and algorithm, if the caller has it; see
         :mod:`delassus_ros.compiler.worker`.
@@ -67,6 +68,7 @@ class DelassusSolver:
     ) -> None:
         self._problem = instance("problem", problem, Problem, _PROBLEM, ProblemError)
         self._algorithm = algorithms.get(algorithm)
+        self._name = algorithms.spelling(algorithm)
         if prebuilt is None:
             prebuilt = kernel_for(problem, self._algorithm, use_cache=cache)
         elif (prebuilt.inputs, prebuilt.outputs) != (problem.inputs, problem.outputs):
@@ -97,8 +99,8 @@ class DelassusSolver:
 
     @property
     def algorithm(self) -> str:
-        """Name of the algorithm."""
-        return self._algorithm.name
+        """Name of the algorithm as it was asked for, an alias too, in the registry's spelling."""
+        return self._name
 
     @property
     def is_approximate(self) -> bool:
@@ -130,7 +132,7 @@ class DelassusSolver:
         AlgorithmError
             If a back end cannot be prepared for the problem.
         """
-        return BoundSolver(self._problem, self._kernel, self._algorithm.name)
+        return BoundSolver(self._problem, self._kernel, self._name)
 
     def use(self, bound: BoundSolver) -> None:
         """Have :meth:`solve` of this thread compute with a binding that another thread made.
@@ -323,7 +325,7 @@ class DelassusSolver:
 
     def __reduce__(self) -> tuple[type[DelassusSolver], tuple[object, ...]]:
         """Pickle by the arguments of the constructor: machine code stays in its process."""
-        return type(self), (self._problem, self._algorithm.name, self._cache)
+        return type(self), (self._problem, self._name, self._cache)
 
     def _check_closed(self, q: ArrayLike) -> None:
         """Refuse a configuration that does not close the robot."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ import delassus_ros
 from delassus_ros import DelassusSolver, algorithms
 from delassus_ros.algorithms import Algorithm, TracedAlgorithm, registry
 from delassus_ros.algorithms.kjr import kjr
+from delassus_ros.compiler import build
 from delassus_ros.errors import AlgorithmError
 
 PLUG_IN = """
@@ -77,13 +79,81 @@ def test_a_module_may_be_loaded_again(clean) -> None:
     assert algorithms.get("dense").name == "dense"
 
 
-def test_the_cluster_papers_names_are_aliases() -> None:
-    aliases = algorithms.aliases()
-    assert aliases == {"c_efpa": "efpa", "c_pv_osimr": "pv_osimr", "projection": "ltl"}
-    for alias, name in aliases.items():
+ALIASES = {
+    "c_efpa": "efpa", "c_pv_osimr": "pv_osimr", "projection": "ltl", "ltl_osim": "ltl",
+}  # fmt: skip
+
+
+def test_the_papers_names_are_aliases() -> None:
+    assert algorithms.aliases() == ALIASES
+    for alias, name in ALIASES.items():
         assert algorithms.get(alias) is algorithms.get(name)
-        assert DelassusSolver(problem(), alias).algorithm == name
+        assert algorithms.registered(alias) == algorithms.registered(name) == name
         assert alias not in algorithms.names()
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_a_solver_reports_the_algorithm_that_was_asked_for(alias: str) -> None:
+    """Solver, bound solver, solution, error, and a copy of the solver."""
+    solver = DelassusSolver(problem(), alias)
+    q = problem().robot.neutral()
+    bound = solver.bind()
+    found = (
+        solver.algorithm,
+        solver.solve(q).algorithm,
+        bound.solve(q).algorithm,
+        pickle.loads(pickle.dumps(solver)).algorithm,
+    )
+    assert found == (alias,) * 4
+    assert repr(alias) in repr(solver)
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_an_alias_takes_the_kernel_that_its_algorithm_has_built(
+    alias: str, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    expected = DelassusSolver(problem(), ALIASES[alias])
+    stored = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert stored
+    built: list[object] = []
+    monkeypatch.setattr(build, "_build", lambda *given: built.append(given))
+    again = DelassusSolver(problem(), alias)
+    assert built == []
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == stored
+    q = problem().robot.neutral() + 0.1
+    assert np.array_equal(again.solve(q).matrix, expected.solve(q).matrix)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("PV-OSIMr", "pv_osimr"), ("PV-OSIM", "pv_osim"), ("EFPA", "efpa"), ("KJR", "kjr"),
+        ("LTL-OSIM", "ltl_osim"), ("C-EFPA", "c_efpa"), ("Projection", "projection"),
+    ],
+)  # fmt: skip
+def test_the_papers_spellings_are_taken(written: str, meant: str) -> None:
+    assert algorithms.spelling(written) == meant
+    assert algorithms.get(written) is algorithms.get(meant)
+    assert DelassusSolver(problem(), written).algorithm == meant
+
+
+def test_an_exact_name_comes_before_another_spelling(clean) -> None:
+    @algorithms.register("EFPA")
+    def theirs(tree, K, x):
+        """Another one."""
+        return kjr(tree, K, x)
+
+    assert [algorithms.get(name).name for name in ("EFPA", "efpa")] == ["EFPA", "efpa"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("C-EFPAs", "c_efpa"), ("PV-OSIMrr", "pv_osimr"), ("C-PVOSIMr", "c_pv_osimr")],
+)
+def test_a_similar_name_is_hinted_at_whatever_its_case(written: str, meant: str) -> None:
+    with pytest.raises(AlgorithmError, match=f"unknown .*'{written}'; did you mean '{meant}'?"):
+        algorithms.get(written)
 
 
 def test_a_function_of_the_tree_is_an_algorithm(clean) -> None:

@@ -104,7 +104,7 @@ def test_couplings_by_a_parameter(graph, start, urdf, tmp_path, as_file) -> None
     measured = {name: 0.1 * k for k, name in enumerate(Closure(robot).independent)}
     answer = graph.ask_until(lambda m: m.validity == OK, list(measured), list(measured.values()))
     assert relative_error(matrix_to_numpy(answer), dense(robot, measured)) < 1e-9
-    assert answer.algorithm == "efpa"
+    assert answer.algorithm == "c_efpa"
 
 
 @pytest.mark.parametrize(

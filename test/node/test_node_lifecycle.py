@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
+from delassus_msgs.srv import ListAlgorithms  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from lifecycle_msgs.msg import State, Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
@@ -31,6 +32,7 @@ from delassus_ros.algorithms.dense import Dense  # noqa: E402
 from delassus_ros.compiler import child  # noqa: E402
 from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
+from delassus_ros.node.diagnostics import Level  # noqa: E402
 from delassus_ros.node.settings import (
     PARAMETERS,  # noqa: E402
 )
@@ -55,6 +57,30 @@ def test_algorithm_changes_while_running(graph, start, urdf, robot, q) -> None:
     # No joint state was left without a matrix meanwhile.
     assert {m.validity for m in graph.matrices[already:]} == {OK}
     assert children() == set()
+
+
+def test_the_algorithm_asked_for_is_reported(graph, start, urdf, robot, q) -> None:
+    """An alias at the start, another spelling, and a change between names of one algorithm."""
+    node = start(algorithm="C-EFPA", rows="all")
+    expected = solve(urdf, q, algorithm="efpa")
+    client = graph.peer.create_client(ListAlgorithms, "delassus_node/list_algorithms")
+    for asked, reported in (
+        ("C-EFPA", "c_efpa"), ("efpa", "efpa"), ("PV-OSIMr", "pv_osimr"), ("c_efpa", "c_efpa"),
+    ):  # fmt: skip
+        result = node.set_parameters([Parameter("algorithm", value=asked)])[0]
+        assert result.successful, result.reason
+        graph.ask_until(lambda m, name=reported: m.algorithm == name, robot.joint_names, q)
+        graph.until(lambda: not node._configuration.algorithm.building, "end of the change")
+        found = matrix_to_numpy(graph.ask(robot.joint_names, q))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        listed = graph.call(client, ListAlgorithms.Request())
+        assert listed.active == reported
+        assert reported in listed.names
+        entries, _ = node._configuration._entries()
+        entry = next(each for each in entries if each.name == "algorithm")
+        assert (entry.level, entry.message) == (Level.OK, reported)
+        assert entry.values == {"algorithm": reported, "wanted": reported}
+        assert node.get_parameter("algorithm").value == asked
 
 
 def test_algorithm_set_while_inactive_is_followed_when_active(graph, start, robot, q) -> None:

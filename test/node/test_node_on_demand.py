@@ -102,7 +102,9 @@ def test_algorithms_with_reasons(monkeypatch) -> None:
     assert list(found) == sorted(found)
     assert found["absent"] == "needs a package"
     assert found["dense"] == ""
-    for name in algorithms.names():
+    known = {*algorithms.names(), *algorithms.aliases()}
+    assert set(found) == known | {"absent"}
+    for name in known:
         assert found[name] == (algorithms.get(name).supports(problem) or "")
     assert {each.reason for each in list_algorithms(None)} == {"", "needs a package"}
 

@@ -238,7 +238,7 @@ def test_list_of_algorithms_in_every_state(graph, start, call, monkeypatch) -> N
     node = start(autostart=False)
     answer = call(ListAlgorithms.Request())
     assert answer.active == ""
-    assert set(algorithms.names()) <= set(answer.names)
+    assert {*algorithms.names(), *algorithms.aliases()} <= set(answer.names)
     assert list(answer.names) == sorted(answer.names)
     node.trigger_configure()
     monkeypatch.setattr(Dense, "supports", lambda self, problem: "it has feet")
