@@ -98,6 +98,23 @@ def test_conda_gets_what_the_manifests_need() -> None:
         assert len(names) > 5 and names <= there, names - there
 
 
+def test_what_the_manifest_names_is_imported() -> None:
+    """By the package or its launch files, and what only tests need by a test."""
+
+    def imported(*folders: str) -> set[str]:
+        files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+        text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        found = r"^ *(?:import|from) (\w+)|\bimportorskip\(\s*\"(\w+)"
+        return {name for names in re.findall(found, text, re.MULTILINE) for name in names}
+
+    root = ElementTree.parse(ROOT / "package.xml").getroot()
+    for kind, folders in (("exec_depend", ("delassus_ros", "launch")), ("test_depend", ("test",))):
+        needed = {str(node.text).removeprefix("python3-") for node in root.iter(kind)}
+        assert len(needed) > 3
+        modules = {{"urdfdom_py": "urdf_parser_py"}.get(name, name) for name in needed}
+        assert modules - imported(*folders) == set(), kind
+
+
 def test_the_messages_are_built_against_the_pinned_ros() -> None:
     pin = re.compile(r"ros-[a-z-]+(?:\[\w+\])?==[\w.]+")
     pinned = set(pin.findall((ROOT / "requirements" / "ros.txt").read_text()))

@@ -22,14 +22,9 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_msgs.msg import DelassusMatrix, Estimate, Layout  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from launch import LaunchDescription  # noqa: E402
-from launch.actions import IncludeLaunchDescription  # noqa: E402
 from launch.launch_description_sources import (  # noqa: E402
-    PythonLaunchDescriptionSource,
     get_launch_description_from_python_launch_file,
 )
-from launch.substitutions import PathJoinSubstitution  # noqa: E402
-from launch_ros.substitutions import FindPackageShare  # noqa: E402
 from lifecycle_msgs.srv import GetState  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import parameter_value_to_python  # noqa: E402
@@ -51,13 +46,6 @@ def own_surroundings() -> Iterator[None]:
         yield
 
 
-def included(file: str, **arguments: str) -> LaunchDescription:
-    path = PathJoinSubstitution([FindPackageShare("delassus_ros"), "launch", file])
-    source = PythonLaunchDescriptionSource(path)
-    include = IncludeLaunchDescription(source, launch_arguments=arguments.items())
-    return LaunchDescription([include])
-
-
 class Launch:
     """A launch file in a process of its own, as `ros2 launch` runs it; ended with the block.
 
@@ -71,14 +59,13 @@ class Launch:
         code = (
             "import sys\n"
             "from launch import LaunchService\n"
-            "from test_launch import included\n"
+            "from launch_support import included\n"
             "service = LaunchService()\n"
             f"service.include_launch_description(included({file!r}, **{arguments!r}))\n"
             "sys.exit(service.run())\n"
         )
-        own = Path(__file__).parent
-        paths = [str(own), str(own.parent), os.environ.get("PYTHONPATH", "")]
-        path = os.pathsep.join(paths)
+        tests = Path(__file__).parents[1]
+        path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
         self._output = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [sys.executable, "-c", code],
