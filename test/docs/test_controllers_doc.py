@@ -6,9 +6,13 @@ import importlib.util
 import re
 from pathlib import Path
 
+from delassus_ros import Solution
 from delassus_ros.problem import OUTPUTS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "controllers.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "controllers.md"
+METHODS = {"Λ": "inertia", "J̄": "jbar", "null spaces": "null_space", "impacts": "impact"}
+"""What other pages say that the page has, with the method of a solution that returns it."""
 
 
 def test_what_the_page_shows_runs() -> None:
@@ -25,3 +29,13 @@ def test_what_the_page_shows_runs() -> None:
 def test_the_table_has_every_output_with_its_inputs() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert {name for name, _ in rows} == set(OUTPUTS)
+
+
+def test_what_other_pages_promise_is_a_method_of_a_solution() -> None:
+    for page in (DOCS.parent / "README.md", DOCS / "tutorials" / "a_controller.md"):
+        text = page.read_text(encoding="utf-8")
+        found = r"\b(Λ, J̄, .*?)(?: come from the same call|\.$)"
+        (promised,) = re.findall(found, text, re.MULTILINE)
+        names = re.split(r", | and ", promised)
+        assert names == list(METHODS), page
+    assert all(callable(getattr(Solution, method)) for method in METHODS.values())
