@@ -1,7 +1,7 @@
 """Robots with gears, belts and loops, a part of the benchmarks: what is measured.
 
-Times beside those of the cluster paper's own C++ library, which were measured on another machine
-and are taken to this one by a peer that was measured on both.
+Times beside those of the C++ library of the cluster paper's authors, measured on another machine
+and taken to this one by a peer that was measured on both.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def run(
     seconds : per contender and measurement [s].
     quick : end the growth at the third size.
     """
-    say("Pinocchio in C++, to compare this machine with the paper's times")
+    say("Pinocchio in C++, to compare this machine with that of the library's times")
     speed = machine_speed.measured(seconds)
     results, growths = [], []
     for case in cases:

@@ -98,7 +98,7 @@ def growths(found: Sequence[Growth]) -> Figure:
 
 
 def clusters(results: Sequence[ClusterResult]) -> Figure:
-    """Return bars per robot with loops, ours beside the paper's, on a log axis."""
+    """Return bars per robot with loops, ours beside the authors' library's, on a log axis."""
     figure, axes = plt.subplots(figsize=(12, 5))
     at = np.arange(len(results))
     for k, name in enumerate(results[0].warm):
@@ -107,7 +107,7 @@ def clusters(results: Sequence[ClusterResult]) -> Figure:
     for name, marker in (("efpa", "_"), ("ltl", "x")):
         published = [result.case.published for result in results]
         values = [p.timing(name).median * 1e6 if p else np.nan for p in published]
-        label = f"the paper's C++ {name}, its machine"
+        label = f"the authors' C++ {name}, another machine"
         axes.plot(at, values, marker, label=label, color="black", markersize=9)
     axes.set_yscale("log")
     axes.set_ylabel("µs per matrix, warm, median")

@@ -6,8 +6,9 @@ alone is left when all else is eliminated, with −G. Links go from the leaves t
 with its acceleration and force, which takes no division. When the joints go is open: each at its
 own link, which makes articulated inertias and is PV-OSIM; all at the root, which keeps inertias
 rigid and leaves the mass matrix, is LTL; and each may go at a link of its own choice between the
-two. F. Nori, "Sparse factorization for robot dynamics", looks for such orders among scalars; here
-the blocks are kept, which are symmetric.
+two. F. Nori, "Inverse, forward and other dynamic computations computationally optimized with
+sparse matrix factorizations", looks for such orders among scalars; here the blocks are kept, which
+are symmetric.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """PV-OSIM: the Delassus matrix in two sweeps, by rank-1 updates per joint; O(n + m² d).
 
-A. S. Sathya, H. Bruyninckx, W. Decré, G. Pipeleers, "An Efficient Constrained Dynamics
-Algorithm based on an Equivalent LQR Formulation using Gauss' Principle of Least Constraint",
-2022; here as Algorithm 1 of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024.
+A. S. Sathya, H. Bruyninckx, W. Decré, G. Pipeleers, "Efficient Constrained Dynamics Algorithms
+based on an Equivalent LQR Formulation using Gauss' Principle of Least Constraint", IEEE T-RO,
+2024; here as Algorithm 1 of A. S. Sathya, W. Decré, J. Swevers, "PV-OSIMr", IEEE RA-L, 2024.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from delassus_ros.scalars.ports import Inputs
 
 @register("pv_osimr", clusters=True, aliases=("c_pv_osimr",))
 def pv_osimr(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
-    """PV-OSIMr, Algorithm 3 of Sathya, Decré and Swevers (2024); over clusters, too."""
+    """PV-OSIMr (Sathya et al., 2024), fewer nodes than Algorithm 3 where at most six rows meet."""
     return delassus(tree, K, x, Nodes(wide_nodes(tree)))
 
 

@@ -1,9 +1,10 @@
 """Dynamics from what is measured: is it enough, and what follows, with its covariance.
 
-F. Nori, "Sparse factorization for robot dynamics": D d + b = 0 of
-:mod:`delassus_ros.measured.system` and Y d = y of the sensors. Whether they are enough is decided
-when the problem is posed, at random postures and at those that are named, and so is the order in
-which the unknowns are eliminated; machine code does the rest.
+F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
+matrix factorizations": D d + b = 0 of :mod:`delassus_ros.measured.system` and Y d = y of the
+sensors. Whether they are enough is decided when the problem is posed, at random postures and at
+those that are named, and so is the order in which the unknowns are eliminated; machine code does
+the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """D(q) d + b(q, ẏ) = 0: everything that a robot's motion and forces have to obey.
 
-F. Nori, "Sparse factorization for robot dynamics", with what it lacks: rotor inertias, floating
-bases, couplings and loops. Per link i, in the frames of :mod:`delassus_ros.rbda.tree`,
+F. Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
+matrix factorizations", extended by rotor inertias, floating bases, couplings and loops. Per link
+i, in the frames of :mod:`delassus_ros.rbda.tree`,
 
     a_i − X_i a_p − S_i q̈_i = c_i
     f_i − H_i a_i − Σ X_jᵀ f_j + Σ K_eᵀ w_e = p_i

@@ -20,7 +20,15 @@ from delassus_ros.scalars.graph import CONSTANT, Graph
 from delassus_ros.testing import ALL, random_problem
 
 PUBLISHED = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
-LARGEST = 33_000
+CHAIN = "chain floating base + {} joints, 6D on {} K=I6"
+ABOVE = {
+    (CHAIN.format(16, "every moving link"), "efpa"): 1.08,
+    (CHAIN.format(32, "every moving link"), "efpa"): 1.13,
+    (CHAIN.format(32, "every moving link"), "pv_osimr"): 1.03,
+    (CHAIN.format(64, "last half of links"), "pv_osimr"): 1.01,
+}
+"""Generic counts above the published ones, by how much: docs/papers/verdicts.md."""
+LARGEST = operation_counts.LARGEST
 
 
 def count(problem: Problem, name: str, generic: bool = False) -> int:
@@ -70,27 +78,44 @@ def test_rank_one_updates_are_not_linear_in_rows_times_depth() -> None:
 def published_rows() -> list[tuple[operation_counts.Row, Problem]]:
     if not operation_counts.PUBLISHED.is_file():
         pytest.skip("no ../shared/oracle/operation_counts.json beside the repository")
-    found = [(row, row.make()) for row in operation_counts.rows()
-             if max(row.published.values()) <= LARGEST]  # fmt: skip
-    assert len(found) > 20
+    found = [(row, row.make()) for row in operation_counts.rows()]
+    assert len(found) > 80
     return found
 
 
-def test_generic_counts_are_at_most_the_published_ones() -> None:
+@pytest.mark.parametrize("largest", [100_000, pytest.param(LARGEST, marks=pytest.mark.slow)])
+def test_generic_counts_are_at_most_the_published_ones(largest: int) -> None:
+    above, counted = {}, set()
     for row, problem in published_rows():
         for name, paper in operation_counts.PAPER_NAMES.items():
-            if paper in row.published:
-                # The published counts contain sines and cosines.
-                operations = trace(problem, algorithms.get(name), generic=True).operations
-                total = operations.total + operations.sines_cosines
-                assert total <= row.published[paper], (row.name, name)
+            published = row.published.get(paper)
+            if published is None or published > largest:
+                continue
+            counted.add((row.name, name))
+            # The published counts contain sines and cosines.
+            operations = trace(problem, algorithms.get(name), generic=True).operations
+            total = operations.total + operations.sines_cosines
+            if total > published:
+                above[row.name, name] = round(total / published, 2)
+    assert above == {each: ratio for each, ratio in ABOVE.items() if each in counted}
+    assert ABOVE.keys() & counted
 
 
-@pytest.mark.parametrize("generic", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool) -> None:
+@pytest.mark.parametrize(
+    ("generic", "largest"),
+    [
+        (False, 21_000),
+        pytest.param(True, 33_000, marks=pytest.mark.slow),
+        pytest.param(False, LARGEST, marks=pytest.mark.slow),
+    ],
+)
+def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool, largest: int) -> None:
     below = []
     for row, problem in published_rows():
-        best = min(count(problem, name, generic) for name in PUBLISHED)
+        if not operation_counts.is_counted(row, "auto", largest):
+            continue
+        names = [n for n in PUBLISHED if operation_counts.is_counted(row, n, largest)]
+        best = min(count(problem, name, generic) for name in names)
         auto = count(problem, "auto", generic)
         assert auto <= best, row.name
         if auto < best:

@@ -35,6 +35,18 @@ def test_the_problems_have_nodes_with_one_few_and_many_rows() -> None:
     assert nodes.count(0) >= 8 and sum(n > 0 for n in nodes) >= 8 and max(nodes) == 8
 
 
+def test_no_node_where_at_most_six_rows_meet() -> None:
+    """Two arms meet at link 2: Algorithm 3 has a node there, whatever the number of rows."""
+    robot = many_contacts(0).robot
+
+    def nodes(kind: str) -> frozenset[int]:
+        tips = [Contact(tip, tip, kind) for tip in ("f5", "f8")]
+        return wide_nodes(tree_of(Problem(robot, tips)))
+
+    assert nodes("point") == frozenset()
+    assert nodes("surface") == {2}
+
+
 def test_without_nodes_the_operations_of_pv_osim() -> None:
     for number, problem in enumerate(PROBLEMS):
         pv_osim, without = (trace(problem, a).operations for a in (PV_OSIM, WITHOUT))

@@ -1,0 +1,117 @@
+"""The pages about papers: comparisons are of the tables, titles are those of CITATION.cff."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from benchmarks import operation_counts
+from delassus_ros.algorithms.pv_osimr import pv_osimr
+
+ROOT = Path(__file__).resolve().parents[2]
+VERDICTS = ROOT / "docs" / "papers" / "verdicts.md"
+COUNTS = ROOT / "docs" / "benchmarks" / "operation_counts.md"
+CLUSTERS = ROOT / "docs" / "benchmarks" / "clusters.md"
+NUMBER = r"\d+(?:\.\d+)?"
+COMPARISON = re.compile(rf"({NUMBER}) /\s+({NUMBER}), ([+−]{NUMBER})(?:\s%|$)", re.MULTILINE)
+
+
+def comparisons(text: str) -> list[tuple[str, str, float]]:
+    """Return the comparisons of a page: two numbers, and how much more the first is [%]."""
+    found = COMPARISON.findall(text)
+    return [(a, b, float(percent.replace("−", "-"))) for a, b, percent in found]
+
+
+def rows(page: Path) -> list[set[str]]:
+    """Return the numbers of each row of the tables of a page."""
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    return [set(re.findall(rf"(?<![\w.]){NUMBER}(?![\w.])", line)) for line in lines]
+
+
+def test_the_comparisons_are_those_of_the_tables() -> None:
+    text = VERDICTS.read_text(encoding="utf-8")
+    found = comparisons(text)
+    # No comparison is written otherwise, but those that are printed alone.
+    assert len(found) == len(re.findall(rf"{NUMBER} /\s+{NUMBER}", text)) > 50
+    tables = rows(COUNTS) + rows(CLUSTERS)
+    for a, b, percent in found:
+        assert round(100.0 * (float(a) / float(b) - 1.0), 1) == percent, (a, b)
+        assert any({a, b} <= row for row in tables), f"{a} and {b} are in no row of the tables"
+
+
+def test_the_rows_above_the_published_counts_are_all_on_the_page() -> None:
+    """Of the specialised counts, which the table lists by their ratio."""
+    ratios = re.findall(r"^- (1\.\d+): ", COUNTS.read_text("utf-8"), re.MULTILINE)
+    assert len(ratios) > 3
+    section = VERDICTS.read_text("utf-8").partition("### Where our counts")[2]
+    table = [line for line in section.partition("\n## ")[0].splitlines() if line[:1] == "|"]
+    shown = [percent for line in table for _, _, percent in comparisons(line)]
+    assert sorted(shown) == sorted(round(100.0 * (float(ratio) - 1.0), 1) for ratio in ratios)
+
+
+def test_the_table_counts_every_published_mechanism() -> None:
+    if not operation_counts.PUBLISHED.is_file():
+        pytest.skip("no ../shared/oracle/operation_counts.json beside the repository")
+    text = COUNTS.read_text(encoding="utf-8")
+    missing = [row.name for row in operation_counts.rows() if f"| {row.name} |" not in text]
+    assert missing == []
+    for row in operation_counts.rows():
+        for name, paper in operation_counts.PAPER_NAMES.items():
+            published = row.published.get(paper)
+            if published is not None and published <= operation_counts.LARGEST:
+                (line,) = re.findall(rf"^\| {re.escape(row.name)} \|.*$", text, re.MULTILINE)
+                cell = line.split(" | ")[1 + operation_counts.ALGORITHMS.index(name)]
+                assert re.match(rf"\d+ / \d+ of {published} ", cell), (row.name, name)
+
+
+def test_the_printed_claims_are_on_the_page() -> None:
+    text = VERDICTS.read_text(encoding="utf-8")
+    for printed in ("+19.9 %", "−34 %", "−24 %", "−1.5 %", "significantly more efficient"):
+        assert printed in text
+    for printed in ("+51.8 %", "+6.3 %", "+19.0 %", "+23.2 %", "+7.8 %", "+107.4 %"):
+        assert f"| {printed} |" in text
+
+
+def test_what_pv_osimr_is_said_to_be_tells_of_its_nodes() -> None:
+    line = (pv_osimr.__doc__ or "").partition("\n")[0]
+    assert "fewer nodes than Algorithm 3 where at most six rows meet" in line
+
+
+def titles() -> dict[str, list[str]]:
+    """Return the titles of the references by the family name of their first author."""
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8").partition("references:")[2]
+    entry = r"title: (.*)\n +authors:\n +- \{family-names: ([^,]+),"
+    found = defaultdict(list)
+    for title, author in re.findall(entry, text):
+        found[author].append(title.strip('"'))
+    return found
+
+
+AUTHORS = r"((?:(?:and )?(?:[A-Z]\.\s?)*[A-Z][\w-]+(?:,|(?= and))\s+)+)"
+CITED = [re.compile(AUTHORS + form) for form in (r"\"([^\"]+)\"", r"\*([^*]+)\*")]
+
+
+def test_the_titles_of_papers_are_those_of_the_references() -> None:
+    """In docstrings and on pages; the words before a colon are enough."""
+    known = titles()
+    assert len(known) >= 6
+    folders = ("delassus_ros", "benchmarks", "docs", "examples", "test")
+    every = [file for folder in folders for file in (ROOT / folder).rglob("*.*")]
+    files = [file for file in every if file.suffix in (".py", ".md")]
+    checked, wrong = 0, []
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        for authors, title in (each for form in CITED for each in form.findall(text)):
+            first = authors.split(",")[0].split()[-1].rpartition(".")[2]
+            if first not in known:
+                continue
+            checked += 1
+            said = " ".join(title.split()).rstrip(",.").casefold()
+            full = [each.casefold() for each in known[first]]
+            if not any(said in (each, each.partition(":")[0]) for each in full):
+                wrong.append(f"{file.relative_to(ROOT)}: {first}, {title!r}")
+    assert checked > 20
+    assert wrong == []
