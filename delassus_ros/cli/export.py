@@ -95,9 +95,7 @@ def export_kernel(options: argparse.Namespace) -> Report:
     package = str(Path(output).with_name(f"{name}Config.cmake"))
     _check_files(options, {"-o": output, "--header": header, f"{name}Config.cmake": package})
     problem, algorithm = _asked_for(options)
-    exported = export(
-        problem, algorithms.get(algorithm), name, Target(options.target, options.cpu)
-    )
+    exported = export(problem, algorithm, name, Target(options.target, options.cpu))
     _write({
         output: exported.object_file,
         header: exported.header.encode(),

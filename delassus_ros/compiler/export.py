@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm
+from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm, get, spelling
 from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.jit import (
@@ -90,12 +90,13 @@ class Export:
 
 
 def export(
-    problem: Problem, algorithm: Algorithm, name: str, target: Target | None = None
+    problem: Problem, algorithm: Algorithm | str, name: str, target: Target | None = None
 ) -> Export:
     """Return the kernel of a problem as an object file with its header.
 
     Parameters
     ----------
+    algorithm : the algorithm, or its name or alias; the header reports what is given.
     name : prefix of all symbols; a C identifier.
     target : this machine if None.
 
@@ -105,12 +106,16 @@ def export(
         If `name` is not a C identifier, kernels are not known to work on the target, or LLVM
         does not know it, its processor or a feature.
     AlgorithmError
-        If the algorithm refuses the problem, or is a back end.
+        If the algorithm is unknown, refuses the problem, or is a back end.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(
             f"name {name!r} is not a C identifier (letters, digits, underscores, no digit first)"
         )
+    if isinstance(algorithm, str):
+        reported, algorithm = spelling(algorithm), get(algorithm)
+    else:
+        reported = algorithm.name
     if not isinstance(algorithm, TracedAlgorithm):
         raise AlgorithmError(
             f"algorithm {algorithm.name!r} is a back end: there is no kernel to export; choose "
@@ -134,7 +139,7 @@ def export(
         code = program
     module = emit.bare_module(code, *names)
     compiled = compile_for(module.ir, resolved.triple, resolved.cpu, resolved.features)
-    return Export(compiled, _header(problem, algorithm.name, name, resolved, module.work_size))
+    return Export(compiled, _header(problem, reported, name, resolved, module.work_size))
 
 
 def _header(problem: Problem, algorithm: str, name: str, target: Target, work_size: int) -> str:

@@ -284,6 +284,8 @@ def test_compute_with_another_algorithm_gives_the_same_matrix(capsys) -> None:
     one = output(capsys, "compute", QUADRUPED, *LEGS)
     other = output(capsys, "compute", QUADRUPED, *LEGS, "--algorithm", "dense")
     assert re.search(r"^algorithm +dense$", other, re.MULTILINE)
+    alias = output(capsys, "compute", QUADRUPED, *LEGS, "--algorithm", "C-EFPA")
+    assert re.search(r"^algorithm +c_efpa$", alias, re.MULTILINE)
     assert np.allclose(printed_matrix(one, 9), printed_matrix(other, 9), rtol=1e-5, atol=1e-9)
 
 
@@ -464,6 +466,10 @@ def test_compare_with_quaternions_inside_q_and_world_axes(capsys, arm: str) -> N
         ),
         (("compute", QUADRUPED, *LEGS, "--orientation", "0,0,0,1"), "--orientation is of use"),
         (("compute", QUADRUPED, *LEGS, "--algorithm", "rnea"), "unknown algorithm 'rnea'"),
+        (
+            ("compute", QUADRUPED, *LEGS, "--algorithm", "C-EFPAs"),
+            "unknown algorithm 'C-EFPAs'; did you mean 'c_efpa'?",
+        ),
         (("compare", QUADRUPED, "--base", "fixed", "--contact", "base"), "is fixed to the world"),
     ],
 )  # fmt: skip

@@ -209,6 +209,12 @@ def test_a_cmake_project_finds_what_was_exported(capsys, tmp_path: Path) -> None
     assert np.linalg.norm(found - expected) < 1e-12 * np.linalg.norm(expected)
 
 
+def test_export_reports_the_algorithm_that_was_asked_for(capsys, tmp_path: Path) -> None:
+    out = output(capsys, *exported(tmp_path, "--algorithm", "C-EFPA"))
+    assert re.search(r"^algorithm +c_efpa$", out, re.MULTILINE)
+    assert "Algorithm c_efpa; target" in (tmp_path / "quadruped.h").read_text()
+
+
 def test_export_options(capsys, tmp_path: Path) -> None:
     out = output(
         capsys, *exported(tmp_path, "--name", "dog", "--algorithm", "dense",

@@ -283,3 +283,12 @@ def test_the_librarys_projection_is_faster_than_its_c_efpa():
     for case in cluster_cases.CLUSTER_CASES:
         if case.published is not None:
             assert 20e-6 < case.published.ltl < case.published.efpa < 150e-6
+
+
+def test_the_page_says_what_its_program_writes():
+    """No sentence is added by hand, such as that times are older than counts."""
+    text = (ROOT / "docs" / "benchmarks" / "clusters.md").read_text(encoding="utf-8")
+    introduction = text.partition("\n\n")[2].partition("\n\n## Machine")[0]
+    assert introduction == cluster_report._INTRODUCTION
+    for name in ("_LIBRARY", "_BOTH", "_OPERATIONS", "_WARM", "_GROWTH"):
+        assert getattr(cluster_report, name) in text, name

@@ -67,6 +67,11 @@ def test_the_table_counts_every_published_mechanism() -> None:
                 assert re.match(rf"\d+ / \d+ of {published} ", cell), (row.name, name)
 
 
+def test_the_table_says_what_its_program_writes() -> None:
+    text = COUNTS.read_text(encoding="utf-8")
+    assert text.startswith(operation_counts.HEAD) and operation_counts.SHORT in text
+
+
 def test_the_printed_claims_are_on_the_page() -> None:
     text = VERDICTS.read_text(encoding="utf-8")
     for printed in ("+19.9 %", "−34 %", "−24 %", "−1.5 %", "significantly more efficient"):
