@@ -36,7 +36,8 @@ help:
 	@echo '                ROBOT=geared takes one with geared joints and a four-bar'
 	@echo 'make record     the demo, recorded to demo.mcap or RECORD=run.mcap'
 	@echo 'make walk       simulated quadruped, node and whole-body controller: it trots; WALK_SECONDS=10'
-	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer, RECORD=walk.gif films'
+	@echo '                ends by itself with a verdict, VIEW=1 opens a viewer, RECORD=walk.gif films;'
+	@echo '                the simulation waits for each command, REALTIME=1 keeps to the clock'
 	@echo 'make balance    simulated humanoid that stands, squats and steps; BALANCE_SECONDS=10 likewise'
 	@echo 'make arm        simulated arm, node and operational-space controller: it wipes a table;'
 	@echo '                ARM_SECONDS=14 ends by itself, ARGS="--surface curved" takes a cylinder'
@@ -57,7 +58,8 @@ help:
 demo: setup
 	@$(BIN)/delassus_demo $(if $(ROBOT),--robot $(ROBOT)) $(ARGS)
 
-EXAMPLE = $(if $(VIEW),--view) $(if $(RECORD),--record $(abspath $(RECORD)))
+EXAMPLE = $(if $(VIEW),--view) $(if $(filter-out 0,$(REALTIME)),--realtime) \
+  $(if $(RECORD),--record $(abspath $(RECORD)))
 
 .PHONY: record
 record: setup

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+SLACK = 0.02
+"""Time by which estimates may be late with ``realtime``: nothing depends on them [s]."""
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -48,22 +50,20 @@ def generate_launch_description() -> LaunchDescription:
                 choices=["true", "false"],
                 description="Start the simulated quadruped as well, which is pushed now and then.",
             ),
-            Node(
-                package="delassus_ros",
-                executable="delassus_plant",
-                namespace=LaunchConfiguration("namespace"),
-                parameters=[{"rate": 1000, "push_every": 1.0, "velocity_noise": 0.02}],
-                condition=IfCondition(LaunchConfiguration("simulated")),
-                on_exit=Shutdown(),
-                output="screen",
+            DeclareLaunchArgument(
+                "realtime",
+                default_value="false",
+                choices=["true", "false"],
+                description="Of what is simulated: keep to the machine's clock, rather than wait "
+                "for the estimate of each joint state.",
             ),
-            OpaqueFunction(function=_node),
+            OpaqueFunction(function=_nodes),
         ]
     )
 
 
-def _node(context) -> list[Node]:
-    """Return the node, once the values of the arguments are known."""
+def _nodes(context) -> list[Node]:
+    """Return the nodes, once the values of the arguments are known."""
 
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
@@ -76,7 +76,25 @@ def _node(context) -> list[Node]:
         urdf = Path(value("robot_description_file")).read_text(encoding="utf-8")
         # As a string: launch would otherwise try to read the text as YAML.
         parameters.append({"robot_description": ParameterValue(urdf, value_type=str)})
+    nodes = []
+    if value("simulated") == "true":
+        # Both go by the plant's clock.
+        parameters.append({"use_sim_time": True})
+        clock = {"lockstep": True, "slack": SLACK if value("realtime") == "true" else 0.0}
+        robot = {"rate": 1000, "push_every": 1.0, "velocity_noise": 0.02}
+        nodes.append(
+            Node(
+                package="delassus_ros",
+                executable="delassus_plant",
+                namespace=value("namespace"),
+                parameters=[{**robot, **clock, "answers": "estimates"}],
+                remappings=[("delassus_estimator/estimate", f"{value('name')}/estimate")],
+                on_exit=Shutdown(),
+                output="screen",
+            )
+        )
     return [
+        *nodes,
         Node(
             package="delassus_ros",
             executable="delassus_estimator",
@@ -85,5 +103,5 @@ def _node(context) -> list[Node]:
             parameters=parameters,
             on_exit=Shutdown(),
             output="screen",
-        )
+        ),
     ]

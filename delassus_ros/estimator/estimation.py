@@ -270,7 +270,10 @@ class Estimation:
     def _accelerations(self, stamp: int) -> Array | None:
         """Return the difference quotient of the rates; None as long as they do not reach back."""
         past, rates = self._past, self._inputs["rates"].copy()
-        if past and stamp <= past[-1][0]:
+        if past and stamp == past[-1][0]:
+            # The same instant again, as of a simulation that waits for its estimate.
+            past.pop()
+        elif past and stamp < past[-1][0]:
             # Time was set back.
             past.clear()
         past.append((stamp, rates))

@@ -1,9 +1,10 @@
-"""ROS node that runs a robot of ours under joint torques from a topic, in real time."""
+"""ROS node that simulates a robot under joint torques from a topic, at most in real time."""
 
 from __future__ import annotations
 
 import dataclasses
 import gc
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import ActiveContacts
+from delassus_msgs.msg import ActiveContacts, Estimate
 from delassus_msgs_py import SerializedMessage
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
@@ -25,6 +26,7 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.needs import missing
+from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
 
 if TYPE_CHECKING:
@@ -39,25 +41,40 @@ _START = 100.0  # s, of simulated time: at zero a clock has no time
 _FRAME = 10  # joint states from one picture in the viewer to the next
 RECORDED = 0.04
 """Simulated time between two postures of a recording [s]."""
-_PATIENCE = 0.5  # s, for the answer to a joint state
+_REPEAT = 0.5  # s without an answer after which the joint state is published again
+_SAY = 5.0  # s without an answer after which a warning names its topic
+_ANSWERS: dict[str, tuple[str, type]] = {
+    "commands": ("joint_commands", JointState),
+    "estimates": ("delassus_estimator/estimate", Estimate),
+}
+"""Topics and types of the answers to joint states, by the values of the parameter answers."""
+_HEADER = struct.Struct("<iI")  # a stamp, which follows the four bytes of the encapsulation
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
 
 _HELP = """\
 usage: delassus_plant [--ros-args ...]
 
-Simulates a robot in MuJoCo, in real time, under joint torques.
+Simulates a robot in MuJoCo under joint torques, in real time or, in lockstep, slower.
 
-subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; drives brake without
+subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; drives brake without.
+                                One without names commands nothing, but is an answer
+            delassus_estimator/estimate
+                                delassus_msgs/Estimate: in lockstep with answers "estimates"
 publishes   joint_states        sensor_msgs/JointState, with velocities and efforts
             odometry            nav_msgs/Odometry of a free base, twist in its own axes
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
             ~/contact_force/LF  geometry_msgs/WrenchStamped about its frame, for each contact
+            /clock              rosgraph_msgs/Clock: in lockstep
 parameters  robot               quadruped (the default), humanoid, arm (over a table) or
                                 arm_on_cylinder
             rate                joint states per second, a divisor of 1000 (500)
-            lockstep            wait for the answer to each joint state, and publish /clock, for
-                                others with use_sim_time (false)
+            lockstep            publish /clock, for nodes with use_sim_time, and let it stand
+                                still until joint states are answered; it is never faster than
+                                real time (false)
+            slack               time by which answers may be behind joint states in lockstep; 0:
+                                each joint state waits for the answer to the one before [s] (0)
+            answers             commands, or estimates: what answers joint states (commands)
             view                open MuJoCo's viewer (false)
             record              file.npy for where the robot was, 25 times a second ("")
             push_every          time between pushes of the base, 0 for none [s] (0)
@@ -76,7 +93,8 @@ class PlantNode(Node):
     Attributes
     ----------
     period : time between joint states [s].
-    late : how often the schedule had to be moved because the machine did not keep up.
+    late : how often the schedule had to be moved because the machine did not keep up, without
+        lockstep.
     """
 
     def __init__(self) -> None:
@@ -95,7 +113,12 @@ class PlantNode(Node):
             raise InputError(unknown("robot", str(robot), ROBOTS))
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
-        self._lockstep = self._read("lockstep", False, "Wait for the answer to each joint state.")
+        self._lockstep = self._read("lockstep", False, "Wait for answers, and publish /clock.")
+        self._slack = self._time("slack", "Time by which answers may be behind joint states [s].")
+        answers = self._read("answers", "commands", f"One of {', '.join(_ANSWERS)}.")
+        if answers not in _ANSWERS:
+            raise InputError(unknown("answers", str(answers), tuple(_ANSWERS), "choices"))
+        self._answers, kind = _ANSWERS[answers]
         own = OWN.get(robot, {})
         settings = PlantSettings(
             **{
@@ -112,7 +135,7 @@ class PlantNode(Node):
         self._postures: list[FloatArray] = []
         self.late = 0
         self._names, self._frames = list(self._plant.joint_names), 0
-        self._was_silent, self._contacts_due = True, 0.0
+        self._was_silent, self._silences, self._contacts_due = True, 0, 0.0
         self._states: tuple[int, ...] = ()
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -127,10 +150,14 @@ class PlantNode(Node):
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=self._plant.urdf))
         self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
-        self._stamp = self._answered = (0, 0)
+        # Times of the newest joint state and of the newest that is answered [ns]; 0: none yet.
+        self._asked = self._answered = 0
+        self._sensed = self._plant.sense()
         self._commands = self.create_subscription(
-            JointState, "joint_commands", self._on_command, newest
+            JointState, _ANSWERS["commands"][0], self._on_command, newest
         )
+        if self._lockstep and answers != "commands":
+            self.create_subscription(kind, self._answers, self._on_answer, newest, raw=True)
 
     def _make_messages(self) -> None:
         """Serialize what a tick fills in the numbers of."""
@@ -152,6 +179,13 @@ class PlantNode(Node):
         descriptor = ParameterDescriptor(description=words, read_only=True)
         return self.declare_parameter(name, default, descriptor).value
 
+    def _time(self, name: str, words: str) -> int:
+        """Return a parameter that is a time of 0 s or more, in ns."""
+        value: float = self._read(name, 0.0, words)
+        if not 0.0 <= value < np.inf:
+            raise InputError(f"parameter {name!r} is {value}; expected a time of 0 s or more")
+        return round(1e9 * value)
+
     def _viewer(self) -> Callable[[], bool]:
         try:
             return self._plant.view()
@@ -159,6 +193,10 @@ class PlantNode(Node):
             raise InputError(f"parameter 'view': {error}") from error
 
     def _on_command(self, message: JointState) -> None:
+        stamp = message.header.stamp
+        if not (message.name or message.effort):
+            self._note_answer(stamp.sec, stamp.nanosec)
+            return
         try:
             if len(message.name) != len(message.effort):
                 raise InputError(
@@ -169,10 +207,23 @@ class PlantNode(Node):
             if absent:
                 raise InputError(f"the command lacks joint {absent[0]!r}; it has {[*torques]}")
             self._plant.command([torques[name] for name in self._names])
-            stamp = message.header.stamp
-            self._answered = stamp.sec, stamp.nanosec
+            self._note_answer(stamp.sec, stamp.nanosec)
         except InputError as error:
             self.get_logger().warning(str(error), throttle_duration_sec=1.0)
+
+    def _on_answer(self, data: bytes) -> None:
+        self._note_answer(*_HEADER.unpack_from(data, 4))
+
+    def _note_answer(self, sec: int, nanosec: int) -> None:
+        stamp = sec * 10**9 + nanosec
+        # A later stamp is of another clock, and answers nothing.
+        if stamp <= self._asked:
+            self._answered = max(self._answered, stamp)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the clock stands still; before the first answer it does not."""
+        return self._lockstep and 0 < self._answered < self._asked - self._slack
 
     def tick(self) -> None:
         """Simulate one period and publish its end."""
@@ -186,21 +237,32 @@ class PlantNode(Node):
             self.get_logger().info(f"pushed with {force[0]:.1f}, {force[1]:.1f} N")
         for _ in range(self._substeps):
             plant.step()
-        if plant.silent is not self._was_silent:
-            self._was_silent = plant.silent
-            text = "no commands: the drives look after themselves" if plant.silent else "commanded"
-            self.get_logger().info(text)
-        self._publish()
+        self._tell_silence()
+        self._publish(self._now(), plant.sense())
         self._frames += 1
         if self._show is not None and self._frames % _FRAME == 0:
             self._show()
         if self._record and plant.time % RECORDED < self.period:
             self._postures.append(plant.posture)
 
-    def _publish(self) -> None:
-        sensed = self._plant.sense()
-        stamp = self._now()
-        self._stamp = stamp.sec, stamp.nanosec
+    def _tell_silence(self) -> None:
+        silent, before = self._plant.silent, self._was_silent
+        self._was_silent = silent
+        if silent and not before:
+            self._silences += 1
+            self.get_logger().warning(
+                f"commands have stopped, {self._silences} times so far: the drives look after "
+                "themselves",
+                throttle_duration_sec=_SAY,
+            )
+        elif before and not silent:
+            self.get_logger().info("commanded", once=True)
+
+    def _publish(self, stamp: Time, sensed: Sensed) -> None:
+        """Publish an instant; in lockstep once more where no answer has come."""
+        self._asked, self._sensed = stamp.sec * 10**9 + stamp.nanosec, sensed
+        if self._simulated is not None:
+            self._simulated.publish(Clock(clock=stamp))
         self._publish_contacts(stamp)
         if self._plant.floating:
             self._publish_base(stamp, sensed)
@@ -232,14 +294,12 @@ class PlantNode(Node):
             publisher.publish(wrench)
 
     def _now(self) -> Time:
-        """Return the stamp of an instant; of simulated time where /clock is, which goes first."""
+        """Return the stamp of an instant; of simulated time where /clock is published."""
         if self._simulated is None:
             now: Time = self.get_clock().now().to_msg()
             return now
         seconds, rest = divmod(round(1e9 * (_START + self._plant.time)), 10**9)
-        stamp = Time(sec=seconds, nanosec=rest)
-        self._simulated.publish(Clock(clock=stamp))
-        return stamp
+        return Time(sec=seconds, nanosec=rest)
 
     def _publish_contacts(self, stamp: Time) -> None:
         states, now = self._plant.contact_states, self._plant.time
@@ -253,29 +313,55 @@ class PlantNode(Node):
         self._contacts.publish(message)
 
     def run(self, proceed: Callable[[], bool]) -> None:
-        """Tick at the rate, and take commands meanwhile; asked `proceed` before every tick."""
-        executor = SingleThreadedExecutor()
-        executor.add_node(self)
-        deadline = time.monotonic()
-        while proceed():
-            begin = time.monotonic()
-            if begin - deadline > _CATCH_UP:
-                self.late += 1
+        """Tick, at most at the rate, and take answers meanwhile; then destroy the node.
+
+        Parameters
+        ----------
+        proceed : asked before every tick, and while an answer is waited for.
+        """
+        with executing([self]) as executor:
+            deadline = time.monotonic()
+            while proceed():
+                begin = time.monotonic()
+                if begin - deadline > _CATCH_UP:
+                    # In lockstep the clock is slower than real time then, and nothing is lost.
+                    if not self._lockstep:
+                        self._tell_late(begin - deadline)
+                    deadline = begin
+                self.tick()
+                deadline += self.period
+                rest = deadline - time.monotonic()
+                # Once at least: commands come where the machine does not keep up, too.
+                executor.spin_once(timeout_sec=max(rest, 0.0))
+                while (rest := deadline - time.monotonic()) > 0.0:
+                    executor.spin_once(timeout_sec=rest)
+                self._wait(executor, proceed)
+
+    def _tell_late(self, delay: float) -> None:
+        self.late += 1
+        self.get_logger().warning(
+            f"{1e3 * delay:.0f} ms late, {self.late} times so far: the machine is too busy for "
+            "this rate",
+            throttle_duration_sec=_SAY,
+        )
+
+    def _wait(self, executor: Executor, proceed: Callable[[], bool]) -> None:
+        """Let the clock stand still until answers have come, and ask again where they got lost."""
+        began = asked = told = time.monotonic()
+        while self._waits and proceed():
+            executor.spin_once(timeout_sec=0.1)
+            now = time.monotonic()
+            if self._waits and now - asked >= _REPEAT:
+                asked = now
+                stamp = Time(sec=self._asked // 10**9, nanosec=self._asked % 10**9)
+                self._publish(stamp, self._sensed)
+            if self._waits and now - told >= _SAY:
+                told = now
                 self.get_logger().warning(
-                    f"{1e3 * (begin - deadline):.0f} ms late, {self.late} times so far: the "
-                    "machine is too busy for this rate",
-                    throttle_duration_sec=5.0,
+                    f"no answer on {self._answers} for {now - began:.0f} s to the joint state of "
+                    f"{1e-9 * self._asked:.3f} s, published again each {_REPEAT:g} s; "
+                    f"{self.count_publishers(self._answers)} nodes publish {self._answers}"
                 )
-                deadline = begin
-            self.tick()
-            deadline += self.period
-            if self._lockstep and self._answered != (0, 0):
-                deadline = time.monotonic()
-                until = deadline + _PATIENCE
-                while self._answered != self._stamp and time.monotonic() < until and proceed():
-                    executor.spin_once(timeout_sec=0.1)
-            while (rest := deadline - time.monotonic()) > 0.0:
-                executor.spin_once(timeout_sec=rest)
 
     def save(self) -> None:
         """Write the postures, if they are wanted."""

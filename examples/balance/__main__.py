@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from control.floating import StandingWatcher
+from control.floating import TrackingWatcher
 from control.run import parser, run_example
 
 from .simulate import LOWEST, UPRIGHT
+
+_OFF = 0.02  # m rms; pushes make some 3 mm
 
 
 def main() -> int:
@@ -19,8 +21,9 @@ def main() -> int:
     description = "A simulated humanoid balances and steps on the matrices of delassus_node."
     options = parser("balance", description, "BALANCE_SECONDS").parse_args()
 
-    def make() -> StandingWatcher:
-        return StandingWatcher("balance_watcher", LOWEST, UPRIGHT)
+    def make() -> TrackingWatcher:
+        controller, what = "balance_controller", "centre of mass"
+        return TrackingWatcher("balance_watcher", LOWEST, UPRIGHT, controller, what, _OFF)
 
     folder = Path(__file__).resolve().parent
     return run_example("balance.node", folder, options, make, "humanoid")

@@ -39,6 +39,7 @@ class BalanceNode(FloatingNode):
         )
         command = self._controller.command(state, Matrices(G, M, h, J, JdotV), dt)
         self.tell(command.plan.pose)
+        self.off = command.centre - command.plan.centre[0]
         return command.torques
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from delassus_msgs.msg import ActiveContacts
@@ -12,7 +14,8 @@ from rclpy.serialization import deserialize_message
 
 from .kinematics import State
 from .node import NEWEST, Array, ControlNode
-from .run import Watcher
+from .tracking import Tracking
+from .watcher import Watcher
 
 _TOUCHES = (ActiveContacts.ACTIVE, ActiveContacts.SLIPPING)
 _EVERY = 10  # of so many odometries one is looked at
@@ -72,33 +75,33 @@ class StandingWatcher(Watcher):
     ----------
     name : of its node.
     lowest, upright : height of the base [m] and cosine of its tilt at which it has fallen.
+    **answers : see :class:`control.watcher.Watcher`.
     """
 
-    def __init__(self, name: str, lowest: float, upright: float) -> None:
-        super().__init__(name)
-        self._lowest, self._upright = lowest, upright
-        self._heights: list[float] = []
-        self._uprights: list[float] = []
+    def __init__(self, name: str, lowest: float, upright: float, **answers: Any) -> None:
+        super().__init__(name, **answers)
+        self._fallen = lowest, upright
         self._place = np.zeros(3)
+        # Of the heights, and the least cosine of the tilt.
+        self._lowest, self._highest, self._upright = math.inf, -math.inf, 1.0
         self._count = 0
         self.create_subscription(Odometry, "odometry", self._on_base, NEWEST, raw=True)
 
     def _on_base(self, data: bytes) -> None:
         self._count += 1
-        if self._count % _EVERY or not self.delays:
+        if self._count % _EVERY or not self.answers.count:
             return
         message = deserialize_message(data, Odometry)
         p, o = message.pose.pose.position, message.pose.pose.orientation
         self._place = np.array([p.x, p.y, p.z])
-        self._heights.append(p.z)
-        self._uprights.append(o.w**2 - o.x**2 - o.y**2 + o.z**2)
+        self._lowest, self._highest = min(self._lowest, p.z), max(self._highest, p.z)
+        self._upright = min(self._upright, o.w**2 - o.x**2 - o.y**2 + o.z**2)
 
     @property
     def ended(self) -> bool:
         """Whether it ever lay, or was far from upright."""
-        return bool(self._heights) and (
-            min(self._heights) < self._lowest or min(self._uprights) < self._upright
-        )
+        lowest, upright = self._fallen
+        return self._lowest < lowest or self._upright < upright
 
     def line(self) -> str:
         """Return where it is."""
@@ -107,12 +110,38 @@ class StandingWatcher(Watcher):
 
     def figures(self) -> list[str]:
         """Return how it stood."""
-        angle = np.degrees(np.arccos(min(min(self._uprights, default=1.0), 1.0)))
+        angle = np.degrees(np.arccos(self._upright))
         return [
-            f"height {min(self._heights, default=0.0):.3f} to "
-            f"{max(self._heights, default=0.0):.3f} m, at most {angle:.1f} degrees from upright"
+            f"height {self._lowest:.3f} to {self._highest:.3f} m, at most {angle:.1f} degrees "
+            "from upright"
         ]
 
     def faults(self) -> list[str]:
-        """Say so if it fell."""
+        """Say so if it fell, or if nothing is known of it."""
+        if self._lowest == math.inf:
+            return ["nothing came on odometry"]
         return ["the robot fell"] if self.ended else []
+
+
+class TrackingWatcher(StandingWatcher):
+    """Notes how the robot stands, and how well it goes where it is to.
+
+    Parameters
+    ----------
+    name, lowest, upright : see :class:`StandingWatcher`.
+    controller, what, limit : see :class:`control.tracking.Tracking`.
+    """
+
+    def __init__(
+        self, name: str, lowest: float, upright: float, controller: str, what: str, limit: float
+    ) -> None:
+        super().__init__(name, lowest, upright)
+        self._tracking = Tracking(self, controller, what, limit)
+
+    def figures(self) -> list[str]:
+        """Return how it stood, and how far off it was."""
+        return super().figures() + self._tracking.figures()
+
+    def faults(self) -> list[str]:
+        """Say so if it fell, or was not where it was to be."""
+        return super().faults() + self._tracking.faults()

@@ -16,6 +16,7 @@ from delassus_msgs_py import (
     ReceivedDynamics,
     ReceivedMatrix,
 )
+from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -23,14 +24,19 @@ from std_msgs.msg import String
 
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.node.main import executing
+from delassus_ros.node.timers import STEADY
 from delassus_ros.ros_program import run_program
 
 Array = npt.NDArray[np.float64]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NEWEST = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+_INVALID = ContactDynamics.VALIDITY_INVALID
 _KEPT = 50  # joint states that wait for their matrix
 _LONGEST = 0.02  # s between two ticks that counts as a tick
 _REPORTS = 5.0  # s
+_EVERY = 10  # of so many commands one comes with the error of tracking
+TRACKING_ERROR = "tracking_error"
+"""Topic below the name of a controller: how far the robot is from where it is to be [m]."""
 
 
 def run_node(name: str, make: Callable[[], Node], args: Sequence[str] | None = None) -> int:
@@ -48,8 +54,8 @@ def run_node(name: str, make: Callable[[], Node], args: Sequence[str] | None = N
 class ControlNode(Node):
     """Pairs joint state, matrix and what comes beside it by stamp and sequence.
 
-    Where delassus_node says INVALID, or nothing, nothing is commanded: the drives then look after
-    themselves.
+    Where delassus_node says INVALID, nothing is commanded: a command without names is sent, which
+    answers the joint state. A joint state that comes again gets the same command again.
 
     Parameters
     ----------
@@ -60,12 +66,14 @@ class ControlNode(Node):
     ----------
     joints : names of the joints, in the order of q and torques; empty until a layout has come.
     refused : instants without a valid matrix.
+    off : how far the robot is from where it is to be (3,) [m]; None while nothing is tracked.
     """
 
     def __init__(self, name: str, contacts: Sequence[str]) -> None:
         super().__init__(name)
         self.joints: tuple[str, ...] = ()
         self.refused = 0
+        self.off: Array | None = None
         self._contacts, self._urdf, self._ready = tuple(contacts), "", False
         self._states: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
         self._reader, self._matrices, self._rest = (
@@ -77,10 +85,11 @@ class ControlNode(Node):
         self._order: list[int] = []
         self._matrix: ReceivedMatrix | None = None
         self._waiting: ReceivedDynamics | None = None
-        self._then = 0
+        self._then = self._count = 0
         self._times: list[float] = []
         self._commands = self.create_publisher(JointState, "joint_commands", 10)
-        self._command = JointState()
+        self._command, self._nothing = JointState(), JointState()
+        self._errors = self.create_publisher(Vector3Stamped, f"~/{TRACKING_ERROR}", 10)
         node = "delassus_node"
         self.create_subscription(String, "robot_description", self._on_description, LATCHED)
         self.create_subscription(Layout, f"{node}/layout", self._on_layout, LATCHED)
@@ -90,7 +99,7 @@ class ControlNode(Node):
             (ContactDynamics, f"{node}/dynamics", self._on_dynamics),
         ):
             self.create_subscription(kind, topic, callback, NEWEST, raw=True)
-        self.create_timer(_REPORTS, self._report)
+        self.create_timer(_REPORTS, self._report, clock=STEADY)
 
     # What a controller says.
 
@@ -154,13 +163,9 @@ class ControlNode(Node):
         if self._waiting is not None and self._ready:
             self._refuse("came without its matrix or joint state")
         self._waiting = self._rest.read(data)
-        if self._waiting.validity != ContactDynamics.VALIDITY_INVALID:
-            self._answer()
-        elif self._ready:
-            self._refuse(f"is INVALID (reasons {self._waiting.reasons:#x})")
+        self._answer()
 
     def _refuse(self, why: str) -> None:
-        self._waiting = None
         self.refused += 1
         self.get_logger().warning(
             f"nothing is commanded for an instant that {why}", throttle_duration_sec=1.0
@@ -172,20 +177,34 @@ class ControlNode(Node):
         rest, matrix = self._waiting, self._matrix
         if not self._ready or rest is None or matrix is None or matrix.sequence != rest.sequence:
             return
+        if rest.validity == _INVALID or matrix.validity == DelassusMatrix.VALIDITY_INVALID:
+            self._waiting = None
+            self._refuse(f"is INVALID (reasons {rest.reasons | matrix.reasons:#x})")
+            self._send(self._nothing, rest.stamp)
+            return
         known = self._states.get(rest.stamp)
         if known is None:
             return
         self._waiting = None
-        dt = min(max(1e-9 * (rest.stamp - self._then), 0.0), _LONGEST) if self._then else 0.0
-        torques = self.torques(*known, matrix, rest, dt)
-        if torques is None:
-            return
-        self._then = rest.stamp
-        stamp = self._command.header.stamp
-        stamp.sec, stamp.nanosec = divmod(rest.stamp, 10**9)
-        self._command.effort = torques.tolist()
-        self._commands.publish(self._command)
+        if rest.stamp != self._then:
+            dt = min(max(1e-9 * (rest.stamp - self._then), 0.0), _LONGEST) if self._then else 0.0
+            torques = self.torques(*known, matrix, rest, dt)
+            if torques is None:
+                self._send(self._nothing, rest.stamp)
+                return
+            self._then = rest.stamp
+            self._command.effort = torques.tolist()
+        self._send(self._command, rest.stamp)
         self._times.append(time.perf_counter() - began)
+        self._count += 1
+        if self.off is not None and self._count % _EVERY == 0:
+            error = Vector3Stamped(header=self._command.header)
+            error.vector.x, error.vector.y, error.vector.z = self.off.tolist()
+            self._errors.publish(error)
+
+    def _send(self, command: JointState, stamp: int) -> None:
+        command.header.stamp.sec, command.header.stamp.nanosec = divmod(stamp, 10**9)
+        self._commands.publish(command)
 
     def _report(self) -> None:
         times, self._times = self._times, []

@@ -1,19 +1,21 @@
-"""Runs plant, delassus_node and controller, with a line per second and a verdict at the end."""
+"""Runs plant, delassus_node and controller, with a line that moves and a verdict at the end.
+
+All go by the plant's clock. In lockstep, as they do by default, that stands still until each joint
+state is answered, so that a slow machine takes longer and nothing else; with ``--realtime`` it
+keeps to the machine's clock for as long as answers are late by no more than a bit.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
-from rclpy.node import Node
-from sensor_msgs.msg import JointState
+from typing import Any
 
 from delassus_ros.node.main import executing
 from delassus_ros.processes import Command, Programs
@@ -22,67 +24,67 @@ from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED
 from delassus_ros.stopping import StopRequest
 
+from .clock import OF_OTHERS, of_plant
 from .film import SUFFIXES, film_file, of_recording
-from .node import NEWEST
+from .progress import Progress
+from .watcher import Watcher
 
-_START_LIMIT = 60.0  # s until the first command
-RATE = 500.0
-"""Commands per second that are expected."""
-_STAMP = struct.Struct("<iI")
+_LIMIT = 300.0  # s without an answer, while all processes live, after which a run ends
+_WAITING = 2.0  # s without an answer after which the progress line says so
 
 
-class Watcher(Node):
-    """Notes how often the robot is commanded, and how late; others add how it is.
+def _parameter(text: str) -> str:
+    """Return a parameter of a node, ``name:=value``.
 
-    Attributes
-    ----------
-    delays : of what was sent, after the joint state that it is for [s].
+    Raises
+    ------
+    ArgumentTypeError
+        For other texts, and for what is the same for all nodes.
     """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.delays: list[float] = []
-        self.create_subscription(JointState, "joint_commands", self._on_command, NEWEST, raw=True)
-
-    def _on_command(self, data: bytes) -> None:
-        # The stamp follows the encapsulation.
-        sec, nanosec = _STAMP.unpack_from(data, 4)
-        self.delays.append(1e-9 * (time.time_ns() - sec * 10**9 - nanosec))
-
-    @property
-    def ended(self) -> bool:
-        """Whether there is no use in going on."""
-        return False
-
-    def line(self) -> str:
-        """Return how the robot is."""
-        raise NotImplementedError
-
-    def figures(self) -> list[str]:
-        """Return the figures of the whole run, a line each."""
-        raise NotImplementedError
-
-    def faults(self) -> list[str]:
-        """Return what is wrong with the run; empty if nothing is."""
-        raise NotImplementedError
+    name, sign, _ = text.partition(":=")
+    if not name or not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME:=VALUE")
+    if name in {"lockstep", *OF_OTHERS}:
+        raise argparse.ArgumentTypeError(
+            f"{name} is not for one node: all go by the plant's clock, see --realtime"
+        )
+    return text
 
 
-def parser(program: str, description: str, variable: str) -> argparse.ArgumentParser:
-    """Return one with what all runs may be told; how long is in an environment variable, too."""
+def parser(
+    program: str, description: str, variable: str, other: str = "node", film: bool = True
+) -> argparse.ArgumentParser:
+    """Return one with what all runs may be told.
+
+    Parameters
+    ----------
+    program, description : see :class:`argparse.ArgumentParser`.
+    variable : of the environment, that says how long a run takes.
+    other : the option for the parameters of the node that is not the plant.
+    film : runs may be filmed.
+    """
     made = argparse.ArgumentParser(prog=program, description=description)
     default = float(os.environ.get(variable) or "inf")
-    words = f"then it ends by itself (default: {variable}, else never)"
+    words = f"of the plant, then it ends by itself (default: {variable}, else never)"
     made.add_argument("--seconds", type=float, default=default, help=words)
+    made.add_argument(
+        "--realtime",
+        action="store_true",
+        help="keep to the machine's clock, rather than wait for the answer to each joint state",
+    )
     made.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
-    kinds = ", ".join(SUFFIXES)
-    made.add_argument("--record", type=film_file, metavar="FILE", help=f"a film: {kinds} (strip)")
-    for name, whose in (("plant", "the plant"), ("node", "delassus_node")):
+    if film:
+        kinds = ", ".join(SUFFIXES)
+        words = f"a film: {kinds} (strip)"
+        made.add_argument("--record", type=film_file, metavar="FILE", help=words)
+    for name in ("plant", other):
         made.add_argument(
             f"--{name}",
             nargs="*",
+            type=_parameter,
             default=[],
             metavar="NAME:=VALUE",
-            help=f"parameters of {whose}",
+            help=f"parameters of delassus_{name}",
         )
     return made
 
@@ -92,12 +94,35 @@ def module(name: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", name, *arguments]
 
 
+def assigned(parameters: Mapping[str, Any]) -> list[str]:
+    """Return parameters as ``name:=value``, as the command line has them."""
+    return [f"{name}:={json.dumps(value)}" for name, value in parameters.items()]
+
+
+def set_to(parameters: Sequence[str]) -> list[str]:
+    """Return the arguments of a node that set parameters, each ``name:=value``."""
+    return [word for each in parameters for word in ("-p", each)]
+
+
+def plant_command(clock: Mapping[str, Any], parameters: Sequence[str]) -> Command:
+    """Return the process of the plant.
+
+    Parameters
+    ----------
+    clock : see :func:`control.clock.of_plant`.
+    parameters : its others, each ``name:=value``.
+    """
+    arguments = set_to([*assigned(clock), *parameters])
+    return Command("plant", module("delassus_ros.sim.plant_node", "--ros-args", *arguments))
+
+
 def commands(
     folder: Path,
     controller: str,
     plant: Sequence[str],
     node: Sequence[str],
     own: Sequence[str] = (),
+    realtime: bool = False,
 ) -> list[Command]:
     """Return the three processes.
 
@@ -106,16 +131,15 @@ def commands(
     folder : has node.yaml, the parameters of delassus_node.
     controller : module of the controller's node.
     plant, node, own : further parameters of plant, delassus_node and controller, ``name:=value``.
+    realtime : the plant keeps to the machine's clock.
     """
-
-    def set_to(parameters: Sequence[str]) -> list[str]:
-        return [word for each in parameters for word in ("-p", each)]
-
     file = ("--ros-args", "--params-file", str(folder / "node.yaml"))
+    follow = assigned(OF_OTHERS)
+    rest, more = set_to([*follow, *node]), set_to([*follow, *own])
     return [
-        Command("plant", module("delassus_ros.sim.plant_node", "--ros-args", *set_to(plant))),
-        Command("delassus_node", module("delassus_ros.node.main", *file, *set_to(node))),
-        Command("controller", module(controller, "--ros-args", *set_to(own))),
+        plant_command(of_plant(realtime), plant),
+        Command("delassus_node", module("delassus_ros.node.main", *file, *rest)),
+        Command("controller", module(controller, "--ros-args", *more)),
     ]
 
 
@@ -141,11 +165,12 @@ def run_example(
     """
     with tempfile.TemporaryDirectory() as place:
         recording = Path(place) / "postures.npy"
-        set_to = [f"robot:={robot}", *plant]
-        set_to += ["view:=true"] if options.view else []
-        set_to += [f"record:={recording}"] if options.record else []
-        programs = commands(folder, name, [*set_to, *options.plant], options.node, own)
-        status = run(programs, make, options.seconds)
+        given = [f"robot:={robot}", *plant]
+        given += ["view:=true"] if options.view else []
+        given += [f"record:={recording}"] if options.record else []
+        given += options.plant
+        programs = commands(folder, name, given, options.node, own, options.realtime)
+        status = run(programs, make, options)
         if (
             options.record
             and recording.exists()
@@ -158,15 +183,15 @@ def run_example(
 def run(
     programs: Sequence[Command],
     make: Callable[[], Watcher],
-    seconds: float,
-    what: str = "commands",
-    expected: float = RATE,
+    options: argparse.Namespace,
+    limit: float = _LIMIT,
 ) -> int:
-    """Start all, watch for so long from the first command on, and judge; return the status.
+    """Start all, watch for the plant's time from the first answer on, judge, return the status.
 
     Parameters
     ----------
-    what, expected : what follows joint states, and how often per second.
+    options : of :func:`parser`.
+    limit : time without an answer after which the run ends [s].
     """
     environment: dict[str, str] = demo_environment(os.environ)
     examples = str(Path(__file__).resolve().parents[1])
@@ -180,21 +205,14 @@ def run(
         print(f"starting in ROS domain {environment['ROS_DOMAIN_ID']}", flush=True)
         with ros([]):
             watcher = make()
-            faults, watched = _watch(watcher, seconds, children, stop)
-        rate = len(watcher.delays) / max(watched, 1e-9)
-        if watcher.delays:
-            faults += watcher.faults()
-            if rate < 0.9 * expected:
-                faults.append(f"{rate:.0f} {what} per second; expected {expected:.0f}: too busy")
+            faults = _watch(watcher, options.seconds, limit, children, stop)
+        answers = watcher.answers
+        if answers.count:
+            faults += answers.faults() + watcher.faults()
         if faults:
             print(children.report(), file=sys.stderr)
-    if watcher.delays:
-        delay = 1e3 * np.quantile(watcher.delays, [0.5, 0.99])
-        print(
-            f"{rate:.0f} {what} per second, {delay[0]:.2f} ms after their joint states "
-            f"(99 %: {delay[1]:.2f})"
-        )
-        print("\n".join(watcher.figures()))
+    if answers.count:
+        print("\n".join([answers.words(options.realtime), *watcher.figures()]))
     for fault in faults:
         print(f"fault: {fault}", file=sys.stderr)
     print("FAIL" if faults else "OK", flush=True)
@@ -202,26 +220,38 @@ def run(
 
 
 def _watch(
-    watcher: Watcher, seconds: float, children: Programs, stop: StopRequest
-) -> tuple[list[str], float]:
-    """Watch; return what was wrong meanwhile, and for how long [s]."""
-    began, first, told = time.monotonic(), 0.0, 0.0
-    with executing([watcher]) as executor:
-        while not stop.requested:
-            executor.spin_once(timeout_sec=0.1)
-            now = time.monotonic()
-            if watcher.delays and not first:
-                first = told = now
-            gone = children.dead()
-            if gone:
-                return [f"{gone[0].name} ended by itself"], now - first
-            if not first and now - began > _START_LIMIT:
-                return [f"nothing within {_START_LIMIT:g} s"], 0.0
-            if first and (now - first > seconds or watcher.ended):
-                break
-            if first and now - told >= 1.0:
-                told = now
-                print(f"{now - first:5.1f} s  {watcher.line()}", flush=True)
-    if not watcher.delays and not stop.requested:
-        return ["nothing has come"], 0.0
-    return [], time.monotonic() - first
+    watcher: Watcher, seconds: float, limit: float, children: Programs, stop: StopRequest
+) -> list[str]:
+    """Watch until it is time to end; return what was wrong meanwhile."""
+    answers, progress = watcher.answers, Progress()
+    heard, last = time.monotonic(), 0
+    try:
+        with executing([watcher]) as executor:
+            while not stop.requested:
+                executor.spin_once(timeout_sec=0.1)
+                now = time.monotonic()
+                if answers.last != last:
+                    heard, last = now, answers.last
+                gone = children.dead()
+                if gone:
+                    return [f"{gone[0].name} ended by itself"]
+                if now - heard > limit:
+                    return [f"no {answers.what} for {limit:g} s: {watcher.lacks()}"]
+                if answers.seconds >= seconds or watcher.ended:
+                    break
+                if progress.due:
+                    progress.show(_line(watcher, now - heard, seconds))
+            if not answers.count:
+                return [f"no {answers.what} came: {watcher.lacks()}"]
+    finally:
+        progress.close()
+    return []
+
+
+def _line(watcher: Watcher, silence: float, seconds: float) -> str:
+    """Return how a run is going; `silence` is the time since the last answer [s]."""
+    answers = watcher.answers
+    if silence > _WAITING or not answers.count:
+        return f"waiting for {answers.what}, {silence:.0f} s: {watcher.lacks()}"
+    end = "" if seconds == float("inf") else f" of {seconds:g}"
+    return f"{answers.seconds:5.1f}{end} s  {answers.factor:.2f} x real time  {watcher.line()}"

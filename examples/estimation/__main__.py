@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from control.run import module, run
+from control.clock import OF_OTHERS, of_plant
+from control.run import assigned, module, parser, plant_command, run, set_to
 
 from delassus_ros.processes import Command
 
@@ -20,7 +19,8 @@ from .watcher import EstimateWatcher
 _FEET = {name: f"{name}_FOOT" for name in ("LF", "RF", "LH", "RH")}
 _CONFIG = Path(__file__).resolve().parents[2] / "config" / "estimator" / "quadruped.yaml"
 _LOWEST, _UPRIGHT = 0.15, 0.7
-_RATE = 1000
+_SLACK = 0.02
+"""Time by which estimates may be late with ``--realtime``: nothing depends on them [s]."""
 _PLANT = (
     "robot:=quadruped", "push_every:=1.0", "effort_noise:=0.2",
     "velocity_noise:=0.02", "position_noise:=0.0005", "base_noise:=0.01",
@@ -29,49 +29,37 @@ _PLANT = (
 
 def main() -> int:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(
-        prog="estimate",
-        description="Forces at the feet of a pushed quadruped, told by delassus_estimator.",
-    )
-    default = float(os.environ.get("ESTIMATE_SECONDS") or "inf")
-    words = "then it ends by itself (default: ESTIMATE_SECONDS, else never)"
-    parser.add_argument("--seconds", type=float, default=default, help=words)
-    parser.add_argument("--rate", type=int, default=1000, help="joint states per second (1000)")
-    parser.add_argument("--view", action="store_true", help="open MuJoCo's viewer")
-    for name, whose in (("plant", "the plant"), ("estimator", "delassus_estimator")):
-        help_ = f"parameters of {whose}"
-        parser.add_argument(f"--{name}", nargs="*", default=[], metavar="NAME:=VALUE", help=help_)
-    parser.add_argument("--save", type=Path, metavar="FILE.npz", help="what was compared")
-    options = parser.parse_args()
+    description = "Forces at the feet of a pushed quadruped, told by delassus_estimator."
+    own = parser("estimate", description, "ESTIMATE_SECONDS", "estimator", film=False)
+    own.add_argument("--rate", type=int, default=1000, help="joint states per second (1000)")
+    own.add_argument("--save", type=Path, metavar="FILE.npz", help="what was compared")
+    options = own.parse_args()
 
     def make() -> EstimateWatcher:
         return EstimateWatcher(_FEET, _LOWEST, _UPRIGHT, options.save)
 
     plant = [*(["view:=true"] if options.view else []), *options.plant]
-    programs = programs_of(options.rate, plant, options.estimator)
-    return run(programs, make, options.seconds, "estimates", options.rate)
+    programs = programs_of(options.rate, plant, options.estimator, options.realtime)
+    return run(programs, make, options)
 
 
-def programs_of(rate: int, plant: Sequence[str], estimator: Sequence[str]) -> list[Command]:
+def programs_of(
+    rate: int, plant: Sequence[str], estimator: Sequence[str], realtime: bool = False
+) -> list[Command]:
     """Return the two processes.
 
     Parameters
     ----------
     rate : joint states per second.
     plant, estimator : further parameters of them, ``name:=value``.
+    realtime : the plant keeps to the machine's clock.
     """
-
-    def set_to(*parameters: str) -> list[str]:
-        return [word for each in parameters for word in ("-p", each)]
-
-    own = set_to(*_PLANT, f"rate:={rate}", *plant)
-    file = ("--params-file", str(_CONFIG))
+    file = ("--ros-args", "--params-file", str(_CONFIG))
+    own = set_to([*assigned(OF_OTHERS), *estimator])
+    clock = of_plant(realtime, _SLACK, "estimates")
     return [
-        Command("plant", module("delassus_ros.sim.plant_node", "--ros-args", *own)),
-        Command(
-            "delassus_estimator",
-            module("delassus_ros.estimator.node", "--ros-args", *file, *set_to(*estimator)),
-        ),
+        plant_command(clock, [*_PLANT, f"rate:={rate}", *plant]),
+        Command("delassus_estimator", module("delassus_ros.estimator.node", *file, *own)),
     ]
 
 

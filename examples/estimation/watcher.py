@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 from control.floating import StandingWatcher
 from control.kinematics import Array, Kinematics, State
+from control.watcher import stamp_in
 from delassus_msgs.msg import Estimate
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -28,7 +27,6 @@ _KEPT = 400
 _SETTLED = 500
 """Estimates until the robot has come to rest on its feet."""
 _LIMIT = 0.2
-_STAMP = struct.Struct("<iI")
 
 
 class EstimateWatcher(StandingWatcher):
@@ -49,27 +47,27 @@ class EstimateWatcher(StandingWatcher):
     def __init__(
         self, feet: dict[str, str], lowest: float, upright: float, save: Path | None
     ) -> None:
-        super().__init__("estimate_watcher", lowest, upright)
+        super().__init__(
+            "estimate_watcher", lowest, upright, what="estimates", kind=Estimate,
+            chain=("joint_states", "delassus_estimator/estimate"),
+        )  # fmt: skip
         self._feet, self._save = feet, save
         self._kinematics: Kinematics | None = None
         self._joints: OrderedDict[bytes, bytes] = OrderedDict()
         self._bases: OrderedDict[bytes, bytes] = OrderedDict()
         self._truth: list[OrderedDict[bytes, bytes]] = [OrderedDict() for _ in feet]
         self.compared: list[Array] = []
-        self._invalid = self._count = 0
+        self._invalid = self._estimates = 0
         self._times: list[float] = []
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(String, "robot_description", self._on_description, latched)
-        sources = [(JointState, "joint_states", self._joints), (Odometry, "odometry", self._bases)]
+        sources = [(Odometry, "odometry", self._bases)]
         for name, truth in zip(feet, self._truth, strict=True):
             sources.append((WrenchStamped, f"plant/contact_force/{name}", truth))
         for kind, topic, kept in sources:
             # In their bytes: most are never looked at.
             keep = partial(self._keep, kept)
             self.create_subscription(kind, topic, keep, _QUEUE, raw=True)
-        self.create_subscription(
-            Estimate, "delassus_estimator/estimate", self._on_estimate, _QUEUE, raw=True
-        )
 
     def _on_description(self, message: String) -> None:
         self._urdf = message.data
@@ -80,12 +78,16 @@ class EstimateWatcher(StandingWatcher):
         if len(kept) > _KEPT:
             kept.popitem(last=False)
 
-    def _on_estimate(self, data: bytes) -> None:
-        now = time.time_ns()
-        sec, nanosec = _STAMP.unpack_from(data, 4)
-        self.delays.append(1e-9 * (now - sec * 10**9 - nanosec))
-        self._count += 1
-        if self._count % _EVERY or len(self.delays) < _SETTLED:
+    def on_joints(self, data: bytes, sent: int) -> None:
+        """Note a joint state, and keep it."""
+        super().on_joints(data, sent)
+        self._keep(self._joints, data)
+
+    def on_answer(self, data: bytes, sent: int) -> None:
+        """Note an estimate, and hold it against the truth now and then."""
+        self.answers.answer(stamp_in(data), sent)
+        self._estimates += 1
+        if self._estimates % _EVERY or self._estimates < _SETTLED:
             return
         stamp, sources = data[4:12], (self._joints, self._bases, *self._truth)
         if all(stamp in each for each in sources):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 from control.node import NEWEST
-from control.run import Watcher, parser, run_example
+from control.run import parser, run_example
+from control.tracking import Tracking
+from control.watcher import Watcher
 from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 
@@ -20,7 +22,9 @@ from .simulate import SURFACES
 
 _TOUCHES = 2.0  # N
 _SETTLED = 250  # samples after touching down that are left out of the figures
+_PRESSURE, _OFF = 20.0, 3.0  # N; its mean may be off by so much, which friction does not make
 _MOST = 60.0  # N; more is a blow
+_OFF_PATH = 0.005  # m rms
 
 
 class ArmWatcher(Watcher):
@@ -29,6 +33,7 @@ class ArmWatcher(Watcher):
     def __init__(self) -> None:
         super().__init__("arm_watcher")
         self._forces: list[float] = []
+        self._tracking = Tracking(self, "operational_space_controller", "tool", _OFF_PATH)
         topic = f"plant/contact_force/{TOOL}"
         self.create_subscription(WrenchStamped, topic, self._on_force, NEWEST, raw=True)
 
@@ -41,24 +46,35 @@ class ArmWatcher(Watcher):
         """Return the force."""
         return f"force on the tool {self._forces[-1] if self._forces else 0.0:.1f} N"
 
-    def figures(self) -> list[str]:
-        """Return how constant it was."""
+    def _pressed(self) -> tuple[float, float, float] | None:
+        """Return mean and deviation of the force, and the largest [N]; None if none lasted."""
         forces = np.array(self._forces)
         pressed = np.flatnonzero(forces > _TOUCHES)
         if len(pressed) <= 2 * _SETTLED:
-            return ["the tool has not touched for long enough to tell"]
+            return None
         on = forces[pressed[0] + _SETTLED : pressed[-1] - _SETTLED]
-        return [
-            f"force {on.mean():.2f} N with friction, {on.std():.2f} N about it; at most "
-            f"{forces.max():.1f} N"
-        ]
+        return float(on.mean()), float(on.std()), float(forces.max())
+
+    def figures(self) -> list[str]:
+        """Return how constant it was, and how far the tool was off its path."""
+        pressed = self._pressed()
+        if pressed is None:
+            return ["the tool has not touched for long enough to tell"]
+        mean, about, most = pressed
+        force = f"force {mean:.2f} N with friction, {about:.2f} N about it; at most {most:.1f} N"
+        return [force, *self._tracking.figures()]
 
     def faults(self) -> list[str]:
         """Return what was too much."""
-        forces = np.array(self._forces or [0.0])
-        if forces.max() < _TOUCHES:
+        most, pressed = max(self._forces, default=0.0), self._pressed()
+        if most < _TOUCHES:
             return ["the tool never touched"]
-        return [f"a force of {forces.max():.0f} N"] if forces.max() > _MOST else []
+        found = self._tracking.faults()
+        if most > _MOST:
+            found.append(f"a force of {most:.0f} N; expected at most {_MOST:g} N")
+        if pressed is not None and abs(pressed[0] - _PRESSURE) > _OFF:
+            found.append(f"a force of {pressed[0]:.1f} N; expected {_PRESSURE:g} N")
+        return found
 
 
 def main() -> int:

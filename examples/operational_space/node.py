@@ -53,6 +53,8 @@ class OperationalSpaceNode(ControlNode):
         if self._wiping.phase != self._phase:
             self._phase = self._wiping.phase
             self.get_logger().info(self._phase)
+        off = self._wiping.off(tool)
+        self.off = off if self._wiping.on_path else None
         return torques(rows, tool, task)
 
     def _on_force(self, message: WrenchStamped) -> None:

@@ -165,11 +165,10 @@ def run(
         plant.command(command)
         for _ in range(EVERY):
             plant.step()
-        away = wiping.wanted - tool.place
         record.time.append(plant.time)
         record.phase.append(wiping.phase)
         record.felt.append(float(normal @ contact))
-        record.off.append(float(np.linalg.norm(away - normal * (normal @ away))))
+        record.off.append(float(np.linalg.norm(wiping.off(tool))))
         record.torques.append(command)
         record.wrist.append(float(sensed.q[4]))
         record.speed.append(-float(normal @ tool.twist[:3]))

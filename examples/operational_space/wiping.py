@@ -125,6 +125,12 @@ class Wiping:
         """Whether the tool is to be on its path and to press."""
         return self.phase in ("circle", "tilt")
 
+    def off(self, tool: Tool) -> Array:
+        """Return how far the tool is from its path, along the surface (3,) [m]."""
+        _, normal = self.surface.at(float(tool.place[0]), float(tool.place[1]))
+        away = tool.place - self.wanted
+        return np.asarray(away - normal * (normal @ away))
+
     def task(
         self, dt: float, q: Array, velocity: Array, tool: Tool, rows: Rows, contact: Array
     ) -> Task:

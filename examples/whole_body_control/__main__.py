@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from control.floating import StandingWatcher
+from control.floating import TrackingWatcher
 from control.run import parser, run_example
 
 _LOWEST, _UPRIGHT = 0.15, 0.7
+_OFF = 0.04  # m rms; pushes make some 9 mm
 
 
 def main() -> int:
@@ -19,8 +20,9 @@ def main() -> int:
     description = "A simulated quadruped walks on the matrices of delassus_node."
     options = parser("walk", description, "WALK_SECONDS").parse_args()
 
-    def make() -> StandingWatcher:
-        return StandingWatcher("walk_watcher", _LOWEST, _UPRIGHT)
+    def make() -> TrackingWatcher:
+        controller = "whole_body_controller"
+        return TrackingWatcher("walk_watcher", _LOWEST, _UPRIGHT, controller, "trunk", _OFF)
 
     folder = Path(__file__).resolve().parent
     return run_example("whole_body_control.node", folder, options, make, "quadruped")

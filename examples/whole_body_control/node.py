@@ -35,6 +35,7 @@ class WholeBodyNode(FloatingNode):
         rows = Rows(np.array(matrix.matrix), np.array(rest.a0), np.array(rest.MinvJT))
         command = self._controller.command(state, rows, dt)
         self.tell(command.plan.act)
+        self.off = state.position - command.plan.position
         return command.torques
 
 

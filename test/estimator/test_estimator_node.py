@@ -115,6 +115,7 @@ class Scene:
         state.header.stamp = stamp
         self.base.publish(base)
         self.until(lambda: self.heard_base(), "base")
+        self.state = state
         self.joints.publish(state)
 
         # Others may be of a silence before and after.
@@ -122,6 +123,16 @@ class Scene:
             return [each for each in self.estimates if each.header.stamp == stamp]
 
         return self.until(answers, "estimate")[0]
+
+    def send_again(self, stamp: Any) -> Estimate:
+        """Publish the latest joint state once more, and wait for another answer to it."""
+        before = len(self.estimates)
+        self.joints.publish(self.state)
+
+        def answers() -> list[Estimate]:
+            return [each for each in self.estimates[before:] if each.header.stamp == stamp]
+
+        return self.until(answers, "another estimate")[0]
 
     def heard_base(self) -> bool:
         assert self.node is not None and self.node._estimation is not None
@@ -192,6 +203,20 @@ def test_forces_of_feet_are_told_from_efforts_and_rates(scene: Scene) -> None:
     assert first.validity == Estimate.VALIDITY_INVALID
     assert first.reasons == Reason.NO_ACCELERATION and "acceleration.window" in first.text
     assert [m.sequence for m in scene.estimates] == list(range(len(scene.estimates)))
+
+
+def test_a_joint_state_that_comes_again_is_estimated_again(scene: Scene) -> None:
+    """As of a simulation that waits for its estimate: time was not set back."""
+    scene.activate()
+    q, torques, wrenches = standing(scene)
+    for _ in range(4):
+        answer = scene.send(q, np.zeros(18), torques)
+        time.sleep(PERIOD)
+    for _ in range(3):
+        again = scene.send_again(answer.header.stamp)
+        assert again.validity == Estimate.VALIDITY_OK, again.text
+        np.testing.assert_array_equal(told(again), told(answer))
+        assert again.sequence > answer.sequence
 
 
 def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:

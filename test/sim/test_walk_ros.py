@@ -60,11 +60,7 @@ class Scene:
             [str(EXAMPLES), root, environment.get("PYTHONPATH", "")]
         )
         environment["OPENBLAS_NUM_THREADS"] = "1"
-        sim = "use_sim_time:=true"
-        programs = commands(
-            EXAMPLES / example, f"{example}.node", ["lockstep:=true", *plant], [sim, *node],
-            [sim, *controller],
-        )  # fmt: skip
+        programs = commands(EXAMPLES / example, f"{example}.node", plant, node, controller)
         self.children = Programs(programs, environment)
         self.context = rclpy.Context()
         self._domain = int(environment["ROS_DOMAIN_ID"])

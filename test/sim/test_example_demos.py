@@ -1,0 +1,187 @@
+"""The demos of the examples, as users start them: verdicts judge the robot, not the machine.
+
+A node of the loop is stopped in the middle for longer than a machine holds anything up.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
+pytest.importorskip("pinocchio", reason="needs Pinocchio")
+pytest.importorskip("daqp", reason="the extra 'examples' is not installed")
+pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
+
+from child_processes import children_of, ended  # noqa: E402
+from ros_domains import new_domain  # noqa: E402
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+LIMIT = 240.0  # s
+
+
+class Demo:
+    """A demo on a terminal of its own; ended with the block.
+
+    Parameters
+    ----------
+    example : its module.
+    *options : of its command line.
+    """
+
+    def __init__(self, example: str, *options: str) -> None:
+        self._terminal, theirs = pty.openpty()
+        paths = [str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", example, *options],
+            cwd=EXAMPLES,
+            env={
+                **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                "ROS_DOMAIN_ID": str(new_domain()), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+                "COLUMNS": "200",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+        )  # fmt: skip
+        os.close(theirs)
+        self.text = ""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Demo:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.process.poll() is None:
+            # It stops what it has started, wherever that stands still.
+            for pid in children_of(self.process.pid):
+                os.kill(pid, signal.SIGCONT)
+            self.process.send_signal(signal.SIGINT)
+        self.finish()
+        os.close(self._terminal)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._terminal, 4096)
+            except OSError:
+                # Nobody has the other end any more.
+                return
+            self.text += data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + LIMIT
+        while not condition():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                pytest.fail(f"no {what}:\n{self.text}")
+            self._reader.join(0.02)
+
+    def finish(self) -> int:
+        status = self.process.wait(LIMIT)
+        self._reader.join(LIMIT)
+        return status
+
+    def child(self, words: str) -> int:
+        """Return the id of the child process with these words in its command line."""
+        (found,) = [
+            pid
+            for pid in children_of(self.process.pid)
+            if words in Path(f"/proc/{pid}/cmdline").read_text()
+        ]
+        return found
+
+    @property
+    def seconds(self) -> float:
+        """Time of the plant that the line shows last [s]."""
+        shown = re.findall(r"\r\x1b\[K *([0-9.]+) of [0-9.]+ s  [0-9.]+ x real time  ", self.text)
+        return float(shown[-1]) if shown else 0.0
+
+    def hold(self, words: str) -> None:
+        """Stop a child until the line says that the others wait."""
+        pid, waits = self.child(words), re.compile(r"\x1b\[Kwaiting for \w+, \d+ s: nothing comes")
+        os.kill(pid, signal.SIGSTOP)
+        before = len(waits.findall(self.text))
+        self.until(lambda: len(waits.findall(self.text)) > before, "line about waiting")
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(name="start")
+def make_start() -> Iterator[Callable[..., Demo]]:
+    demos: list[Demo] = []
+
+    def start(example: str, *options: str) -> Demo:
+        demos.append(Demo(example, *options))
+        return demos[-1]
+
+    yield start
+    for demo in demos:
+        demo.__exit__()
+
+
+HELD = {
+    "whole_body_control": "whole_body_control.node", "balance": "delassus_ros.node.main",
+    "operational_space": "operational_space.node", "estimation": "delassus_ros.estimator.node",
+}  # fmt: skip
+FIGURES = {
+    "whole_body_control": "trunk off by [0-9.]+ mm rms",
+    "balance": "centre of mass off by [0-9.]+ mm rms",
+    "operational_space": "tool off by [0-9.]+ mm rms",
+    "estimation": "forces of the feet [0-9.]+ % off",
+}
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("example", "seconds", "middle", "options"),
+    [
+        pytest.param("whole_body_control", 5.0, 3.0, [], id="walk"),
+        pytest.param("whole_body_control", 5.0, 3.0, ["--realtime"], id="walk in real time"),
+        pytest.param("estimation", 3.0, 1.5, [], id="estimate"),
+        # test_walk_ros.py has these as well, without anybody who is held up.
+        pytest.param("estimation", 3.0, 1.5, ["--realtime"], id="the same in time", marks=SLOW),
+        pytest.param("balance", 6.0, 3.0, [], id="balance", marks=SLOW),
+        pytest.param("balance", 6.0, 3.0, ["--realtime"], id="balance in time", marks=SLOW),
+        pytest.param("operational_space", 7.0, 5.0, [], id="arm", marks=SLOW),
+        pytest.param("operational_space", 7.0, 5.0, ["--realtime"], id="arm in time", marks=SLOW),
+    ],
+)
+def test_a_demo_passes_though_a_node_is_held_up(
+    start: Callable[..., Demo], example: str, seconds: float, middle: float, options: list[str]
+) -> None:
+    demo = start(example, "--seconds", str(seconds), *options)
+    demo.until(lambda: demo.seconds > middle, f"{middle} s")
+    children = children_of(demo.process.pid)
+    demo.hold(HELD[example])
+    assert demo.finish() == 0, demo.text
+    *_, last = demo.text.strip().splitlines()
+    assert last == "OK" and "fault" not in demo.text
+    assert re.search(FIGURES[example], demo.text), demo.text
+    measured = "this machine reaches [0-9]+ of" if options else "all [0-9]+ joint states answered"
+    assert re.search(measured, demo.text), demo.text
+    assert all(ended(pid) for pid in children)
+
+
+def test_a_robot_that_falls_is_a_fault(start: Callable[..., Demo]) -> None:
+    """Drives that give a tenth of their torque."""
+    demo = start("whole_body_control", "--seconds", "20", "--plant", "torque_limit:=0.1")
+    assert demo.finish() == 1, demo.text
+    assert "fault: the robot fell" in demo.text and demo.text.rstrip().endswith("FAIL")
+
+
+def test_a_force_that_is_wrong_is_a_fault(start: Callable[..., Demo]) -> None:
+    """Drives that give less than the arm needs to lift its own weight."""
+    demo = start("operational_space", "--seconds", "5", "--plant", "torque_limit:=0.3")
+    assert demo.finish() == 1, demo.text
+    assert re.search("fault: (a force of|the tool)", demo.text), demo.text
