@@ -114,7 +114,10 @@ class PlantNode(Node):
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
         self._lockstep = self._read("lockstep", False, "Wait for answers, and publish /clock.")
-        self._slack = self._time("slack", "Time by which answers may be behind joint states [s].")
+        slack = self._read("slack", 0.0, "Time by which answers may be behind joint states [s].")
+        if not 0.0 <= slack < np.inf:
+            raise InputError(f"parameter 'slack' is {slack}; expected a time of 0 s or more")
+        self._slack = round(1e9 * slack)
         answers = self._read("answers", "commands", f"One of {', '.join(_ANSWERS)}.")
         if answers not in _ANSWERS:
             raise InputError(unknown("answers", str(answers), tuple(_ANSWERS), "choices"))
@@ -178,13 +181,6 @@ class PlantNode(Node):
     def _read(self, name: str, default: Any, words: str) -> Any:
         descriptor = ParameterDescriptor(description=words, read_only=True)
         return self.declare_parameter(name, default, descriptor).value
-
-    def _time(self, name: str, words: str) -> int:
-        """Return a parameter that is a time of 0 s or more, in ns."""
-        value: float = self._read(name, 0.0, words)
-        if not 0.0 <= value < np.inf:
-            raise InputError(f"parameter {name!r} is {value}; expected a time of 0 s or more")
-        return round(1e9 * value)
 
     def _viewer(self) -> Callable[[], bool]:
         try:

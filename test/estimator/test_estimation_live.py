@@ -41,9 +41,7 @@ def test_forces_of_feet_are_told_beside_the_simulators(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     saved = tmp_path / "compared.npz"
-    # A busy machine may hold up any of the processes.
-    patient = ["input_timeout:=30.0"]
-    with Programs(programs_of(200, ["push_every:=0.5"], patient), environment) as children:
+    with Programs(programs_of(200, ["push_every:=0.5"], []), environment) as children:
         rclpy.init(args=[])
         watcher = EstimateWatcher(
             {name: f"{name}_FOOT" for name in ("LF", "RF", "LH", "RH")}, 0.15, 0.7, saved

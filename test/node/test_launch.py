@@ -30,6 +30,7 @@ from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import parameter_value_to_python  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 from ros_support import LATCHED, ROOT, Graph  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
@@ -119,19 +120,24 @@ def parameters_with(folder: Path, autostart: str) -> str:
     return str(file)
 
 
+def answer_of(graph: Graph, kind: type, service: str, request: Any) -> Any:
+    client = graph.peer.create_client(kind, service)
+    found = graph.call(client, request)
+    graph.peer.destroy_client(client)
+    return found
+
+
+def parameters_of(graph: Graph, node: str, *names: str) -> list[Any]:
+    request = GetParameters.Request(names=names)
+    found = answer_of(graph, GetParameters, f"{node}/get_parameters", request)
+    return [parameter_value_to_python(value) for value in found.values]
+
+
 def asked(graph: Graph, node: str) -> tuple[list[Any], str]:
     """Return what a node has for autostart, use_sim_time and algorithm, and its state."""
-
-    def answer(kind: type, service: str, request: Any) -> Any:
-        client = graph.peer.create_client(kind, f"{node}/{service}")
-        found = graph.call(client, request)
-        graph.peer.destroy_client(client)
-        return found
-
-    names = ["autostart", "use_sim_time", "algorithm"]
-    found = answer(GetParameters, "get_parameters", GetParameters.Request(names=names))
-    values = [parameter_value_to_python(value) for value in found.values]
-    return values, answer(GetState, "get_state", GetState.Request()).current_state.label
+    values = parameters_of(graph, node, "autostart", "use_sim_time", "algorithm")
+    state = answer_of(graph, GetState, f"{node}/get_state", GetState.Request())
+    return values, state.current_state.label
 
 
 def test_delassus_launch_starts_the_node_by_itself(capfd) -> None:
@@ -260,6 +266,31 @@ def test_estimator_launch_runs_beside_the_simulated_quadruped(capfd) -> None:
             lambda: told and told[-1].validity == Estimate.VALIDITY_OK, "valid estimate"
         )
     refused("estimator.launch.py", {"params_file": "/no.yaml"}, "there is no file /no.yaml")
+
+
+@pytest.mark.parametrize(
+    ("file", "controller", "arguments", "slack"),
+    [
+        ("whole_body_control/walk", "whole_body_controller", {"push_every": "1.0"}, 0.0),
+        ("balance/balance", "balance_controller", {"realtime": "true"}, 0.004),
+        ("operational_space/arm", "operational_space_controller", {"surface": "curved"}, 0.0),
+    ],
+)
+def test_all_nodes_of_an_example_go_by_the_plants_clock(
+    capfd, file: str, controller: str, arguments: dict[str, str], slack: float
+) -> None:
+    for module in ("mujoco", "pinocchio", "daqp"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    commands: list[JointState] = []
+    with launched(capfd, str(ROOT / "examples" / f"{file}.launch.py"), **arguments) as graph:
+        graph.peer.create_subscription(JointState, "joint_commands", commands.append, 10)
+        graph.until(lambda: len(commands) > 50, "commands")
+        assert commands[-1].effort
+        for node in ("delassus_node", controller):
+            assert parameters_of(graph, node, "use_sim_time") == [True]
+        assert parameters_of(graph, "plant", "lockstep", "slack") == [True, slack]
+        # Of simulated time, which has begun anew.
+        assert commands[-1].header.stamp.sec < 10**6
 
 
 def test_a_refused_argument_leaves_no_simulator_behind() -> None:
