@@ -26,6 +26,9 @@ FloatArray = npt.NDArray[np.float64]
 TOLERANCE = 1e-9
 """Largest relative Frobenius error that counts as agreement."""
 
+_STANDSTILL = 400_000_000
+"""Time between two answers [ns] in which a middleware may lose joint states of 1 kHz: for a node
+that does not run it keeps some 500."""
 _WINDOW = 5000  # stamps kept while waiting for their counterpart: 5 s at 1 kHz
 _LATENCIES = 200_000  # latest latencies kept for the percentiles
 _RECENT = 2000  # of them shown in the live view
@@ -529,6 +532,8 @@ class Pairs:
 class Gaps:
     """The gaps between answers, to joint states whose stamps grow.
 
+    Where a node stands still, the middleware loses joint states: that is no fault of either.
+
     Parameters
     ----------
     window : how many of them are kept, at least.
@@ -589,7 +594,8 @@ class Gaps:
             return False
         end = self._ends[gap]
         counts[end] += 1
-        return counts[end] > self._skipped[gap]
+        stood_still = end - self._ends[gap - 1] > _STANDSTILL
+        return counts[end] > self._skipped[gap] and not stood_still
 
 
 def nanoseconds(stamp: Time) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import struct
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.needs import missing
+from delassus_ros.node.arrival import stamp_in, stamp_of
 from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
 
@@ -48,7 +48,6 @@ _ANSWERS: dict[str, tuple[str, type]] = {
     "estimates": ("delassus_estimator/estimate", Estimate),
 }
 """Topics and types of the answers to joint states, by the values of the parameter answers."""
-_HEADER = struct.Struct("<iI")  # a stamp, which follows the four bytes of the encapsulation
 _STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
 
 _HELP = """\
@@ -189,9 +188,9 @@ class PlantNode(Node):
             raise InputError(f"parameter 'view': {error}") from error
 
     def _on_command(self, message: JointState) -> None:
-        stamp = message.header.stamp
+        stamp = stamp_of(message.header.stamp.sec, message.header.stamp.nanosec)
         if not (message.name or message.effort):
-            self._note_answer(stamp.sec, stamp.nanosec)
+            self._note_answer(stamp)
             return
         try:
             if len(message.name) != len(message.effort):
@@ -203,15 +202,14 @@ class PlantNode(Node):
             if absent:
                 raise InputError(f"the command lacks joint {absent[0]!r}; it has {[*torques]}")
             self._plant.command([torques[name] for name in self._names])
-            self._note_answer(stamp.sec, stamp.nanosec)
+            self._note_answer(stamp)
         except InputError as error:
             self.get_logger().warning(str(error), throttle_duration_sec=1.0)
 
     def _on_answer(self, data: bytes) -> None:
-        self._note_answer(*_HEADER.unpack_from(data, 4))
+        self._note_answer(stamp_in(data))
 
-    def _note_answer(self, sec: int, nanosec: int) -> None:
-        stamp = sec * 10**9 + nanosec
+    def _note_answer(self, stamp: int) -> None:
         # A later stamp is of another clock, and answers nothing.
         if stamp <= self._asked:
             self._answered = max(self._answered, stamp)

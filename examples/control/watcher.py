@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
-from delassus_ros.node.arrival import stamp_of
+from delassus_ros.node.arrival import stamp_in
 from delassus_ros.node.joint_state_bytes import JointStateReader
 from delassus_ros.node.queue import with_time_sent
 
 from .answers import Answers
 
 _QUEUE = QoSProfile(depth=1000)
-_STAMP = struct.Struct("<iI")
-
-
-def stamp_in(data: bytes) -> int:
-    """Return the stamp of a serialized message that begins with a header [ns]."""
-    # It follows the encapsulation.
-    return stamp_of(*_STAMP.unpack_from(data, 4))
 
 
 class Watcher(Node):

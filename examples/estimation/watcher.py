@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from control.floating import StandingWatcher
 from control.kinematics import Array, Kinematics, State
-from control.watcher import stamp_in
 from delassus_msgs.msg import Estimate
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -19,6 +18,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+
+from delassus_ros.node.arrival import stamp_in
 
 _QUEUE = QoSProfile(depth=1000)
 _EVERY = 5

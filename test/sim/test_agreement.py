@@ -256,6 +256,20 @@ def test_a_lost_answer_does_not_hide_behind_a_lost_reference() -> None:
     )
 
 
+@pytest.mark.parametrize(("pause", "lost"), [(300, 299), (500, 0)])
+def test_what_is_lost_while_a_node_stands_still_is_no_fault(pause: int, lost: int) -> None:
+    """The middleware keeps no more; within less than 0.4 s it does, and the loss is the node's."""
+    books = Agreement()
+    millisecond = 1_000_000
+    for k in range(1, 700):
+        books.add_reference(matrix_of(FEET, k * millisecond))
+    for number, k in enumerate((100, 100 + pause, 101 + pause)):
+        books.add_matrix(matrix_of(FEET, k * millisecond), number + 1, 1e-4)
+    assert books.unanswered == pause - 1
+    assert books._gaps.unaccounted(books._unanswered) == lost
+    assert bool(books.faults()) is bool(lost)
+
+
 def test_silence_takes_a_number_and_answers_nothing() -> None:
     """What comes after it may have been superseded by numbers before it."""
     books = Agreement()

@@ -176,9 +176,13 @@ def test_demo_fails_without_matrices(
     start: Callable[..., Program], fault: str, count: str
 ) -> None:
     """Only INVALID messages, or none: says what it saw, and what the nodes said last."""
-    program = start(fake_demo(2.0, "--fault", fault, first_limit=6.0))
-    assert program.finish() == 1, program.text
-    assert "fault: no matrix arrived within 6 s" in program.lines
+    # On a busy machine it takes them longer to find each other.
+    for limit in (6, 40):
+        program = start(fake_demo(2.0, "--fault", fault, first_limit=float(limit)))
+        assert program.finish() == 1, program.text
+        if re.search(rf"fault: {count} INVALID", program.text):
+            break
+    assert f"fault: no matrix arrived within {limit} s" in program.lines
     assert re.search(rf"fault: {count} INVALID", program.text)
     if fault == "invalid":
         assert "INVALID (NOT_CONFIGURED: " in program.text
@@ -505,11 +509,6 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 # --- the demo itself --------------------------------------------------------------------------
 
 
-OVERFLOWN = r"of \d{3,} joint states .* are not among the \d+ that the sequence says were"
-"""More came than the middleware keeps for a node that did not run for half a second; for one
-that did not for more than a second, it may keep none."""
-
-
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
@@ -517,14 +516,44 @@ def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     for _ in range(3):
         program = start(["-m", "delassus_ros.sim.demo", "--robot", robot], DEMO_SECONDS="6")
         status = program.finish()
-        faults = [line for line in program.lines if line.startswith("fault: ")]
         sizes = set(re.findall(r"\b(\d+) \(\d+ times\)", program.text))
-        # Where the machine keeps a process from running that long, messages are lost; where it
-        # simulates at half the pace, not every set of feet has its turn.
-        if len(faults) == 1 and re.search(OVERFLOWN, faults[0]):
-            continue
+        # Where the machine simulates at half the pace, not every set of feet has its turn.
         if status or sizes == {"6", "9", "12"}:
             break
     assert status == 0, program.text
     assert program.lines[-1] == "OK: all matrices agree with the physics engine"
     assert sizes == {"6", "9", "12"}
+
+
+def test_the_demo_bears_a_node_that_is_held_up(start: Callable[..., Program]) -> None:
+    """For longer than the middleware keeps joint states of 1 kHz: those that it loses are told."""
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    program = start(["-m", "delassus_ros.sim.demo"], DEMO_SECONDS="120")
+    wait_for(lambda: any("compared" in line for line in program.lines), program)
+    node = process_of(program, "delassus_ros.node.main")
+    os.kill(node, signal.SIGSTOP)
+    # A line each second.
+    enough = len(program.lines) + 4
+    wait_for(lambda: len(program.lines) >= enough, program)
+    os.kill(node, signal.SIGCONT)
+    before = compared(program)
+    wait_for(lambda: compared(program) > before + 200, program)
+    program.process.send_signal(signal.SIGINT)
+    assert program.finish() == 0, program.text
+    assert re.search(r"[1-9]\d{2,} joint states unanswered", program.lines[-2]), program.text
+
+
+def process_of(program: Program, words: str) -> int:
+    """Return the child process with these words in its command line."""
+    (found,) = [
+        pid
+        for pid in children_of(program.process.pid)
+        if words in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
+    return found
+
+
+def compared(program: Program) -> int:
+    """Return how many matrices were compared, by the newest line."""
+    counts = re.findall(r"(\d+) compared", program.text)
+    return int(counts[-1]) if counts else 0
