@@ -112,7 +112,8 @@ class PlantNode(Node):
             raise InputError(unknown("robot", str(robot), ROBOTS))
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
-        self._lockstep = self._read("lockstep", False, "Wait for answers, and publish /clock.")
+        lockstep: bool = self._read("lockstep", False, "Wait for answers, and publish /clock.")
+        self._lockstep = lockstep
         slack = self._read("slack", 0.0, "Time by which answers may be behind joint states [s].")
         if not 0.0 <= slack < np.inf:
             raise InputError(f"parameter 'slack' is {slack}; expected a time of 0 s or more")
@@ -154,7 +155,6 @@ class PlantNode(Node):
         self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
         # Times of the newest joint state and of the newest that is answered [ns]; 0: none yet.
         self._asked = self._answered = 0
-        self._sensed = self._plant.sense()
         self._commands = self.create_subscription(
             JointState, _ANSWERS["commands"][0], self._on_command, newest
         )
@@ -254,7 +254,7 @@ class PlantNode(Node):
 
     def _publish(self, stamp: Time, sensed: Sensed) -> None:
         """Publish an instant; in lockstep once more where no answer has come."""
-        self._asked, self._sensed = stamp.sec * 10**9 + stamp.nanosec, sensed
+        self._asked, self._sensed = stamp_of(stamp.sec, stamp.nanosec), sensed
         if self._simulated is not None:
             self._simulated.publish(Clock(clock=stamp))
         self._publish_contacts(stamp)

@@ -110,6 +110,8 @@ class StandingWatcher(Watcher):
 
     def figures(self) -> list[str]:
         """Return how it stood."""
+        if self._lowest == math.inf:
+            return []
         angle = np.degrees(np.arccos(self._upright))
         return [
             f"height {self._lowest:.3f} to {self._highest:.3f} m, at most {angle:.1f} degrees "
