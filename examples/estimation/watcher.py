@@ -25,8 +25,8 @@ _QUEUE = QoSProfile(depth=1000)
 _EVERY = 5
 """Of so many estimates one is looked at: the watcher must not slow down what it watches."""
 _KEPT = 400
-_SETTLED = 500
-"""Estimates until the robot has come to rest on its feet."""
+_SETTLED = 0.5
+"""Time until the robot has come to rest on its feet [s]."""
 _LIMIT = 0.2
 
 
@@ -88,7 +88,7 @@ class EstimateWatcher(StandingWatcher):
         """Note an estimate, and hold it against the truth now and then."""
         self.answers.answer(stamp_in(data), sent)
         self._estimates += 1
-        if self._estimates % _EVERY or self._estimates < _SETTLED:
+        if self._estimates % _EVERY or self.answers.seconds < _SETTLED:
             return
         stamp, sources = data[4:12], (self._joints, self._bases, *self._truth)
         if all(stamp in each for each in sources):
