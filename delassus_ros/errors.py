@@ -1,6 +1,6 @@
-"""Every error this package raises on purpose.
+"""Every error this package raises on purpose, and its warning.
 
-All derive from :class:`DelassusError`. A message names the offending thing, says what was
+All errors derive from :class:`DelassusError`. A message names the offending thing, says what was
 expected and lists what exists, so that it can be acted on without reading the code.
 """
 
@@ -12,6 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 class DelassusError(Exception):
     """Base of all errors raised by this package."""
+
+
+class DelassusWarning(UserWarning):
+    """What was done may not be what was meant: positions that cannot be, loops left open."""
 
 
 class RobotError(DelassusError):

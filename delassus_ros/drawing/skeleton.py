@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from delassus_ros.model.couplings import follow
 from delassus_ros.model.joint import WORLD, Joint, JointKind
+from delassus_ros.model.positions import q_of
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import (
     Array,
@@ -113,21 +115,8 @@ def completed(robot: Robot, given: Mapping[str, float]) -> tuple[Array, list[str
     """
     names = {joint.name for joint in robot.joints if joint.kind.nq == 1}
     known = {name: value for name, value in given.items() if name in names}
-    open_couplings = list(robot.couplings)
-    found = True
-    while found:
-        found = False
-        for coupling in open_couplings:
-            unknown = [pair for pair in coupling.ratios if pair[0] not in known]
-            if len(unknown) == 1:
-                ((name, ratio),) = unknown
-                others = sum(r * known[n] for n, r in coupling.ratios if n != name)
-                known[name] = -(coupling.offset + others) / ratio
-                found = True
-        open_couplings = [
-            each for each in open_couplings if any(n not in known for n, _ in each.ratios)
-        ]
-    return robot.q(known), sorted(names - known.keys())
+    q = q_of(robot, known)
+    return q, sorted(names - known.keys() - follow(robot, q, known.keys()))
 
 
 def _motion(joint: Joint, q: Array) -> Transform:

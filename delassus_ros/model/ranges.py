@@ -98,6 +98,10 @@ class PlausibleRanges:
         """Return the numbers of all positions that cannot be."""
         return np.flatnonzero((positions < self.lower) | (positions > self.upper))
 
+    def name(self, number: int) -> str:
+        """Return the name of the joint of a position."""
+        return self._joints[number].name
+
     def is_angle(self, number: int) -> bool:
         """Return whether a position is that of a revolute joint, which degrees may have got to."""
         return self._joints[number].kind is JointKind.REVOLUTE

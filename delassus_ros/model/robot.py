@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from delassus_ros import arguments
 from delassus_ros.errors import RobotError, listed, unknown
@@ -315,25 +316,38 @@ class Robot:
 
         return locked(self, positions)
 
-    def q(self, positions: Mapping[str, float], default: float = 0.0) -> Array:
-        """Return the q (nq,) with these positions of revolute and prismatic joints, by name.
+    def q(self, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
+        """Return the q (nq,) with these positions, by name of the joints.
+
+        Joints that couplings tie to those that are named go where these put them, and so do all
+        others that are coupled; loops are not closed, which :class:`~delassus_ros.Closure` does.
 
         Parameters
         ----------
-        positions : [rad, m].
-        default : of the other joints of these kinds; all else is as in :meth:`neutral`.
+        positions : [rad, m]: a number for revolute and prismatic joints, a list for those with
+            several entries in q (planar x, y, θ; floating x, y, z, quaternion x, y, z, w).
+        default : of the other revolute and prismatic joints; all else is as in :meth:`neutral`.
 
         Raises
         ------
         RobotError
-            If there is no such joint, or it has several positions; lists the joints in order. If
-            something is no number.
+            If there is no such joint; lists the joints in order. If something is no number, or
+            a joint has more or fewer of them. If there are no names.
+
+        Warns
+        -----
+        DelassusWarning
+            For a position far outside the limits of its joint, see
+            :mod:`~delassus_ros.model.ranges`: an angle in degrees, say. For a loop of joints
+            that are named that is left open, and where positions do not fit a coupling.
         """
-        return self._by_name("positions", positions, self.neutral(), self.q_offsets, "q", default)
+        from delassus_ros.model.positions import checked_q_of
+
+        return checked_q_of(self, positions, default)
 
     def v(
         self,
-        rates: Mapping[str, float],
+        rates: Mapping[str, ArrayLike],
         twist: Sequence[float] | Array | None = None,
         default: float = 0.0,
     ) -> Array:
@@ -343,42 +357,22 @@ class Robot:
 
         Parameters
         ----------
-        rates : of revolute and prismatic joints [rad/s, m/s].
+        rates : [rad/s, m/s]: a number for revolute and prismatic joints, a list for those with
+            several velocities (ẋ, ẏ, θ̇ of a planar one, the twist of a floating one in its own
+            axes, linear first).
         twist : (6,) of the floating base in its own axes, linear first; at rest if None.
-        default : of the other joints of these kinds; those with several velocities (ẋ, ẏ, θ̇ of
-            a planar one, the twist of a floating one in its own axes) are at rest.
+        default : of the other revolute and prismatic joints; all else is at rest.
 
         Raises
         ------
         RobotError
-            If there is no such joint, or it has several velocities; lists the joints in order. If
-            there is a twist but no floating base, or it has another size.
+            If there is no such joint; lists the joints in order. If something is no number, or
+            a joint has more or fewer of them. If there are no names. If there is a twist but no
+            floating base, or it has another size.
         """
-        v = self._by_name("rates", rates, np.zeros(self.nv), self.v_offsets, "v", default)
-        if twist is not None:
-            if self.base == "fixed":
-                raise RobotError(f"twist is given, but the base of robot {self.name!r} is fixed")
-            v[:6] = arguments.sized("twist", twist, 6, "a base's", RobotError)
-        return v
+        from delassus_ros.model.positions import v_of
 
-    def _by_name(
-        self, what: str, given: Mapping[str, float], found: Array, offsets: Sequence[int],
-        order: str, default: float,
-    ) -> Array:  # fmt: skip
-        """Write numbers of joints that have one each, and return what they are written to."""
-        single = {
-            joint.name: offset
-            for joint, offset in zip(self._joints, offsets, strict=True)
-            if joint.kind.nq == joint.kind.nv == 1
-        }
-        found[list(single.values())] = arguments.number("default", default, RobotError)
-        for name, value in arguments.by_joint(what, given, RobotError).items():
-            if name not in single:
-                known = ", ".join(single)
-                words = unknown("joint", name, single)
-                raise RobotError(f"{words}; in the order of {order}: {known}")
-            found[single[name]] = value
-        return found
+        return v_of(self, rates, twist, default)
 
     def q_from_pinocchio(self, model: Any, q: Array) -> tuple[Array, Array | None]:
         """Return q (nq,) of Pinocchio's, joints by name, and the base's pose (7,), None if fixed.

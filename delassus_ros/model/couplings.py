@@ -1,0 +1,117 @@
+"""Linear couplings as rows over q: whether they hold, and positions of the joints that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from delassus_ros.model.clusters import Cluster, clusters_of
+from delassus_ros.model.robot import Robot
+from delassus_ros.model.spatial import Array
+
+TOLERANCE = 1e-6
+"""How far a coupling may be from 0, as a share of 1 and its terms: positions in single precision,
+and printed ones of six digits, hold it."""
+_DETERMINED = 1e-9
+"""Share of its own motion that a joint has left where the others determine it."""
+
+
+@dataclass(frozen=True)
+class CouplingRow:
+    """A coupling over q: Σ factor · q[entry] + offset = 0, the largest factor ±1.
+
+    Attributes
+    ----------
+    name : of the coupling.
+    entries : which positions it ties.
+    factors : theirs, in the same order.
+    offset : the constant part, in the unit of the joint with the largest factor.
+    """
+
+    name: str
+    entries: tuple[int, ...]
+    factors: tuple[float, ...]
+    offset: float
+
+    def gap(self, q: Sequence[float]) -> float:
+        """Return how far it is from 0, and NaN where a position is not finite."""
+        terms = (f * q[entry] for f, entry in zip(self.factors, self.entries, strict=True))
+        return abs(sum(terms, self.offset))
+
+    def allowed(self, q: Sequence[float]) -> float:
+        """Return how far it may be: rounding of its terms."""
+        terms = (abs(f * q[entry]) for f, entry in zip(self.factors, self.entries, strict=True))
+        return TOLERANCE * sum(terms, 1.0 + abs(self.offset))
+
+
+@lru_cache(maxsize=32)
+def coupling_rows(robot: Robot) -> tuple[CouplingRow, ...]:
+    """Return the couplings of a robot in their order; those of loops' joints as well."""
+    offsets = {
+        joint.name: offset for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+    }
+    rows = []
+    for coupling in robot.couplings:
+        largest = max(abs(factor) for _, factor in coupling.ratios)
+        entries = tuple(offsets[name] for name, _ in coupling.ratios)
+        factors = tuple(factor / largest for _, factor in coupling.ratios)
+        rows.append(CouplingRow(coupling.name, entries, factors, coupling.offset / largest))
+    return tuple(rows)
+
+
+def open_coupling(robot: Robot, q: Sequence[float]) -> str:
+    """Return which coupling does not hold at q (nq,), by how much, at which positions; or nothing.
+
+    Of several it is the one that is farthest from 0.
+    """
+    worst, gap = None, 0.0
+    for row in coupling_rows(robot):
+        size = row.gap(q)
+        if not size <= row.allowed(q) and not size <= gap:
+            worst, gap = row, size
+    if worst is None:
+        return ""
+    entries = zip(robot.q_offsets, robot.joints, strict=True)
+    names = {entry: joint.name for entry, joint in entries if joint.kind.nq}
+    positions = ", ".join(f"{names[entry]!r}: {q[entry]:.6g}" for entry in worst.entries)
+    return f"coupling {worst.name!r} is off by {gap:.3g} at {positions}"
+
+
+def follow(robot: Robot, q: Array, named: Collection[str]) -> set[str]:
+    """Move joints of q to where couplings put them; return those that the named ones determine.
+
+    Dependent joints are moved first, and where those do not do, because they are named, the others
+    that are not. Where too many are named, nothing is moved. Joints of loops go where their
+    couplings put them, which closes no loop.
+
+    Parameters
+    ----------
+    q : (nq,), written to.
+    named : joints that stay where they are.
+    """
+    determined: set[str] = set()
+    if robot.couplings:
+        for cluster in clusters_of(robot):
+            if cluster.couplings:
+                determined |= _followed(robot, cluster, q, named)
+    return determined
+
+
+def _followed(robot: Robot, cluster: Cluster, q: Array, named: Collection[str]) -> set[str]:
+    rows = cluster.coupling_rows()
+    A, offset = rows[:, :-1], rows[:, -1]
+    entries = [robot.q_offsets[joint] for joint in cluster.joints]
+    names = [robot.joints[joint].name for joint in cluster.joints]
+    free = [k for k, name in enumerate(names) if name not in named]
+    followers = [k for k in free if cluster.joints[k] in cluster.dependent]
+    for moved in (followers, free):
+        x = q[entries]
+        x[moved] -= np.linalg.lstsq(A[:, moved], A @ x + offset, rcond=None)[0]
+        if (np.abs(A @ x + offset) <= TOLERANCE * (1.0 + np.abs(A) @ np.abs(x))).all():
+            q[entries] = x
+            break
+    left = np.eye(len(free)) - np.linalg.pinv(A[:, free]) @ A[:, free]
+    return {names[k] for k, own in zip(free, left.diagonal(), strict=True) if own < _DETERMINED}
