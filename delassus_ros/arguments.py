@@ -15,6 +15,8 @@ from delassus_ros.errors import DelassusError, InputError
 _T = TypeVar("_T")
 _SHOWN = 60
 """Most characters of a value in a message."""
+_EXACT = 2**53
+"""Integers up to which a float has each of them."""
 _NUMBERS = "biufO"
 """Kinds of numpy: truth values, integers and floats, and objects, which may be numbers."""
 
@@ -114,7 +116,8 @@ def sized(
 def as_numbers(values: object) -> NDArray[np.float64]:
     """Return values as an array; not copied where that is possible.
 
-    Unlike numpy, it makes no numbers of text and None, and drops no imaginary parts and no masks.
+    Unlike numpy, it makes no numbers of text and None, and drops no imaginary parts, no masks and
+    no digits of integers.
 
     Raises
     ------
@@ -128,10 +131,16 @@ def as_numbers(values: object) -> NDArray[np.float64]:
     if isinstance(values, np.ndarray) and np.any(getattr(values, "mask", False)):
         raise TypeError("some of them are masked")
     array = np.asarray(values)
-    if array.dtype.kind == "O" and not all(isinstance(each, Real) for each in array.flat):
-        raise TypeError("some of them are no numbers")
+    if array.dtype.kind == "O":
+        if not all(isinstance(each, Real) for each in array.flat):
+            raise TypeError("some of them are no numbers")
+        if any(isinstance(each, int) and abs(each) > _EXACT for each in array.flat):
+            raise ValueError("some of them are integers beyond 2**53, which a float rounds")
     if array.dtype.kind not in _NUMBERS and array.size:
         raise TypeError(f"they are {array.dtype.name}")
+    # Not by abs(), of which the smallest integer has none.
+    if array.dtype.kind in "iu" and ((array > _EXACT) | (array < -_EXACT)).any():
+        raise ValueError("some of them are integers beyond 2**53, which a float rounds")
     try:
         return array.astype(np.float64, copy=False)
     except OverflowError as error:

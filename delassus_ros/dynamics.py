@@ -13,6 +13,7 @@ from delassus_ros.arguments import instance, names
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.errors import InputError, NumericalError, ProblemError, RobotError, unknown
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
+from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
@@ -87,7 +88,9 @@ class Dynamics:
                 if self.wrenches:
                     ports.append(Port("wrenches", (len(self.wrenches), 6)))
                 key = self._key(name, *map(str, sorted(accelerated)))
-                self._compiled[name, accelerated] = CompiledFunction(function, ports, key)
+                self._compiled[name, accelerated] = CompiledFunction(
+                    function, ports, key, self._robot
+                )
             return self._compiled[name, accelerated]
 
     def _key(self, *what: str) -> bytes | None:
@@ -103,13 +106,13 @@ class Dynamics:
     ) -> Array:
         if self.wrenches:
             forces = np.zeros((len(self.wrenches), 6)) if wrenches is None else wrenches
-            return _checked(*function(*given, forces))
-        if wrenches is not None:
+            given = *given, forces
+        elif wrenches is not None:
             raise InputError(
                 "wrenches are given, but this Dynamics has no frames for them: make it with "
                 "wrenches=[...]"
             )
-        return _checked(*function(*given))
+        return _checked(self._robot, given[0], *function(*given))
 
     def inverse(
         self,
@@ -123,7 +126,7 @@ class Dynamics:
 
         Parameters
         ----------
-        q : (nq,) of the spanning tree; its loops must be closed.
+        q : (nq,) of the spanning tree; its loops must be closed. Couplings are looked at.
         rates, accelerations : (size,).
         gravity : (3,) in the world's axes, of a floating base in the root link's.
         wrenches : on the frames of :attr:`wrenches` (w, 6), in their axes, linear first [N, N·m];
@@ -134,7 +137,8 @@ class Dynamics:
         InputError
             If an array is no numbers or has another shape; names it.
         NumericalError
-            If a loop is singular there, or an input is not finite.
+            If a loop is singular there, a coupling does not hold, an input is not finite, a
+            position is beyond 10⁶ rad or m, or a result overflows.
         """
         function = self._function("inverse")
         return self._call(function, q, rates, accelerations, gravity, wrenches=wrenches)
@@ -154,8 +158,7 @@ class Dynamics:
         InputError
             If an array is no numbers or has another shape; names it.
         NumericalError
-            If the mass matrix is not positive definite there, a loop is singular, or an input
-            is not finite.
+            If the mass matrix is not positive definite there, or as for :meth:`inverse`.
         """
         function = self._function("forward")
         return self._call(function, q, rates, torques, gravity, wrenches=wrenches)
@@ -246,7 +249,8 @@ class LoopRates:
             return [value for row in E for value in row]
 
         key = "\0".join(["loop rates", *self.joints, ""]).encode() + robot.to_bytes()
-        self._function = CompiledFunction(jacobian, (Port("q", (robot.nq,)),), key)
+        self._robot = robot
+        self._function = CompiledFunction(jacobian, (Port("q", (robot.nq,)),), key, robot)
         self._shape = shape
 
     def jacobian(self, q: ArrayLike) -> Array:
@@ -258,7 +262,7 @@ class LoopRates:
             If a loop is singular at q (nq,).
         """
         values, status = self._function(q)
-        return _checked(values, status).reshape(self._shape)
+        return _checked(self._robot, q, values, status).reshape(self._shape)
 
     def independent(self, names: Sequence[str], rates: ArrayLike, q: ArrayLike) -> Array:
         """Return the rates of the independent joints that those of measured ones tell.
@@ -298,8 +302,10 @@ class LoopRates:
         return np.asarray(np.asarray(torques) @ E)
 
 
-def _checked(values: Array, status: Status) -> Array:
+def _checked(robot: Robot, q: ArrayLike, values: Array, status: Status) -> Array:
     if status is not Status.OK:
         reason = status.name.lower().replace("_", " ")
+        if status is Status.NOT_CLOSED:
+            reason = f"{reason}: {open_coupling(robot, np.ravel(q).tolist())}"
         raise NumericalError(f"the dynamics cannot be computed at this configuration: {reason}")
     return values

@@ -6,12 +6,16 @@ import random
 
 import numpy as np
 
+from delassus_ros.model.couplings import follow
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 
 
 def random_inputs(problem: Problem, seed: int) -> dict[str, Array]:
-    """Return random inputs that make sense: joints and places within ±π, unit quaternions."""
+    """Return random inputs that make sense: joints and places within ±π, unit quaternions.
+
+    Joints that follow from others by couplings are where these put them.
+    """
     # Importing numpy.random would take a third of the time to a kernel from the cache.
     rng = random.Random(seed)
     inputs = {
@@ -28,4 +32,5 @@ def random_inputs(problem: Problem, seed: int) -> dict[str, Array]:
         if joint.kind.nq == 7:
             quaternion = inputs["q"][offset + 3 : offset + 7]
             quaternion /= np.linalg.norm(quaternion)
+    follow(robot, inputs["q"], ())
     return inputs

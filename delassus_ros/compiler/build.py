@@ -199,11 +199,17 @@ def _around() -> bytes:
 
 
 def checked_positions(problem: Problem) -> list[int]:
-    """Return the positions of G's diagonal in the output block; it bounds all of G."""
+    """Return the positions in the output block that are finite only if all of it is.
+
+    Diagonals bound G and M, and G those of J and M⁻¹Jᵀ; vectors, which depend on rates and forces,
+    are looked at in full.
+    """
     positions, start = [], 0
     for port in problem.outputs:
-        if port.name == "G":
+        if port.name in ("G", "M"):
             positions += [start + k * (port.shape[0] + 1) for k in range(port.shape[0])]
+        elif len(port.shape) == 1:
+            positions += range(start, start + port.size)
         start += port.size
     return positions
 

@@ -2,8 +2,9 @@
 
 C ABI: ``int64 constrained(const int64 *binding)``; the binding holds the entries of
 :data:`BINDING`. It factorises G + R = L Lᵀ, solves (G + R) f = a − a⁰ and adds M⁻¹Jᵀ f to the free
-accelerations. The result is 1, or 0 if a pivot is not above a fraction of its diagonal entry: rows
-are redundant, or a number is none. Loops, not straight-line code: the active contacts change.
+accelerations. The result is :data:`SOLVED`, :data:`REDUNDANT` if a pivot is not above a fraction
+of its diagonal entry, as where rows are redundant or a number is none, or :data:`OVERFLOWED` if a
+force or an acceleration is not finite. Loops, not straight-line code: the active contacts change.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ BINDING = (
 )  # fmt: skip
 """Addresses of G (k, k), R (k,), a (k,), a⁰ (k,), M⁻¹Jᵀ (n, k), free accelerations (n,), scratch
 (k, k), f (k,) and ÿ (n,); then k and n."""
+REDUNDANT, SOLVED, OVERFLOWED = 0, 1, 2
 _NAME = "delassus_constrained"
 F = "%forces"
 _LEAST = 1e-10
@@ -110,22 +112,31 @@ def _module() -> str:
     _factorise(w)
     _solve(w)
 
-    def accelerate(r: str) -> None:
+    def accelerate(r: str, zero: str) -> str:
         def add(c: str, x: str) -> str:
             product = w.let(f"fmul contract double {w.get('%response', r, c)}, {w.get(F, c)}")
             return w.let(f"fadd contract double {x}, {product}")
 
-        w.put(w.loop("0", "%k", w.get("%qdd0", r), add), "%accelerations", r)
+        found = w.loop("0", "%k", w.get("%qdd0", r), add)
+        w.put(found, "%accelerations", r)
+        return _unless_finite(w, found, zero)
 
-    w.each("0", "%n", accelerate)
-    w.do("ret i64 1")
+    zero = w.loop("0", "%n", literal(0.0), accelerate)
+    zero = w.loop("0", "%k", zero, lambda i, x: _unless_finite(w, w.get(F, i), x))
+    finite = w.let(f"fcmp oeq double {zero}, {literal(0.0)}")
+    w.do(f"ret i64 {w.let(f'select i1 {finite}, i64 {SOLVED}, i64 {OVERFLOWED}')}")
     w.label("redundant")
-    w.do("ret i64 0")
+    w.do(f"ret i64 {REDUNDANT}")
     lines = "\n".join(w.lines)
     return (
         "declare double @llvm.sqrt.f64(double)\n"
         f"define i64 @{_NAME}({pi} noalias nocapture readonly %binding) {{\nentry:\n{lines}\n}}\n"
     )
+
+
+def _unless_finite(w: _Loops, value: str, zero: str) -> str:
+    """Return 0, or NaN once a value was not finite: x·0 is NaN then."""
+    return w.let(f"fadd double {zero}, {w.let(f'fmul double {value}, {literal(0.0)}')}")
 
 
 def _factorise(w: _Loops) -> None:

@@ -29,6 +29,7 @@ from delassus_ros.compiler.tables import Table
 from delassus_ros.compiler.trace import trace
 from delassus_ros.compiler.vectorize import vectorized
 from delassus_ros.errors import AlgorithmError, InputError
+from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.problem import Port, Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.version import __version__
@@ -38,6 +39,8 @@ _STATUSES = (
     Status.NOT_POSITIVE_DEFINITE,
     Status.NOT_FINITE,
     Status.SINGULAR_LOOP,
+    Status.NOT_CLOSED,
+    Status.TOO_FAR,
 )
 """What compiled kernels return; the others are those of back ends."""
 
@@ -177,7 +180,10 @@ def _header(problem: Problem, algorithm: str, name: str, target: Target, work_si
         f"  {upper}_CONTACTS = {len(contacts)}",
         "};",
         "",
-        "enum { /* what the kernel returns; the output is valid only after OK */",
+        "/* What the kernel returns; the output is valid only after OK. NOT_CLOSED: a coupling of",
+        "   joints does not hold at q. Loops are not looked at: q has to close them. TOO_FAR: a",
+        f"   position is beyond {FARTHEST:g} rad or m. NOT_FINITE: of inputs or results. */",
+        "enum {",
         *(f"  {upper}_{status.name} = {status.value}," for status in _STATUSES),
         "};",
         "",

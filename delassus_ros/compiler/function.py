@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from delassus_ros.arguments import numbers
 from delassus_ros.compiler.cached_code import CachedCode, check_against_floats
 from delassus_ros.compiler.emit import KERNEL, functions
+from delassus_ros.compiler.input_rules import InputRules
 from delassus_ros.compiler.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.kernel import aligned_zeros
 from delassus_ros.compiler.parts import depth_first, single_parts
@@ -21,6 +22,8 @@ from delassus_ros.compiler.trace import Trace
 from delassus_ros.compiler.vectorize import scalar_program
 from delassus_ros.compiler.writer import declarations
 from delassus_ros.errors import CompilerError, InputError
+from delassus_ros.model.couplings import follow
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
 from delassus_ros.scalars.counts import OperationCount
@@ -32,12 +35,23 @@ _TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctyp
 
 
 class _Code:
-    """Machine code with buffers of each thread's own: inputs, results and work area."""
+    """Machine code with buffers of each thread's own: inputs, results and work area.
+
+    Parameters
+    ----------
+    sizes : of the buffers.
+    settle : changes random inputs to some that the code takes.
+    """
 
     def __init__(
-        self, code: bytes, sizes: tuple[int, int, int], operations: OperationCount
+        self,
+        code: bytes,
+        sizes: tuple[int, int, int],
+        operations: OperationCount,
+        settle: Callable[[Array], object],
     ) -> None:
         self.code, self.sizes, self.operations = code, sizes, operations
+        self._settle = settle
         self._local = threading.local()
         self._loaded = LoadedCode(code)
         self._call = _TYPE(self._loaded.address(KERNEL))
@@ -58,6 +72,7 @@ class _Code:
     def run_at_random(self, seed: int) -> int:
         block_in, block_out, _ = self.buffers()
         block_in[:] = np.random.default_rng(seed).uniform(-1.0, 1.0, block_in.size)
+        self._settle(block_in)
         block_out[:] = 0.0
         return self.run()
 
@@ -81,6 +96,7 @@ class CompiledFunction:
     inputs : the ports that it takes.
     key : what the function depends on besides this package's source; with it the machine code is
         kept in the disk cache (:mod:`delassus_ros.compiler.cache`), else in memory only.
+    robot : whose couplings the input ``q`` has to satisfy; the status tells.
 
     Raises
     ------
@@ -95,8 +111,10 @@ class CompiledFunction:
         function: Callable[[Inputs], Vector],
         inputs: Sequence[Port],
         key: bytes | None = None,
+        robot: Robot | None = None,
     ) -> None:
         self.inputs = tuple(inputs)
+        self._rules, self._robot = InputRules.of(self.inputs, robot), robot
         self._taken = sum(port.size for port in self.inputs)
         ports = repr([(port.name, port.shape) for port in self.inputs]).encode()
         stored = CachedCode(
@@ -109,18 +127,25 @@ class CompiledFunction:
     def _load(self, code: bytes, description: dict[str, Any]) -> _Code:
         operations = OperationCount(**description["operations"])
         given, work = map(int, description["sizes"])
-        return _Code(code, (self._taken, given, work), operations)
+        return _Code(code, (self._taken, given, work), operations, self._settle)
+
+    def _settle(self, inputs: Array) -> None:
+        """Move positions in an input block to where couplings hold."""
+        if self._robot is not None:
+            rules = self._rules
+            follow(self._robot, inputs[rules.first : rules.first + rules.count], ())
 
     def _compile(self, function: Callable[[Inputs], Vector]) -> _Code:
         graph = Graph()
         outputs = [graph.index_of(value) for value in function(graph.input_block(self.inputs))]
         if not outputs:
             raise CompilerError("a function without results cannot be compiled")
-        traced = Trace.of(graph, outputs, self._taken)
+        traced = Trace.of(graph, outputs, self._rules)
         program = scalar_program(traced, list(range(len(outputs))))
         texts, work = functions(single_parts(depth_first(program)), KERNEL)
         code = compile_ir("\n".join([*texts, declarations(), ""]))
-        compiled = _Code(code, (self._taken, len(outputs), work), traced.operations)
+        sizes = self._taken, len(outputs), work
+        compiled = _Code(code, sizes, traced.operations, self._settle)
         self._check(function, compiled)
         return compiled
 

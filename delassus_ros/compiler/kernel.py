@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from delassus_ros.algorithms.registry import NumericAlgorithm
 from delassus_ros.compiler.emit import WORK_SIZE
+from delassus_ros.compiler.input_rules import InputRules
 from delassus_ros.compiler.jit import LoadedCode
 from delassus_ros.compiler.python_call import NOT_TAKEN, link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
@@ -80,12 +81,14 @@ class Kernel(ABC):
     Attributes
     ----------
     inputs, outputs : the ports, in the order of the blocks.
+    rules : what the inputs have to be.
     operations : operation count; None for back ends that cannot be counted.
     """
 
     operations: OperationCount | None
 
     def __init__(self, problem: Problem) -> None:
+        self.rules = InputRules.of(problem.inputs, problem.robot)
         self.inputs: tuple[Port, ...] = problem.inputs
         self.outputs: tuple[Port, ...] = problem.outputs
 
@@ -203,7 +206,7 @@ class NumericKernel(Kernel):
 class _NumericBinding(BoundKernel):
     def __init__(self, kernel: NumericKernel, compute: Callable[[Arrays, Arrays], Status]) -> None:
         super().__init__(_block(kernel.inputs)[1], _block(kernel.outputs)[1])
-        self._report = kernel.report
+        self._report, self._rules = kernel.report, kernel.rules
         self._compute = compute
         self._index: tuple[NDArray[np.intp], ...] | None = None
         self.run, self.run_at = self._run, self._run_at
@@ -215,17 +218,19 @@ class _NumericBinding(BoundKernel):
         return self._views[len(rows)]
 
     def _run(self) -> int:
-        for values in self.inputs.values():
-            if not np.isfinite(values).all():
-                return int(Status.NOT_FINITE)
+        given = np.concatenate([values.ravel() for values in self.inputs.values()])
+        wrong = int(self._rules.statuses(given[np.newaxis])[0])
+        if wrong:
+            return wrong
         try:
             status = int(Status(self._compute(self.inputs, self.outputs)))
         except Exception as error:
             # Somebody else's code: whatever it raises, a control loop gets a status.
             self._report(error)
             return int(Status.FAILED)
-        if status == Status.OK and not np.isfinite(self.outputs["G"]).all():
-            return int(Status.NOT_FINITE)
+        if status == Status.OK:
+            if not all(np.isfinite(values).all() for values in self.outputs.values()):
+                return int(Status.NOT_FINITE)
         if self._index is not None and status == Status.OK:
             self._views[len(self._index[0])][...] = self.outputs["G"][self._index]
         return status

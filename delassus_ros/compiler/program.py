@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from delassus_ros.compiler.input_rules import InputRules
 from delassus_ros.errors import CompilerError
 
 # Instruction kinds beyond the arithmetic ones of the graph.
@@ -63,7 +64,7 @@ class Program:
     guards : positions of values that must be positive for G to exist.
     regular : positions of values that must be positive for the loops not to be singular.
     checked : positions of values whose sum must be finite.
-    inputs : size of the input block, of which all must be finite; 0 for what gives no status.
+    inputs : what the input block has to be; None for what gives no status.
     """
 
     instructions: list[Instruction] = field(default_factory=list)
@@ -71,7 +72,7 @@ class Program:
     guards: list[int] = field(default_factory=list)
     regular: list[int] = field(default_factory=list)
     checked: list[int] = field(default_factory=list)
-    inputs: int = 0
+    inputs: InputRules | None = None
 
     def in_order(self, order: list[int]) -> tuple[Program, dict[int, int]]:
         """Return the same program with its instructions in another order.

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from delassus_ros.compiler.ir import Writer, literal, not_finite, pointer, splat, vector_type
+from delassus_ros.compiler.input_rules import InputRules
+from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.parts import Part
 from delassus_ros.compiler.program import (
     ANGLES,
@@ -79,7 +80,7 @@ class Table:
     guards: list[int] = field(default_factory=list)
     regular: list[int] = field(default_factory=list)
     checked: list[int] = field(default_factory=list)
-    inputs: int = 0
+    inputs: InputRules | None = None
 
 
 def table_of(trace: Trace, checked: list[int], block: int) -> Table:
@@ -510,11 +511,10 @@ def _status(table: Table, name: str, width: int) -> list[str]:
             f"{i32} {status}",
         ]
         status = f"%{what}_status"
-    if table.inputs:
+    if table.inputs is not None:
         # Last, as it explains the others.
         w = Writer()
-        wrong = not_finite(w, table.inputs, width)
-        status = w.let(f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}")
+        status = table.inputs.write(w, status, width)
         lines += w.lines
     if width == 1:
         return [*lines, f"  ret i32 {status}"]

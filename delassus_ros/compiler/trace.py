@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros.compiler.input_rules import InputRules
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.tree import Tree
@@ -27,17 +28,17 @@ class Trace:
     live : indices of the nodes that outputs and guards need, operands first.
     outputs : node of each entry of the output block, in order.
     guards : values that must be positive, those that the outputs depend on.
-    inputs : size of the input block, where a status is to tell whether it is finite.
+    inputs : what the input block has to be, where a status is to tell.
     """
 
     graph: Graph
     live: list[int]
     outputs: list[int]
     guards: list[Guard]
-    inputs: int = 0
+    inputs: InputRules | None = None
 
     @classmethod
-    def of(cls, graph: Graph, outputs: list[int], inputs: int = 0) -> Trace:
+    def of(cls, graph: Graph, outputs: list[int], inputs: InputRules | None = None) -> Trace:
         """Return the trace of a graph with these nodes as outputs."""
         live, guards = graph.needed(outputs)
         return cls(graph, live, outputs, guards, inputs)
@@ -126,7 +127,7 @@ def trace(
             raise CompilerError(
                 f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
             ) from error
-    return Trace.of(graph, outputs, sum(port.size for port in problem.inputs))
+    return Trace.of(graph, outputs, InputRules.of(problem.inputs, problem.robot))
 
 
 def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from delassus_ros.compiler import sincos
-from delassus_ros.compiler.ir import Writer, literal, not_finite, pointer, splat, vector_type
+from delassus_ros.compiler.ir import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.parts import Part, Run, Zip, pieces, whole
 from delassus_ros.compiler.program import (
     ANGLES,
@@ -325,12 +325,9 @@ class KernelWriter:
                 status = self._w.let(
                     f"select {i1} {failed}, {i32} {code(failure)}, {i32} {status}"
                 )
-        if self._program.inputs:
+        if self._program.inputs is not None:
             # Last, as it explains the others.
-            wrong = not_finite(self._w, self._program.inputs, width)
-            status = self._w.let(
-                f"select {i1} {wrong}, {i32} {code(Status.NOT_FINITE)}, {i32} {status}"
-            )
+            status = self._program.inputs.write(self._w, status, width)
         return status
 
     def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.arguments import instance
+from delassus_ros.arguments import instance, numbers
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.dynamics import GRAVITY
 from delassus_ros.errors import InputError, NumericalError, ProblemError, RobotError, unknown
@@ -32,6 +32,7 @@ from delassus_ros.measured.quantities import (
     Quantity,
 )
 from delassus_ros.measured.system import System
+from delassus_ros.model.couplings import open_coupling
 from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
@@ -147,7 +148,7 @@ class SparseDynamics:
                 self.residuals_at[m.quantity] = slice(first, end + 1)
         random = np.random.default_rng(0)
         some = [random.uniform(-1.0, 1.0, robot.nq) for _ in range(_POSTURES)]
-        self._named = named = np.asarray(postures, dtype=np.float64).reshape(-1, robot.nq)
+        self._named = named = numbers("postures", postures).reshape(-1, robot.nq)
         Observability(system, self.known, zero).check(some, [*named])
         self._squares = LeastSquares(system, self.known, self.wanted, zero)
         self.order = self._squares.order(self._ports(), [*some, *named])
@@ -174,7 +175,8 @@ class SparseDynamics:
         InputError
             If a value is missing, has another size or is not finite.
         NumericalError
-            If what is known is not enough there, or a loop is singular.
+            If what is known is not enough there, a loop is singular, a coupling does not hold, a
+            position is beyond 10⁶ rad or m, or a result is not finite.
         """
         return self.named(self.solve_flat(q, rates, self._values(values), gravity))
 
@@ -198,33 +200,36 @@ class SparseDynamics:
             As for :meth:`solve`.
         """
         given = (q, rates, gravity, y) if self.given else (q, rates, gravity)
-        numbers, status = self._compiled()(*given)
+        found, status = self._compiled()(*given)
         if status is not Status.OK:
+            reason = status.name.lower().replace("_", " ")
+            if status is Status.NOT_CLOSED:
+                reason += f": {open_coupling(self._robot, np.ravel(q).tolist())}"
             raise NumericalError(
-                "what is known is not enough at this configuration, or a loop is singular: "
-                + status.name.lower().replace("_", " ")
+                "what is known is not enough at this configuration, a loop is singular, or an "
+                f"input cannot be used: {reason}"
             )
-        return numbers
+        return found
 
     @property
     def operations(self) -> OperationCount:
         """Operations of a solution."""
         return self._compiled().operations
 
-    def named(self, numbers: Array) -> Estimate:
+    def named(self, flat: Array) -> Estimate:
         """Return what :meth:`solve_flat` gives by name."""
         values, covariances, k = {}, {}, 0
         for quantity, size in self.sizes.items():
-            values[quantity] = numbers[k : k + size]
+            values[quantity] = flat[k : k + size]
             k += size
         if self._covariances:
             for quantity, size in self.sizes.items():
                 rows, columns = _LOWER[size]
                 covariances[quantity] = matrix = np.empty((size, size))
-                matrix[rows, columns] = matrix[columns, rows] = numbers[k : k + len(rows)]
+                matrix[rows, columns] = matrix[columns, rows] = flat[k : k + len(rows)]
                 k += len(rows)
-        residuals = {quantity: numbers[place] for quantity, place in self.residuals_at.items()}
-        squared = float(numbers[self.squared_at])
+        residuals = {quantity: flat[place] for quantity, place in self.residuals_at.items()}
+        squared = float(flat[self.squared_at])
         return Estimate(values, covariances, squared, self.redundant, residuals)
 
     def _ports(self) -> list[Port]:
@@ -236,7 +241,9 @@ class SparseDynamics:
         with self._lock:
             if self._function is None:
                 function = partial(self._squares.answer, self.order, self._covariances)
-                self._function = CompiledFunction(function, self._ports(), self._key())
+                self._function = CompiledFunction(
+                    function, self._ports(), self._key(), self._robot
+                )
             return self._function
 
     def _key(self) -> bytes | None:
@@ -262,7 +269,7 @@ class SparseDynamics:
         for quantity, size in self.given.items():
             if quantity not in values:
                 raise InputError(f"the value of {quantity} is missing")
-            given = np.asarray(values[quantity], dtype=np.float64).ravel()
+            given = numbers(f"the value of {quantity}", values[quantity]).ravel()
             if given.size != size:
                 raise InputError(_not(quantity, given, size))
             found.append(given)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros import arguments
-from delassus_ros.errors import DelassusWarning, RobotError, unknown
+from delassus_ros.errors import DelassusWarning, RobotError, listed, unknown
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.joint import JointKind
@@ -155,6 +155,7 @@ def _open(robot: Robot, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
         if not gap <= CLOSED:
             found.append(
                 f"{cluster.described()}: not closed by Robot.q, a gap of {gap:.3g} is left "
-                f"between joints {', '.join(names)}; Closure(robot).solve(positions by joint) closes it"
+                f"between joints {listed('', names)}; Closure(robot).solve(positions by joint) "
+                "closes it"
             )
     return found

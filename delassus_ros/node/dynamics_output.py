@@ -41,7 +41,8 @@ def blocks_of(
     wanted = tuple(names)
     found = {name: solution.output(name) for name in wanted if name not in INVERSES}
     if any(name in wanted for name in INVERSES):
-        Lambda = inertia(matrix, solution.scales(characteristic_length), 0.0)
+        scales = solution.scales(characteristic_length)
+        Lambda = inertia(matrix, scales, 0.0, solution.structural_rank)
         if "Lambda" in wanted:
             found["Lambda"] = Lambda
         if "Jbar" in wanted:

@@ -70,6 +70,8 @@ _FAILURES = {
     Status.NOT_FINITE: Reason.RESULT_NOT_FINITE,
     Status.FAILED: Reason.SOLVER_FAILED,
     Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
+    Status.NOT_CLOSED: Reason.LOOP_NOT_CLOSED,
+    Status.TOO_FAR: Reason.JOINT_FAR,
 }
 WATCHES = 10
 """Looks for silence in the time that it may last."""

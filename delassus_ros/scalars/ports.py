@@ -29,3 +29,7 @@ class Status(IntEnum):
     """The back end raised an error; the log says which. Compiled kernels never give it."""
     SINGULAR_LOOP = 4
     """A closed loop is singular: its dependent joints do not follow from the independent ones."""
+    NOT_CLOSED = 5
+    """A coupling does not hold at q: a joint is not where those that it is coupled to put it."""
+    TOO_FAR = 6
+    """A position is beyond 10⁶ rad or m, where sums of angles are rounded by more than 1e-10."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from delassus_ros.arguments import count
 from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
+from delassus_ros.compiler.input_rules import InputRules
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -91,6 +92,7 @@ class BatchSolver:
         self._problem = problem
         self._kernel = kernel
         self._check = check
+        self._rules = InputRules.of(problem.inputs, problem.robot)
         self._active: dict[tuple[int, ...], _Active] = {}
 
     def solve(
@@ -126,8 +128,7 @@ class BatchSolver:
         if n and size:
             self._run(inputs, values, status, contacts.pick, layout, threads)
         elif n:
-            finite = np.isfinite(inputs).all(axis=1 if rows else 0)
-            status[~finite] = Status.NOT_FINITE
+            status[:] = self._rules.statuses(inputs if rows else inputs.T)
         if np.count_nonzero(status):  # in half of the time of any()
             failed = status != Status.OK
             values[failed if rows else (..., failed)] = np.nan

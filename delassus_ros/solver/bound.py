@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.compiler.contact_code import constrained
+from delassus_ros.compiler.contact_code import OVERFLOWED, REDUNDANT, SOLVED, constrained
 from delassus_ros.compiler.kernel import BoundKernel, Kernel, aligned_zeros
 from delassus_ros.compiler.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
@@ -23,6 +23,7 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
 from delassus_ros.solver.inputs import InputArrays, InputCheck
 from delassus_ros.solver.solution import BY_ROW, OTHERS, Solution
+from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
@@ -59,11 +60,19 @@ class BoundSolver:
     kernel : what computes.
     """
 
-    def __init__(self, problem: Problem, kernel: Kernel, algorithm: str) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        kernel: Kernel,
+        algorithm: str,
+        structure: Structure | None = None,
+    ) -> None:
         self.kernel = kernel
+        if structure is None:
+            structure = Structure(problem, partial(BoundSolver, problem, kernel, algorithm))
         self._contact_set = problem.contacts
         bound = kernel.bind()
-        self._computation = _Computation(problem, bound, algorithm)
+        self._computation = _Computation(problem, bound, algorithm, structure)
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in problem.placements.items():
             self._inputs[name] = values
@@ -182,9 +191,9 @@ class BoundSolver:
     def solve(self, q: ArrayLike | None = None, /, **others: object) -> Solution:
         """Compute G at the present inputs for the active contacts.
 
-        Look at :attr:`Solution.status` before using the matrix: it tells a singular loop, too.
-        With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
-        it): this is not checked.
+        Look at :attr:`Solution.status` before using the matrix: it tells a singular loop, a
+        coupling that does not hold and a position beyond 10⁶ rad or m, too. With loops q must
+        close them (:class:`~delassus_ros.closure.Closure` finds it): this is not checked.
 
         Parameters
         ----------
@@ -214,12 +223,14 @@ def _refuse(names: tuple[str, ...]) -> NoReturn:
 class _Computation:
     """What a bound solver computes with; apart from it, so that nothing refers to itself."""
 
-    def __init__(self, problem: Problem, bound: BoundKernel, algorithm: str) -> None:
+    def __init__(
+        self, problem: Problem, bound: BoundKernel, algorithm: str, structure: Structure
+    ) -> None:
         self._check, self._q = InputCheck(problem), problem.inputs[0]
         self._bound = bound
         self._constrained: _ConstrainedDynamics | None = None
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
-        self.solution.problem = problem
+        self.solution.problem, self.solution.structure = problem, structure
         for name in OTHERS:
             setattr(self.solution, name, bound.outputs.get(name))
         self._whole = [bound.outputs[name] for name in ("M", "h", "qdd0") if name in bound.outputs]
@@ -288,8 +299,8 @@ class ConstrainedMotion:
     ----------
     forces : (k,) contact forces.
     accelerations : (n,) of the independent velocities, under the torques and the forces.
-    status : that of the solution; NOT_POSITIVE_DEFINITE if no forces do what is wanted. Forces and
-        accelerations are NaN unless it is OK.
+    status : that of the solution; NOT_POSITIVE_DEFINITE if no forces do what is wanted, NOT_FINITE
+        if they overflow. Forces and accelerations are NaN unless it is OK.
     """
 
     forces: Array
@@ -327,8 +338,12 @@ class _ConstrainedDynamics:
         if regularization is not None:
             self._regularization[...] = solution.by_row("regularization", regularization)
         motion.status = solution.status
-        if motion.status is _OK and not self._run() and not self._run_redundant():
-            motion.status = Status.NOT_POSITIVE_DEFINITE
+        if motion.status is _OK:
+            outcome = self._run()
+            if outcome == REDUNDANT and not self._run_redundant():
+                motion.status = Status.NOT_POSITIVE_DEFINITE
+            elif outcome == OVERFLOWED:
+                motion.status = Status.NOT_FINITE
         if motion.status is not _OK:
             motion.forces.fill(np.nan)
             motion.accelerations.fill(np.nan)
@@ -348,7 +363,7 @@ class _ConstrainedDynamics:
             for _ in range(STEPS):
                 np.multiply(step, f, wanted)
                 wanted += own_wanted
-                if not self._run():
+                if self._run() != SOLVED:
                     return False
                 change = float(np.linalg.norm((f - before) / scales))
                 if is_settled(change, last, float(np.linalg.norm(f / scales))):
@@ -359,7 +374,8 @@ class _ConstrainedDynamics:
             R[...], wanted[...] = own_R, own_wanted
         right = (own_wanted - self._a0) * scales
         missing = np.linalg.norm((G @ f + own_R * f) * scales - right)
-        return bool(missing <= CONTRADICTION * np.linalg.norm(right))
+        # Of numbers that overflow nothing is known.
+        return bool(missing <= CONTRADICTION * np.linalg.norm(right) < np.inf)
 
 
 class _Slices:

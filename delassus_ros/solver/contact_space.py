@@ -11,6 +11,7 @@ N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", R
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,15 +53,19 @@ class Impact:
     torque_impulse: Array
 
 
-def inertia(G: Array, scales: Array, damping: float) -> Array:
+def inertia(
+    G: Array, scales: Array, damping: float, rank: Callable[[], int] | None = None
+) -> Array:
     """Return Λ = G⁻¹ (k, k), symmetric.
 
     Parameters
     ----------
     scales : (k,) the factors S of rows.
     damping : eigenvalues of the scaled matrix below this fraction of the largest one are raised to
-        it, those directions alone; 0 for a pseudo-inverse, which leaves out those below
-        :data:`RANK_TOLERANCE` of it.
+        it, those directions alone; 0 for a pseudo-inverse, which leaves out as many of the weakest
+        as the rank says. In the others Λ grows, up to what rounding leaves of an eigenvalue.
+    rank : tells the structural rank of these rows; asked where it matters. None: what is below
+        :data:`RANK_TOLERANCE` of the largest eigenvalue is left out, whatever the reason.
     """
     scaled = G * np.outer(scales, scales)
     factor = certified_factor(scaled, max(damping, RANK_TOLERANCE))
@@ -72,8 +77,12 @@ def inertia(G: Array, scales: Array, damping: float) -> Array:
         if damping:
             roots = np.sqrt(np.maximum(eigenvalues, damping * largest))
         else:
-            kept = eigenvalues > RANK_TOLERANCE * largest
-            roots, V = np.sqrt(eigenvalues[kept]), V[:, kept]
+            count = int(np.count_nonzero(eigenvalues > RANK_TOLERANCE * largest))
+            if rank is not None:
+                count = max(count, rank())
+            least = len(G) * np.finfo(np.float64).eps * largest
+            first = len(G) - count
+            roots, V = np.sqrt(np.maximum(eigenvalues[first:], least)), V[:, first:]
         half = (V / roots).T
     half *= scales
     return np.asarray(half.T @ half)
@@ -124,8 +133,9 @@ def forces(G: Array, scales: Array, wanted: Array, regularization: Array) -> Arr
         if is_settled(change, last, float(np.linalg.norm(f))):
             break
         last = change
-    missing = float(np.linalg.norm(scaled @ f - right))
-    if missing > CONTRADICTION * float(np.linalg.norm(right)):
+    missing, size = float(np.linalg.norm(scaled @ f - right)), float(np.linalg.norm(right))
+    # Of numbers that overflow nothing is known.
+    if not missing <= CONTRADICTION * size < np.inf:
         raise NumericalError(
             "no contact forces give these contact accelerations: rows of redundant contacts "
             f"contradict each other, by {missing:.2g} m/s^2 of {np.linalg.norm(right):.2g}; "

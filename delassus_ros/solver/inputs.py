@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import as_numbers, numbers
 from delassus_ros.errors import NAMED, InputError, unknown
+from delassus_ros.model.couplings import open_coupling
+from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
@@ -60,7 +62,8 @@ class InputCheck:
         ------
         InputError
             For a missing or superfluous input, one of wrong shape or with entries that are not
-            finite, or a quaternion that is not of unit norm.
+            finite, or a quaternion that is not of unit norm. Far positions and couplings that do
+            not hold show in the status; :meth:`refuse_positions` says which.
         """
         self._check_names(given)
         arrays = {}
@@ -80,6 +83,29 @@ class InputCheck:
                 check_unit(what, quaternions, "")
             arrays[port.name] = array
         return arrays
+
+    def refuse_positions(self, q: Array) -> None:
+        """Refuse positions that the status of a kernel is about, by name.
+
+        Raises
+        ------
+        InputError
+            If one is beyond :data:`~delassus_ros.model.ranges.FARTHEST`, or a coupling does not
+            hold; says by how much.
+        """
+        far = np.flatnonzero(np.abs(q) > FARTHEST)
+        if far.size:
+            k = int(far[0])
+            raise InputError(
+                f"q[{k}] (joint {self._joint_of(k)!r}) is {q[k]:.6g}, beyond {FARTHEST:g} rad or "
+                "m, where sums of angles are rounded; home the joint, or take whole turns off"
+            )
+        words = open_coupling(self._robot, q.tolist())
+        if words:
+            raise InputError(
+                f"q does not close the robot: {words}; Robot.q(positions by joint) puts joints "
+                "where couplings do, Closure(robot).solve closes loops, too"
+            )
 
     def _by_frame(self, port: Port, values: Any) -> Any:
         """Return wrenches as an array where they are given by frame; those not named are zero."""
@@ -118,7 +144,8 @@ class InputCheck:
     def batch(self, given: Given, columns: bool) -> Array:
         """Return all ports of N configurations side by side, contiguous; copied only if needed.
 
-        Entries that are not finite pass: they show in the status of their configuration.
+        Entries that are not finite or too far, and couplings that do not hold, pass: they show
+        in the status of their configuration.
 
         Parameters
         ----------

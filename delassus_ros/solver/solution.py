@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,9 @@ from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import contact_space
 from delassus_ros.solver.contact_space import Impact
+
+if TYPE_CHECKING:
+    from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
 LENGTH = 0.1
@@ -45,6 +49,7 @@ class Solution:
     a0 : (k,) their free accelerations, if it has ``"a0"``.
     qdd0 : (nv,) accelerations ÿ without contact forces, if it has ``"qdd0"``.
     problem : the problem.
+    structure : tells :meth:`structural_rank`.
     """
 
     matrix: Array
@@ -61,6 +66,7 @@ class Solution:
     a0: Array | None = None
     qdd0: Array | None = None
     problem: Problem | None = None
+    structure: Structure | None = None
 
     def __repr__(self) -> str:
         """Return what it is of, in a line; the numbers are in the matrix."""
@@ -75,7 +81,7 @@ class Solution:
         others = {name: getattr(self, name) for name in OTHERS}
         return Solution(
             self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
-            self.compute_time, problem=self.problem,
+            self.compute_time, problem=self.problem, structure=self.structure,
             **{name: array if array is None else array.copy() for name, array in others.items()},
         )  # fmt: skip
 
@@ -89,33 +95,48 @@ class Solution:
         """
         return self.matrix[self._rows_of(row), self._rows_of(column)]
 
+    def structural_rank(self) -> int:
+        """Return the largest rank that the matrix of the active contacts has in any posture.
+
+        It is below k where contacts are redundant, as four points on one flat foot are. Found from
+        matrices at random configurations when it is first asked for, which takes milliseconds; k,
+        where there are none.
+        """
+        k = len(self.matrix)
+        return k if self.structure is None else self.structure.rank(self.contacts)
+
     def inertia(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return Λ = G⁻¹ (k, k), the inertia that the active contacts feel [kg].
 
         Parameters
         ----------
         damping : directions that are weaker than this fraction of the strongest one are raised to
-            it, the others are left as they are: near singular postures Λ stays bounded. 0: a
-            pseudo-inverse where contacts are redundant.
+            it, the others are left as they are: near singular postures Λ stays bounded. 0: Λ grows
+            there, at a singular posture to what rounding leaves, some 10¹⁵ times what it is in
+            strong directions. Only directions that contacts cannot move in by structure are left
+            out then, as in a pseudo-inverse: see :meth:`structural_rank`.
         characteristic_length : weighs angular against linear rows [m].
 
         Raises
         ------
         NumericalError
-            If the status is not OK.
+            If the status is not OK, or the result overflows.
         InputError
             If an argument is out of range.
         """
         if not 0.0 <= number("damping", damping) < 1.0:
             raise InputError(f"damping is {damping}; expected a fraction, 0 or more and below 1")
-        return contact_space.inertia(self._valid(), self.scales(characteristic_length), damping)
+        scales = self.scales(characteristic_length)
+        found = contact_space.inertia(self._valid(), scales, damping, self.structural_rank)
+        return _finite("the inertia", found)
 
     def jbar(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return J̄ = M⁻¹ Jᵀ Λ (n, k), the dynamically consistent inverse of J.
 
         Arguments and errors are those of :meth:`inertia`; needs the output ``MinvJT``.
         """
-        return np.asarray(self.output("MinvJT") @ self.inertia(damping, characteristic_length))
+        Lambda = self.inertia(damping, characteristic_length)
+        return _finite("the inverse", self.output("MinvJT") @ Lambda)
 
     def null_space(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return N = 1 − J̄ J (n, n): motions that the contacts do not feel.
@@ -124,7 +145,7 @@ class Solution:
         of :meth:`inertia`; needs the outputs ``J`` and ``MinvJT``.
         """
         J, inverse = self.output("J"), self.jbar(damping, characteristic_length)
-        return np.asarray(np.eye(len(inverse)) - inverse @ J)
+        return _finite("the projector", np.eye(len(inverse)) - inverse @ J)
 
     def bias_force(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
         """Return μ + p = J̄ᵀ h − Λ J̇ ẏ (k,): what velocity and gravity are in operational space.
@@ -134,7 +155,7 @@ class Solution:
         """
         response, h, JdotV = (self.output(name) for name in ("MinvJT", "h", "JdotV"))
         force = self.inertia(damping, characteristic_length) @ (response.T @ h - JdotV)
-        return np.asarray(force)
+        return _finite("the bias force", force)
 
     def forces(
         self,
@@ -157,7 +178,7 @@ class Solution:
         Raises
         ------
         NumericalError
-            If the status is not OK, or no forces give these accelerations.
+            If the status is not OK, no forces give these accelerations, or they overflow.
         InputError
             If an output or argument is missing or of wrong shape; needs ``a0``.
         """
@@ -166,7 +187,8 @@ class Solution:
         R = self.by_row("regularization", regularization)
         if (R < 0.0).any():
             raise InputError(f"regularization is {R.min()} in a row; expected 0 or more")
-        return contact_space.forces(G, self.scales(characteristic_length), wanted, R)
+        found = contact_space.forces(G, self.scales(characteristic_length), wanted, R)
+        return _finite("contact forces", found)
 
     def accelerations(self, forces: ArrayLike) -> Array:
         """Return ÿ (n,) under the torques and these contact forces (k,), without a factorisation.
@@ -176,12 +198,15 @@ class Solution:
         Raises
         ------
         NumericalError
-            If the status is not OK.
+            If the status is not OK, or the result overflows.
         InputError
             If an output is missing, or the forces are not numbers of this shape.
         """
         self._valid()
-        return self.output("qdd0") + self.output("MinvJT") @ self.by_row("forces", forces)
+        free, response = self.output("qdd0"), self.output("MinvJT")
+        # What overflows is an error of ours, not a warning of numpy's.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _finite("the accelerations", free + response @ self.by_row("forces", forces))
 
     def impact(
         self,
@@ -201,7 +226,7 @@ class Solution:
         Raises
         ------
         NumericalError
-            If the status is not OK.
+            If the status is not OK, or a result overflows.
         InputError
             If an output or argument is missing or of wrong shape; needs ``J`` and ``MinvJT``.
         """
@@ -209,12 +234,16 @@ class Solution:
         given = numbers("rates", rates)
         if given.shape != (J.shape[1],):
             raise InputError(f"rates has shape {given.shape}, expected ({J.shape[1]},)")
-        velocity = J @ given
-        change = -(1.0 + self.by_row("restitution", restitution)) * velocity
-        impulse = self.inertia(damping, characteristic_length) @ change
-        return Impact(
-            velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse
-        )
+        bounce = self.by_row("restitution", restitution)
+        Lambda = self.inertia(damping, characteristic_length)
+        # What overflows is an error of ours, not a warning of numpy's.
+        with np.errstate(over="ignore", invalid="ignore"):
+            velocity = J @ given
+            impulse = Lambda @ (-(1.0 + bounce) * velocity)
+            results = (
+                velocity, self._valid() @ impulse, impulse, response @ impulse, J.T @ impulse
+            )  # fmt: skip
+        return Impact(*(_finite("an impact", each) for each in results))
 
     def effective_mass(self, contact: str, direction: ArrayLike, locked: bool = False) -> float:
         """Return the mass that a contact shows along a direction, 1 / (dᵀ G d) [kg].
@@ -296,3 +325,16 @@ class Solution:
             raise InputError(f"contact {contact!r} is not active; active contacts: {active}")
         i = self.contacts.index(contact)
         return slice(self.row_offsets[i], self.row_offsets[i + 1])
+
+
+def _finite(what: str, values: Array) -> Array:
+    """Return values once all of them are finite.
+
+    Raises
+    ------
+    NumericalError
+        If one of them is not finite.
+    """
+    if not np.isfinite(values).all():
+        raise NumericalError(f"{what} would not be finite: inputs or arguments are too large")
+    return np.asarray(values)

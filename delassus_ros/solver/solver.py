@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from numpy.typing import ArrayLike
 
@@ -25,6 +26,7 @@ from delassus_ros.solver.batch import BatchSolution, BatchSolver
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.inputs import InputCheck
 from delassus_ros.solver.solution import Solution
+from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
@@ -77,6 +79,8 @@ class DelassusSolver:
                 f"{problem.inputs} and {problem.outputs}, of this problem"
             )
         self._kernel = prebuilt
+        name = self._algorithm.name
+        self._structure = Structure(problem, partial(BoundSolver, problem, self._kernel, name))
         self._is_approximate = self._algorithm.approximates(problem)
         self._check = InputCheck(problem)
         self._names = problem.contacts.names
@@ -132,7 +136,7 @@ class DelassusSolver:
         AlgorithmError
             If a back end cannot be prepared for the problem.
         """
-        return BoundSolver(self._problem, self._kernel, self._name)
+        return BoundSolver(self._problem, self._kernel, self._name, self._structure)
 
     def use(self, bound: BoundSolver) -> None:
         """Have :meth:`solve` of this thread compute with a binding that another thread made.
@@ -171,12 +175,13 @@ class DelassusSolver:
         """Compute G, and the problem's other outputs, once.
 
         With couplings or loops q must close them (:class:`~delassus_ros.closure.Closure` finds
-        it): whether it does is checked where that is asked for.
+        it): couplings are looked at in every call, loops where that is asked for.
 
         Parameters
         ----------
-        q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``. An angle is
-            known to its rounding: after 10⁶ rad, G is to some 1e-10.
+        q : (nq,) joint positions [rad, m], in the order of ``robot.joint_names``, none beyond
+            10⁶ rad or m: after so many, an angle is known to some 1e-10 rad. Couplings hold
+            to a millionth of 1 and their terms (:mod:`delassus_ros.model.couplings`).
         active : names of the active contacts; all if None.
         base_orientation : (4,) unit quaternion x, y, z, w of the root link in the world; only
             with ``axes="world"`` and a floating base.
@@ -187,8 +192,8 @@ class DelassusSolver:
         rates, torques, gravity : (n,), (n,), (3,) for outputs that need them; see
             :attr:`Problem.inputs <delassus_ros.problem.Problem.inputs>`.
         wrenches : external wrenches (6,) by frame, or (w, 6); frames that are not named have none.
-        check : refuse a q that does not close the robot's couplings and loops to 1e-8 [m, rad or
-            units of a coupling], which takes longer than the matrix.
+        check : refuse a q that does not close the robot's couplings, loops and functions to 1e-8
+            [m, rad or units of a coupling], which takes longer than the matrix.
 
         Returns
         -------
@@ -197,10 +202,11 @@ class DelassusSolver:
         Raises
         ------
         InputError
-            For a q of wrong size or with non-finite entries, an unknown contact or something
-            else than a list of names, a missing or superfluous base orientation, a placement of a
-            contact that does not move, a quaternion that is not of unit norm, or with `check` a q
-            that does not close the robot; names what is off and by how much.
+            For a q of wrong size, with entries that are not finite or too far, at which a coupling
+            does not hold, or with `check` a loop; for an unknown contact or something else than a
+            list of names, a missing or superfluous base orientation, a placement of a contact that
+            does not move, or a quaternion that is not of unit norm; names what is off and by how
+            much.
         AlgorithmError
             If a back end cannot be prepared for the problem, at a thread's first call.
         NumericalError
@@ -245,6 +251,7 @@ class DelassusSolver:
         if not plain:
             solution = bound.solve()
         if solution.status is not _OK:
+            self._check.refuse_positions(bound.inputs["q"])
             raise self._numerical_error(solution.status, bound)
         return solution.copy()
 
@@ -266,7 +273,8 @@ class DelassusSolver:
         """Compute G, and the problem's other outputs, at many configurations; releases the GIL.
 
         Several configurations are computed per instruction. With couplings or loops every q must
-        close them (:class:`~delassus_ros.closure.Closure` finds it): this is not checked.
+        close them (:class:`~delassus_ros.closure.Closure` finds it): the status tells of couplings
+        that do not hold, loops are not checked.
 
         Parameters
         ----------
@@ -291,8 +299,8 @@ class DelassusSolver:
 
         Returns
         -------
-        A :class:`BatchSolution`; its status tells configurations that failed, a singular loop
-        among them; their results are NaN.
+        A :class:`BatchSolution`; its status tells configurations that failed, singular loops,
+        open couplings and far positions among them; their results are NaN.
 
         Raises
         ------

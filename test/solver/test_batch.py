@@ -70,7 +70,8 @@ def test_a_bad_configuration_spoils_only_itself(solver):
 
 def test_large_angles_take_the_exact_path(solver):
     Q = random_q(8)
-    Q[3] += 2e9
+    # Two of them together are beyond what the fast path reduces.
+    Q[3] += 9e5
     assert close(solver.solve_batch(Q).matrix[3], solver.solve(Q[3]).matrix)
 
 

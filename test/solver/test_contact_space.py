@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import robots
 from flat_foot import flat_foot
+from linkages import four_bar
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Status, Transform
 from delassus_ros.errors import InputError, NumericalError
+from delassus_ros.model.spatial import skew
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.contact_space import certified_factor, inertia
 from delassus_ros.solver.solution import Solution
@@ -235,6 +237,64 @@ def test_selective_damping_bounds_torques_near_singular_postures(posture, dampin
     assert max(bounded) < 2.0 * bounded[0]
     # A floating base gives way: its G has no direction without motion.
     assert (max(free) > 5.0 * max(bounded)) == (problem.robot.base == "fixed")
+
+
+def ur10(angle: float) -> Solution:
+    robot = Robot.from_urdf(robots.example("ur_description/urdf/ur10_robot.urdf"), base="fixed")
+    q = np.array([0.3, -1.0, 1.2, -0.5, angle, 0.2])
+    problem = Problem(robot, [Contact("tool", "ee_link", "surface")], outputs=["J"])
+    return DelassusSolver(problem).solve(q)
+
+
+def test_without_damping_lambda_grows_near_a_singular_posture() -> None:
+    """No direction is left out: the wrist's was, below some 1e-4 rad."""
+    sizes, ones = [], np.ones(6)
+    for angle in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        s = ur10(angle)
+        sizes.append(np.linalg.norm(s.J.T @ s.inertia() @ ones))
+        expected = np.linalg.norm(s.J.T @ np.linalg.solve(s.matrix, ones))
+        # An eigenvalue of 1e-10 of the largest is known to some 1e-6 of itself.
+        assert sizes[-1] == pytest.approx(expected, rel=1e-4 if angle > 1e-5 else 1.0)
+    assert all(5.0 < b / a < 15.0 for a, b in zip(sizes[:3], sizes[1:4], strict=True))
+    # Where the eigenvalue is rounding alone, its inverse is large, and no error or silence.
+    singular = ur10(0.0)
+    assert singular.structural_rank() == 6
+    L, regular = singular.inertia(), ur10(0.5).inertia()
+    assert np.isfinite(L).all() and np.linalg.norm(L) > 1e6 * np.linalg.norm(regular)
+
+
+def test_only_the_structure_of_contacts_leaves_directions_out() -> None:
+    """Three points of a tool near the singular wrist: six of nine directions are its own."""
+    robot = Robot.from_urdf(robots.example("ur_description/urdf/ur10_robot.urdf"), base="fixed")
+    places = ((0.1, 0, 0), (0, 0.1, 0), (0, 0, 0.1))
+    points = [Contact(f"p{k}", "ee_link", placement=Transform(translation=np.array(xyz)))
+              for k, xyz in enumerate(places)]  # fmt: skip
+    solver = DelassusSolver(Problem(robot, points, outputs=["J"]))
+    whole = DelassusSolver(Problem(robot, [Contact("t", "ee_link", "surface")], outputs=["J"]))
+    for angle in (0.5, 1e-3, 1e-4):
+        q = np.array([0.3, -1.0, 1.2, -0.5, angle, 0.2])
+        s, of_whole = solver.solve(q), whole.solve(q)
+        assert s.structural_rank() == 6 and of_whole.structural_rank() == 6
+        assert solver.solve(q, active=["p1"]).structural_rank() == 3
+        # Of points with one wrench together, and of that wrench: the same torques.
+        wrench = np.array([1.0, -2.0, 0.5, 0.1, 0.3, -0.2])
+        maps = np.vstack([np.hstack([np.eye(3), -skew(np.array(xyz))]) for xyz in places])
+        held = s.J.T @ s.inertia() @ maps @ wrench
+        expected = of_whole.J.T @ of_whole.inertia() @ wrench
+        assert close(held, expected, 1e-4)
+
+
+def test_the_structural_rank_of_closed_robots() -> None:
+    robot = four_bar()
+    frame = list(robot.frames)[-1]
+    solver = DelassusSolver(Problem(robot, [Contact("c", frame, "surface")], outputs=["J"]))
+    s = solver.solve(Closure(robot).reference)
+    assert s.structural_rank() == 1 == np.linalg.matrix_rank(s.J, tol=1e-9)
+    assert close(s.matrix @ s.inertia() @ s.matrix, s.matrix, 1e-9)
+    assert s.copy().structural_rank() == 1
+    # Made by hand: nothing tells.
+    alone = Solution(np.eye(3), Status.OK, ("a",), (0, 3), "mine", 0.0)
+    assert alone.structural_rank() == 3 and close(alone.inertia(), np.eye(3))
 
 
 def test_four_points_on_a_foot_are_inverted_in_their_six_directions() -> None:

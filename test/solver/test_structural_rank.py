@@ -11,7 +11,6 @@ from flat_foot import flat_foot
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform
 from delassus_ros.closure import Closure
-from delassus_ros.conditioning import structural_rank
 from delassus_ros.conditioning.monitor import (
     Conditioning,
     ConditionMonitor,
@@ -22,12 +21,12 @@ from delassus_ros.conditioning.structural_rank import (
     closed_configurations,
     generic_matrices,
     numerical_rank,
-    row_scales,
     unit_scales,
 )
-from delassus_ros.contacts import ContactSet
+from delassus_ros.contacts import ContactSet, row_scales
 from delassus_ros.errors import InputError, NumericalError, ProblemError
 from delassus_ros.model import WORLD, Body, Coupling, Frame, Joint, JointKind, LoopKind
+from delassus_ros.solver import structural_rank
 from delassus_ros.testing.random_trees import random_inertia
 
 

@@ -1,0 +1,335 @@
+"""The largest rank that contacts can have on a robot: structure, told apart from posture.
+
+Four points on one flat foot own twelve rows of which only six can ever be independent; that is
+no fault of the posture. A structural rank is the rank at generic configurations, which moving
+contacts' placements are part of: almost every configuration has it, none has more. It is a
+matter of the model alone: joints whose limits leave no range, or hardly any, are moved all the
+same, as the mass matrix lets them move and encoders may say so.
+
+Only a structural rank tells which directions Λ has to leave out: near a singular posture there are
+others that are as weak, in which Λ has to grow.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from delassus_ros.arguments import count as whole
+from delassus_ros.arguments import numbers
+from delassus_ros.contacts import ContactSet, row_scales
+from delassus_ros.errors import InputError, NumericalError, ProblemError
+from delassus_ros.model.clusters import clusters_of
+from delassus_ros.model.couplings import follow
+from delassus_ros.model.loops import LoopClosure, closed_jacobians
+from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.spatial import Array
+from delassus_ros.problem import Problem
+from delassus_ros.scalars.ports import Status
+from delassus_ros.solver.contact_space import RANK_TOLERANCE
+from delassus_ros.solver.inputs import Given, InputCheck
+
+if TYPE_CHECKING:
+    from delassus_ros.solver.bound import BoundSolver
+    from delassus_ros.solver.solver import DelassusSolver
+
+_NOISE = 1e-13
+"""Diagonal entries below this fraction of the largest are rounding, given rows of like size."""
+_LENGTH = 0.1
+"""How much angular rows count beside linear ones, and how far contacts are moved [m]."""
+_RANGE = 0.2
+"""Least range that joints are drawn from [rad or m]."""
+_GENERIC = 3
+"""Matrices that a structural rank is found from; one is enough but for chance."""
+_CACHED = 4096
+"""Active sets whose rank is kept; 12 contacts have as many."""
+
+
+def unit_scales(contacts: ContactSet) -> Array:
+    """Return the factors (m,) with which all rows are of norm 1, angular ones times 0.1 m.
+
+    Whatever the units that a selection is written in, and the length that conditions are weighed
+    by.
+    """
+    rows = np.vstack([contact.selection for contact in contacts])
+    scales: Array = row_scales(contacts, _LENGTH) / np.linalg.norm(rows, axis=1)
+    return scales
+
+
+def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int:
+    """Return how many of the eigenvalues, ascending, are not zero beside the largest."""
+    if not eigenvalues.size or not eigenvalues[-1] > 0:
+        return 0
+    return int(np.count_nonzero(eigenvalues > tolerance * eigenvalues[-1]))
+
+
+def generic_matrices(
+    solver: DelassusSolver,
+    count: int = 3,
+    seed: int = 0,
+    configurations: ArrayLike | None = None,
+) -> Array:
+    """Return G of all contacts (count, m, m) at generic configurations.
+
+    Moving contacts are placed at random within 0.1 m of their own places, turned in any way.
+
+    Parameters
+    ----------
+    solver : computes them.
+    count : how many; one is enough but for chance.
+    seed : of the random configurations, which keep to the joints' limits where these leave a
+        range of 0.2 rad or 0.2 m.
+    configurations : (N, nq) to use instead. A robot with loops or couplings needs them, as its
+        joints cannot be drawn independently of each other; see
+        :func:`~delassus_ros.conditioning.structural_rank.closed_configurations`.
+
+    Raises
+    ------
+    ProblemError
+        For a robot with loops or couplings without configurations.
+    InputError
+        If the configurations have the wrong shape or values, or `count` is no whole number from 1
+        on.
+    NumericalError
+        If no matrix could be computed at any of them.
+    """
+    problem = solver.problem
+    count = whole("count", count)
+    rng = np.random.default_rng(seed)
+    if configurations is not None:
+        given = np.atleast_2d(numbers("configurations", configurations))
+        if given.ndim != 2 or not len(given):
+            raise InputError(
+                f"configurations have shape {given.shape}, expected (N, {problem.robot.nq}) with "
+                "N >= 1"
+            )
+        count = len(given)
+    elif problem.robot.is_closed:
+        raise ProblemError(
+            f"robot {problem.robot.name!r} has loops or couplings, so that generic "
+            "configurations cannot be drawn joint by joint; give configurations that close them"
+        )
+    else:
+        # More than needed, as some may fail: a massless joint has postures without a matrix.
+        given = np.array([_random_q(problem.robot, rng) for _ in range(10 * count)])
+    found = _matrices_at(problem, solver.bind(), given, count, rng)
+    if not found:
+        raise NumericalError(
+            f"{solver.algorithm}: no matrix at any of {len(given)} generic configurations of "
+            f"robot {problem.robot.name!r}; its mass matrix may be singular everywhere"
+        )
+    return np.stack(found)
+
+
+def _matrices_at(
+    problem: Problem,
+    bound: BoundSolver,
+    configurations: Iterable[Array],
+    count: int,
+    rng: np.random.Generator,
+) -> list[Array]:
+    """Return up to so many matrices of all contacts, of the configurations that have one."""
+    check, found = InputCheck(problem), list[Array]()
+    for q in configurations:
+        for name, values in check.single({"q": q, **_random_places(problem, rng)}).items():
+            bound.inputs[name][...] = values
+        solution = bound.solve()
+        if solution.status is Status.OK:
+            found.append(solution.matrix.copy())
+        if len(found) == count:
+            break
+    return found
+
+
+class Structure:
+    """The structural rank of a problem's contacts, found when it is first asked for.
+
+    Parameters
+    ----------
+    problem : the problem.
+    bind : makes a solver of it that nobody else uses.
+    """
+
+    def __init__(self, problem: Problem, bind: Callable[[], BoundSolver]) -> None:
+        self._problem, self._bind = problem, bind
+        self._ranks: StructuralRank | None = None
+        self._lock = threading.Lock()
+
+    def rank(self, contacts: Iterable[str]) -> int:
+        """Return the structural rank of these active contacts.
+
+        All of their rows, where it cannot be told: no matrix, or no loop that closes, was found.
+        """
+        contact_set = self._problem.contacts
+        offsets = contact_set.row_offsets
+        rows = [
+            row for i in contact_set.indices(contacts) for row in range(offsets[i], offsets[i + 1])
+        ]
+        with self._lock:
+            if self._ranks is None:
+                self._ranks = self._found()
+            return self._ranks.of(rows)
+
+    def _found(self) -> StructuralRank:
+        problem, rng = self._problem, np.random.default_rng(0)
+        configurations = _generic_configurations(problem.robot, rng)
+        found = _matrices_at(problem, self._bind(), configurations, _GENERIC, rng)
+        m = problem.contacts.rows
+        matrices = np.stack(found) if found else np.eye(m)[np.newaxis]
+        return StructuralRank(matrices, unit_scales(problem.contacts))
+
+
+class StructuralRank:
+    """The structural rank of any set of active contacts, computed once per set.
+
+    Parameters
+    ----------
+    matrices : (N, m, m) G of all contacts at generic configurations; see
+        :func:`generic_matrices`.
+    scales : (m,) factors that make rows comparable, so that one that is zero can be told from a
+        small one; see :func:`unit_scales`. The rank depends on them no further.
+
+    Raises
+    ------
+    InputError
+        If the matrices are no finite numbers, or the shapes do not fit.
+    """
+
+    def __init__(self, matrices: ArrayLike, scales: Array) -> None:
+        given = numbers("generic matrices", matrices)
+        m = scales.size
+        if given.ndim != 3 or given.shape[0] < 1 or given.shape[1:] != (m, m):
+            raise InputError(
+                f"generic matrices have shape {given.shape}, expected (N, {m}, {m}) with N >= 1"
+            )
+        if not np.isfinite(given).all():
+            raise InputError("generic matrices have entries that are not finite")
+        self._matrices = given * np.outer(scales, scales)
+        self._ranks: dict[tuple[int, ...], int] = {}
+
+    def of(self, rows: Sequence[int]) -> int:
+        """Return the rank of the matrix of these rows, numbered among those of all contacts."""
+        key = tuple(rows)
+        rank = self._ranks.get(key)
+        if rank is None:
+            rank = self._rank(key)
+            self._keep(key, rank)
+        return rank
+
+    def witness(self, rows: Sequence[int], rank: int) -> None:
+        """Raise the rank of these rows to what a matrix of them was seen to have."""
+        key = tuple(rows)
+        self._keep(key, max(rank, self._ranks.get(key, 0)))
+
+    def _keep(self, key: tuple[int, ...], rank: int) -> None:
+        if len(self._ranks) >= _CACHED and key not in self._ranks:
+            self._ranks.clear()
+        self._ranks[key] = rank
+
+    def _rank(self, rows: tuple[int, ...]) -> int:
+        rank = 0
+        for matrix in self._matrices:
+            if rank == len(rows):
+                break
+            noise = _NOISE * float(matrix.diagonal().max())
+            rank = max(rank, _rank_of(matrix[np.array(rows)[:, np.newaxis], rows], noise))
+        return rank
+
+
+def _rank_of(rest: Array, noise: float) -> int:
+    """Return the rank of a positive semidefinite matrix (k, k), whatever the size of its rows.
+
+    Cholesky's method: the next row is always the one of which those before leave the largest
+    part. It counts if that part is more than a fraction of the row itself, and more than noise.
+
+    Parameters
+    ----------
+    rest : the matrix, which is overwritten with what is left.
+    noise : diagonal entries that are rounding.
+    """
+    left = rest.diagonal()
+    own = left.copy()
+    for rank in range(len(rest)):
+        share = np.divide(left, own, out=np.zeros(len(rest)), where=left > noise)
+        j = int(share.argmax())
+        if not share[j] > RANK_TOLERANCE:
+            return rank
+        column = rest[j] / np.sqrt(left[j])
+        rest -= np.outer(column, column)
+    return len(rest)
+
+
+def _generic_configurations(robot: Robot, rng: np.random.Generator) -> list[Array]:
+    """Return random configurations; loops are closed near the reference."""
+    given = [_random_q(robot, rng) for _ in range(10 * _GENERIC)]
+    if robot.is_closed:
+        for cluster in clusters_of(robot):
+            if cluster.is_constant:
+                continue
+            closure = LoopClosure(cluster)
+            entries = [robot.q_offsets[joint] for joint in cluster.joints]
+            units = 1.0 / closure.in_units(np.ones(len(entries)))
+            closed = [q * units for q, _ in closed_jacobians(closure)]
+            for k, q in enumerate(given if closed else ()):
+                q[entries] = closed[k % len(closed)]
+        for q in given:
+            curved = [name for name in robot.joint_names if name in _curved(robot)]
+            follow(robot, q, curved)
+    return given
+
+
+def _curved(robot: Robot) -> set[str]:
+    """Return the joints of clusters with loops or functions."""
+    return {
+        robot.joints[joint].name
+        for cluster in clusters_of(robot)
+        if not cluster.is_constant
+        for joint in cluster.joints
+    }
+
+
+def _random_q(robot: Robot, rng: np.random.Generator) -> Array:
+    """Return joint positions within their limits; without limits, up to a half turn or 1 m."""
+    q = np.empty(robot.nq)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        values = q[offset : offset + joint.kind.nq]
+        if joint.kind is JointKind.FLOATING:
+            values[:3], values[3:] = rng.uniform(-1.0, 1.0, 3), _random_quaternion(rng)
+        elif joint.kind is JointKind.PLANAR:
+            values[...] = rng.uniform(-1.0, 1.0, 3)
+        elif joint.kind.nq:
+            reach = np.pi if joint.kind is JointKind.REVOLUTE else 1.0
+            low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - reach)
+            high = joint.upper if np.isfinite(joint.upper) else max(reach, low + reach)
+            short = max(0.0, _RANGE - (high - low)) / 2
+            values[...] = rng.uniform(low - short, high + short)
+    return q
+
+
+def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
+    """Return a random orientation of the base and random places of moving contacts, as inputs."""
+    places: dict[str, Any] = {}
+    own = {contact.name: contact.placement.translation for contact in problem.contacts}
+    for port in problem.inputs:
+        if port.name == "base_orientation":
+            places[port.name] = _random_quaternion(rng)
+        elif port.name == "contact_positions":
+            reach = _LENGTH * np.ones(3)
+            places[port.name] = {
+                name: own[name] + rng.uniform(-reach, reach) for name in problem.moving
+            }
+        elif port.name == "contact_orientations":
+            places[port.name] = {name: _random_quaternion(rng) for name in problem.turning}
+        elif port.name != "q":
+            # The matrix does not depend on how the robot moves.
+            places[port.name] = np.zeros(port.shape)
+    return places
+
+
+def _random_quaternion(rng: np.random.Generator) -> Array:
+    values = rng.normal(size=4)
+    return np.asarray(values / np.linalg.norm(values))
