@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from delassus_ros.cli.options import (
+    add_degrees,
     add_problem,
     contacts_of,
     given_joints,
     parameters_of,
     robot_of,
+    warn,
+    way_out,
 )
 from delassus_ros.cli.proposals import Held, base_of, proposals
 from delassus_ros.cli.report import Report, about, headline, table
@@ -103,6 +106,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         metavar="TOPIC:=NAME",
         help="a topic that is called otherwise, as joint_states:=/arm/joint_states",
     )
+    add_degrees(parser, "the joint states that were recorded, and their rates,")
     parser.add_argument(
         "--again", action="store_true", help="do it even where it is finished already"
     )
@@ -152,7 +156,7 @@ def add_trajectory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--names", metavar="JOINTS", help="joints of the lists, in their order, as hip,knee"
     )
-    parser.add_argument("--degrees", action="store_true", help="angles are in degrees")
+    add_degrees(parser, "the table")
     parser.add_argument(
         "--others", metavar="VALUES", help="joints that the table does not have, as hip=0.1"
     )
@@ -191,7 +195,11 @@ def trajectory(options: argparse.Namespace) -> Report:
         f"{headline(problem)}\n{written.rows} configurations, {written.failed} without a matrix, "
         f"in {took:.2f} s\nwrote {options.output}"
     )
-    data = {**about(problem), **dataclasses.asdict(written), "took": took}
+    warn(options, [
+        f"{each.words}{way_out(each.is_angle, options.degrees)}" for each in written.implausible
+    ])  # fmt: skip
+    data = {**about(problem), "rows": written.rows, "failed": written.failed, "took": took}
+    data["warnings"] = options.warnings
     return Report(words, {**data, "output": options.output})
 
 
@@ -244,7 +252,7 @@ def _task_of(options: argparse.Namespace, paths: list[Path]) -> Task:
         description = ElementTree.tostring(document, encoding="unicode")
     task = Task(
         parameters_of(options.params) if options.params else {}, options.output, description,
-        _names(options.columns), _names(options.format), remap, options.again,
+        _names(options.columns), _names(options.format), remap, options.again, options.degrees,
     )  # fmt: skip
     if options.params:
         return task

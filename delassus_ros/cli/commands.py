@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,7 @@ def compute(options: argparse.Namespace) -> Report:
         "eigenvalues": eigenvalues,
         "algorithm": solver.algorithm,
         "operations": None if solver.operations is None else solver.operations.total,
+        "warnings": options.warnings,
     }
     return Report("\n".join(lines), data)
 
@@ -328,16 +329,18 @@ def closed_configuration(options: argparse.Namespace, robot: Robot) -> tuple[Arr
 
 
 def _measured(
-    robot: Robot, closure: Closure, named: Mapping[str, float], wanted: Array
+    robot: Robot, closure: Closure, named: Collection[str], wanted: Array
 ) -> dict[str, Array]:
     """Return the joints that are named, and of other groups the independent ones."""
     measured: dict[str, Array] = {}
     for cluster in clusters_of(robot):
         own = {robot.joints[i].name for i in cluster.joints}
-        some = named.keys() & own
+        some = own.intersection(named)
         if not cluster.is_ordinary and some - _names(robot, cluster):
             # Dependent ones are named: with these, the others have to follow.
-            measured.update({name: np.atleast_1d(named[name]) for name in some})
+            for i in cluster.joints:
+                if robot.joints[i].name in some:
+                    measured[robot.joints[i].name] = wanted[[robot.q_offsets[i]]]
             continue
         for i in cluster.independent:
             joint = robot.joints[i]

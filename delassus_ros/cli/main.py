@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         added.add_argument("--json", action="store_true", help="answer as JSON, for programs")
-        added.set_defaults(run=run, parser=added)
+        added.set_defaults(run=run, parser=added, warnings=())
         return added
 
     verb("list", commands.list_algorithms, "list the algorithms", "")

@@ -13,11 +13,13 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from delassus_ros.cli.parsing import frames
 from delassus_ros.cli.proposals import BASE_RULE, base_of, proposals
 from delassus_ros.contacts import Contact
-from delassus_ros.errors import InputError, RobotError, listed, unknown
+from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
+from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import number, parse_xml
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
@@ -105,8 +107,17 @@ def add_contacts(parser: argparse.ArgumentParser, required: bool = True, more: s
     argument.completer = frames  # type: ignore[attr-defined]
 
 
-def add_configuration(parser: argparse.ArgumentParser) -> None:
-    """Add the configuration."""
+def add_degrees(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add that angles are in degrees, those of `what` alone."""
+    parser.add_argument(
+        "--degrees",
+        action="store_true",
+        help=f"angles of {what} are in degrees; all others stay in rad",
+    )
+
+
+def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Add the configuration; `more` names further options that have one."""
     parser.add_argument(
         "--q",
         default=NEUTRAL,
@@ -115,6 +126,7 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         "with the others neutral; rad and m (default: %(default)s). Joints in loops that you "
         "leave out start from --reference.",
     )
+    add_degrees(parser, "--q" + more)
     parser.add_argument(
         "--orientation",
         metavar="X,Y,Z,W",
@@ -265,14 +277,56 @@ def orientation_of(options: argparse.Namespace, problem: Problem) -> Array | Non
 
 
 def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "--q") -> Array:
-    """Return q (nq,) of what an option says that is given."""
+    """Return q (nq,) of what an option says that is given, in rad and m.
+
+    Positions that cannot be are said on standard error.
+    """
     text = getattr(options, option.removeprefix("--"))
     if text == NEUTRAL:
         return robot.neutral()
     if "=" not in text:
         names = [joint.name for joint in robot.joints for _ in range(joint.kind.nq)]
-        return _as_many(option, text, names)
-    q = robot.neutral()
+        q = _as_many(option, text, names)
+        given = np.ones(robot.nq, dtype=np.bool_)
+    else:
+        q, given = _by_name(options, robot, option)
+    turned = angles(robot) & given
+    if options.degrees:
+        q[turned] = np.deg2rad(q[turned])
+    ranges = PlausibleRanges(robot)
+    warn(options, [
+        f"{option}: {ranges.words(k, q[k])}{way_out(ranges.is_angle(k), options.degrees)}"
+        for k in ranges.all_outside(q).tolist()
+        if given[k]
+    ])  # fmt: skip
+    return q
+
+
+def way_out(is_angle: bool, degrees: bool) -> str:
+    """Return what to do about a position that cannot be."""
+    if is_angle and not degrees:
+        return "; if angles are in degrees, add --degrees"
+    return "; was the joint homed, and is the column its own?"
+
+
+def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
+    """Write warnings to standard error, the first ones of many; keep them for the answer as data.
+
+    What is kept is ``options.warnings``.
+    """
+    options.warnings = (*options.warnings, *warnings)
+    for words in warnings[:NAMED]:
+        print(f"warning: {words}", file=sys.stderr)
+    if len(warnings) > NAMED:
+        print(f"warning: {len(warnings) - NAMED} more like these", file=sys.stderr)
+
+
+def _by_name(
+    options: argparse.Namespace, robot: Robot, option: str
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return q (nq,) of the joints that an option names, as they are, and which these are."""
+    text = getattr(options, option.removeprefix("--"))
+    q, named = robot.neutral(), np.zeros(robot.nq, dtype=np.bool_)
     offsets = {
         joint.name: (offset, joint.kind.nq)
         for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
@@ -287,8 +341,8 @@ def configuration_of(options: argparse.Namespace, robot: Robot, option: str = "-
                 f"{option}: joint {name!r} has {size} entries in q; give all of q, or leave it "
                 "neutral"
             )
-        q[first] = value
-    return q
+        q[first], named[first] = value, True
+    return q, named
 
 
 def given_joints(option: str, text: str) -> dict[str, float]:

@@ -42,7 +42,7 @@ _PEER = "ltl"
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Add what is plotted, where it goes, and to where the robot moves."""
     add_problem(parser, required=False)
-    add_configuration(parser)
+    add_configuration(parser, " and --to")
     parser.add_argument(
         "-o",
         "--output",
@@ -108,6 +108,7 @@ def plot(options: argparse.Namespace) -> Report:
         "masses": {each.name: each.mass.masses for each in scene.contacts},
         "conditions": conditions,
         "seconds": lasting,
+        "warnings": options.warnings,
     }
     return Report("\n".join([headline(problem), "", table(facts)]), data)
 

@@ -34,6 +34,17 @@ MARGIN = {JointKind.REVOLUTE: 0.5, JointKind.PRISMATIC: 0.02}
 _UNITS = {JointKind.REVOLUTE: "rad", JointKind.PRISMATIC: "m"}
 
 
+def angles(robot: Robot) -> NDArray[np.bool_]:
+    """Return which entries of q are angles (nq,): those of revolute joints, and of planar ones."""
+    found = np.zeros(robot.nq, dtype=np.bool_)
+    for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
+        if joint.kind is JointKind.REVOLUTE:
+            found[offset] = True
+        elif joint.kind is JointKind.PLANAR:
+            found[offset + 2] = True
+    return found
+
+
 class PlausibleRanges:
     """The range of each position that a robot's joints can have; for one thread.
 

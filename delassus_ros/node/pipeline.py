@@ -71,7 +71,6 @@ _FAILURES = {
     Status.FAILED: Reason.SOLVER_FAILED,
     Status.SINGULAR_LOOP: Reason.LOOP_SINGULAR,
     Status.NOT_CLOSED: Reason.LOOP_NOT_CLOSED,
-    Status.TOO_FAR: Reason.JOINT_FAR,
 }
 WATCHES = 10
 """Looks for silence in the time that it may last."""
@@ -327,6 +326,11 @@ class Pipeline:
 
     # Ticks.
 
+    @property
+    def positions(self) -> Array:
+        """Positions (nq,) of the last joint state that was taken [rad, m]; overwritten later."""
+        return self._q
+
     def answer(self, joint_state: bytes, sent: int = 0, count: int = 0) -> bytes | None:
         """Return the serialized DelassusMatrix for a serialized JointState.
 
@@ -474,6 +478,9 @@ class Pipeline:
         if self._motion is not None:
             self._unmoved = self._inputs.write_motion(verdict.stamp, now, self._solver.inputs)
         solution = self._solver.solve()
+        if solution.status is Status.TOO_FAR:
+            # The gate has the words, with the joint.
+            return self._invalid(verdict, judged.reasons | Reason.JOINT_FAR, judged.text)
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
             self._warn("solver", text)

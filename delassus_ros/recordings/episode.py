@@ -43,6 +43,7 @@ class Task:
     formats : of :data:`FORMATS`.
     remap : full name per topic of the node that is called otherwise.
     again : do it even if it is finished.
+    degrees : angles of joint states, and their rates, are in degrees.
 
     Raises
     ------
@@ -57,6 +58,7 @@ class Task:
     formats: tuple[str, ...] = FORMATS
     remap: Mapping[str, str] = field(default_factory=dict)
     again: bool = False
+    degrees: bool = False
 
     def __post_init__(self) -> None:
         for kind, names, known in (
@@ -169,7 +171,7 @@ def _replayed(
 ) -> Episode:
     replay = Replay(
         recording, task.settings, Operation.from_parameters(task.parameters),
-        task.description_for(recording), task.remap,
+        task.description_for(recording), task.remap, task.degrees,
     )  # fmt: skip
     episode = Episode(str(recording.path))
     outputs: list[Output] = []

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import radians
 from time import perf_counter
 
+from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from delassus_ros.model.ranges import PlausibleRanges, angles
+from delassus_ros.model.spatial import Array
 from delassus_ros.node.background import wait_for_end
 from delassus_ros.node.computation import Computation
 from delassus_ros.node.inputs.arrival import ClockSteps, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.pipeline import WATCHES
+from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.mcap_file import Recorded, RecordingError
@@ -57,6 +63,7 @@ class Replay:
     settings, operation : of the node; every joint state is answered, also where a rate is set.
     description : of the robot, URDF.
     remap : full name per topic of the node that is called otherwise.
+    degrees : angles of joint states, and their rates, are in degrees.
 
     Attributes
     ----------
@@ -81,6 +88,7 @@ class Replay:
         operation: Operation,
         description: str,
         remap: Mapping[str, str] | None = None,
+        degrees: bool = False,
     ) -> None:
         self.warnings: dict[str, tuple[str, int]] = {}
         self.answering = self.computing = 0.0
@@ -93,6 +101,15 @@ class Replay:
         )  # fmt: skip
         self._pipeline = self.computation.pipeline
         self._pipeline.system_now = lambda: self._received
+        robot = self.computation.problem.robot
+        self._ranges = PlausibleRanges(robot)
+        turned = angles(robot)
+        self._angles = {
+            joint.name
+            for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+            if joint.kind.nq == 1 and turned[offset]
+        }
+        self._degrees = degrees
         self._recording = recording
         names = topic_names(remap or {})
         self.topics = {names[kind]: kind for kind in self._needed(settings)}
@@ -193,15 +210,40 @@ class Replay:
         sent = message.sent if not simulated and 0 < waited < _LONGEST_DELAY else 0
         kind = self.topics[message.topic]
         if kind == JOINTS:
+            if self._degrees:
+                data = self._in_radians(data)
             start = perf_counter()
             answer = pipeline.answer(data, sent)
             self.answering += perf_counter() - start
             self.computing += pipeline.last.compute_time if answer is not None else 0.0
+            if answer is not None and pipeline.last.validity is not Validity.INVALID:
+                self._judge(pipeline.positions)
             self._wait_for_closures()
             return answer
         taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
         pipeline.read(kind, taken, sent)
         return None
+
+    def _in_radians(self, data: bytes) -> bytes:
+        """Return a joint state with the angles of the robot's joints, and their rates, in rad."""
+        state = deserialized(data, JointState, "a joint state")
+        for values in (state.position, state.velocity):
+            if len(values) == len(state.name):
+                for k, name in enumerate(state.name):
+                    if name in self._angles:
+                        values[k] = radians(values[k])
+        return bytes(serialize_message(state))
+
+    def _judge(self, q: Array) -> None:
+        """Warn of positions that cannot be, joint by joint."""
+        if self._ranges.outside(q) < 0:
+            return
+        for k in self._ranges.all_outside(q).tolist():
+            hint = ""
+            if self._ranges.is_angle(k) and not self._degrees:
+                hint = "; if angles were recorded in degrees, add --degrees"
+            words = f"{self._ranges.words(k, q[k])}{hint}"
+            self._warn(f"position of {self._ranges.name(k)}", words)
 
     def _wait_for_closures(self) -> None:
         """Wait for code that the node makes beside its loop: here nobody waits for a matrix."""

@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.arguments import numbers
 from delassus_ros.closure import Closure
 from delassus_ros.conditioning.monitor import ConditionSettings
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, RobotError, unknown
-from delassus_ros.model.joint import JointKind
+from delassus_ros.model.positions import q_of
+from delassus_ros.model.ranges import PlausibleRanges, angles
+from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
 from delassus_ros.recordings.tables import Column, Table, about, masses
@@ -56,12 +59,43 @@ class Source:
     others: Mapping[str, float] | None = None
 
 
+@dataclass
+class Implausible:
+    """A column with positions that its joint cannot have.
+
+    Attributes
+    ----------
+    column : what it is called, for messages.
+    is_angle : whether it holds angles, which may be in degrees.
+    rows : how many have one.
+    first : the first of them in words, with the joint and its limits.
+    """
+
+    column: str
+    is_angle: bool
+    rows: int
+    first: str
+
+    @property
+    def words(self) -> str:
+        """What there is to say, without a way out."""
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        return f"{self.column}: positions that cannot be in {rows}; first, {self.first}"
+
+
 @dataclass(frozen=True)
 class Written:
-    """What became of a table: rows in all, and those without a matrix."""
+    """What became of a table.
+
+    Attributes
+    ----------
+    rows, failed : rows in all, and those without a matrix.
+    implausible : columns with positions that their joints cannot have.
+    """
 
     rows: int
     failed: int
+    implausible: tuple[Implausible, ...] = ()
 
 
 def map_trajectory(
@@ -104,7 +138,8 @@ def map_trajectory(
         )
     solver = DelassusSolver(problem, algorithm)
     closure = Closure(problem, reference) if problem.robot.is_closed else None
-    batches = _batches(source, problem, rows, closure)
+    judge = _Judge(problem.robot)
+    batches = _batches(source, problem, rows, closure, judge)
     first = next(batches, None)
     if first is None:
         raise InputError(f"{source.path}: no rows")
@@ -135,7 +170,34 @@ def map_trajectory(
         table.discard()
         raise
     table.close()
-    return Written(count, failed)
+    return Written(count, failed, tuple(judge.found.values()))
+
+
+class _Judge:
+    """Looks for positions that cannot be, column by column."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        self._ranges: dict[tuple[str, ...], PlausibleRanges] = {}
+        self.found: dict[str, Implausible] = {}
+
+    def look(self, values: Array, names: tuple[str, ...], of: str) -> None:
+        """Look at columns (N, joints) of these joints [rad, m], which are numbers `of` a list."""
+        ranges = self._ranges.get(names)
+        if ranges is None:
+            ranges = self._ranges[names] = PlausibleRanges(self._robot, names)
+        outside = (values < ranges.lower) | (values > ranges.upper)
+        for k in np.flatnonzero(outside.any(axis=0)).tolist():
+            rows = np.flatnonzero(outside[:, k])
+            known = self.found.get(names[k])
+            if known is None:
+                column = f"column {names[k]!r}"
+                if of:
+                    column = f"number {k} of {of!r}, joint {names[k]!r}"
+                first = ranges.words(k, float(values[rows[0], k]))
+                known = Implausible(column, ranges.is_angle(k), 0, first)
+                self.found[names[k]] = known
+            known.rows += len(rows)
 
 
 def _check_target(source: Source, target: Path) -> None:
@@ -174,21 +236,25 @@ def _conditions(matrices: Array, scales: Array) -> Array:
     return found
 
 
+_Read = tuple[Array, Sequence[str], str, dict[str, Any]]
+"""Columns (N, joints), whose they are, of which list if of one, and what is taken over."""
+
+
 def _batches(
-    source: Source, problem: Problem, rows: int, closure: Closure | None
+    source: Source, problem: Problem, rows: int, closure: Closure | None, judge: _Judge
 ) -> Iterator[Batch]:
     """Yield configurations, with what is taken over; NaN where loops do not close."""
     if source.path.suffix == ".npy":
         read = _from_numpy(source, problem, rows)
     else:
         read = _from_parquet(source, problem, rows)
-    for values, names, kept in read:
-        yield _arranged(values, names, source, problem, closure), kept
+    for values, names, of, kept in read:
+        yield _arranged(values, names, of, source, problem, closure, judge), kept
 
 
 def _from_numpy(
     source: Source, problem: Problem, rows: int
-) -> Iterator[tuple[Array, Sequence[str], dict[str, Any]]]:
+) -> Iterator[_Read]:
     try:
         values = np.load(source.path, mmap_mode="r")
     except (OSError, ValueError) as error:
@@ -199,12 +265,13 @@ def _from_numpy(
             f"{source.path}: shape {values.shape}; expected (N, {len(names)}): {_meant(names)}"
         )
     for start in range(0, len(values), rows):
-        yield np.array(values[start : start + rows], dtype=float), names, {}
+        part = numbers(str(source.path), np.array(values[start : start + rows]))
+        yield part, names, source.path.name, {}
 
 
 def _from_parquet(
     source: Source, problem: Problem, rows: int
-) -> Iterator[tuple[Array, Sequence[str], dict[str, Any]]]:
+) -> Iterator[_Read]:
     import pyarrow
     from pyarrow import dataset
 
@@ -234,7 +301,8 @@ def _from_parquet(
             values = _listed(batch.column(source.state), names, source)
         else:
             values = np.array([_numbers(batch.column(name), name, source) for name in wanted]).T
-        yield values, names, {name: batch.column(name) for name in kept}
+        of = source.state if wanted == [source.state] else ""
+        yield values, names, of, {name: batch.column(name) for name in kept}
 
 
 def _listed(lists: Any, names: Sequence[str], source: Source) -> Array:
@@ -291,7 +359,13 @@ def _named(source: Source) -> tuple[str, ...]:
 
 
 def _arranged(
-    values: Array, names: Sequence[str], source: Source, problem: Problem, closure: Closure | None
+    values: Array,
+    names: Sequence[str],
+    of: str,
+    source: Source,
+    problem: Problem,
+    closure: Closure | None,
+    judge: _Judge,
 ) -> Array:
     """Return q (N, nq) from columns of joints."""
     robot = problem.robot
@@ -304,17 +378,18 @@ def _arranged(
             f"{', '.join(names)}; the others can be given for all rows"
         )
     try:
-        base = robot.q(given)
+        base = q_of(robot, given)
     except RobotError as error:
         raise InputError(f"{source.path}: {error}") from error
     offsets = {
         joint.name: offset for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
     }
-    kinds = {joint.name: joint.kind for joint in robot.joints}
+    entries = [offsets[name] for name in names]
+    if source.degrees:
+        values = np.where(angles(robot)[entries], np.deg2rad(values), values)
+    judge.look(values, tuple(names), of)
     Q = np.tile(base, (len(values), 1))
-    for column, name in enumerate(names):
-        turns = source.degrees and kinds[name] is JointKind.REVOLUTE
-        Q[:, offsets[name]] = np.deg2rad(values[:, column]) if turns else values[:, column]
+    Q[:, entries] = values
     if closure is not None:
         for row in Q:
             positions = {name: float(row[offsets[name]]) for name in closure.independent}

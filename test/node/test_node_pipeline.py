@@ -251,6 +251,15 @@ def test_a_stamp_at_the_end_of_time(rig) -> None:
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
 
 
+def test_a_position_so_far_that_angles_are_rounded(rig) -> None:
+    assert said(rig.send()) == (OK, Reason.NONE)
+    name = rig.joints[0]
+    message = rig.send(**{name: 2e6})
+    assert said(message) == (INVALID, Reason.JOINT_FAR) and not message.matrix
+    assert f"the position of joint {name!r} is 2e+06, beyond" in rig.pipeline.last.text
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
 def test_a_fault_of_the_program_itself(rig) -> None:
     message = deserialize_message(rig.pipeline.fault("it broke"), DelassusMatrix)
     assert said(message) == (INVALID, Reason.SOLVER_FAILED)
