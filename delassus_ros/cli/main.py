@@ -7,6 +7,7 @@ import argparse
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 import delassus_ros
@@ -20,7 +21,7 @@ from delassus_ros.cli.options import (
 )
 from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.report import Report
-from delassus_ros.errors import DelassusError
+from delassus_ros.errors import DelassusError, DelassusWarning
 
 _DESCRIPTION = """\
 The Delassus matrix G = J M⁻¹ Jᵀ of a robot's contacts: the inverse inertia that
@@ -64,7 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     complete(parser)
     options = parser.parse_args(argv)
     try:
-        report: Report = options.run(options)
+        with warnings.catch_warnings():
+            # What Python shows has the line of this program that it came from.
+            warnings.simplefilter("always", DelassusWarning)
+            warnings.showwarning = _shown
+            report: Report = options.run(options)
     except DelassusError as error:
         print(error, file=sys.stderr)
         return USER_ERROR
@@ -78,6 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write_nothing_more()
         return USER_ERROR
     return report.status
+
+
+def _shown(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _write_nothing_more() -> None:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
 import numpy as np
 
 from delassus_ros import arguments
-from delassus_ros.errors import RobotError, unknown
+from delassus_ros.errors import DelassusWarning, RobotError, unknown
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import WORLD, Joint, JointKind
 from delassus_ros.model.loops import CLOSED, loop_gap
+from delassus_ros.model.ranges import PlausibleRanges
 from delassus_ros.model.robot import Body, Frame, Robot
 from delassus_ros.model.spatial import Inertia, Transform
 
 _HELD = 1e-9
 """A coupling whose joints are all locked holds to so much [units of its joints]."""
+
+
+def _warn(robot: Robot, given: Mapping[str, float]) -> None:
+    """Warn of positions that cannot be; of robots with loops, their followers may be anywhere."""
+    if robot.is_closed:
+        return
+    names, values = list(given), np.array(list(given.values()))
+    ranges = PlausibleRanges(robot, names)
+    for k in ranges.all_outside(values).tolist():
+        hint = "; angles are in rad: np.deg2rad(…)" if ranges.is_angle(k) else ""
+        # Told of the line that called Robot.lock.
+        warnings.warn(f"lock: {ranges.words(k, values[k])}{hint}", DelassusWarning, stacklevel=4)
 
 
 def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
@@ -33,6 +47,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
             )
         if not np.isfinite(value):
             raise RobotError(f"lock: the position of joint {name!r} is {value}")
+    _warn(robot, given)
     # Per body, the body it is part of now and where it is in that one.
     place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
     joints: list[Joint] = []

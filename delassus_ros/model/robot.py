@@ -311,6 +311,12 @@ class Robot:
             If a joint is unknown or of another kind, a position not finite, a function constrains
             one of the joints, a coupling is left with one joint, or a coupling or loop that is
             held is not closed.
+
+        Warns
+        -----
+        DelassusWarning
+            For a position far outside the limits of its joint, see
+            :mod:`~delassus_ros.model.ranges`; not of a robot with couplings or loops.
         """
         from delassus_ros.model.parts import locked
 

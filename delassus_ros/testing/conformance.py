@@ -165,7 +165,7 @@ def quaternions_need_no_exact_norm(name: str) -> None:
                     relative_error(problem, solution.matrix, expected) <= TOLERANCE
                 )
                 _require(
-                    same or solution.status is Status.NOT_FINITE, name, label,
+                    same or solution.status in (Status.NOT_FINITE, Status.TOO_FAR), name, label,
                     f"{what} of norm {norm} gives {solution.status.name} and another matrix",
                 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from cli_support import QUADRUPED, output, refusal
 from recordings_support import BEGIN, STEP, at, walk, write
 from sensor_msgs.msg import JointState
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot
+from delassus_ros import Contact, DelassusSolver, DelassusWarning, Problem, Robot
 from delassus_ros.cli.main import main
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -57,6 +57,14 @@ def test_compute_says_which_joint_and_what_helps(capsys) -> None:
     assert "'LF_KFE' is -34.9066 rad" in err and "was the joint homed" in err
 
 
+def test_joints_that_are_held_are_looked_at_as_well(capsys) -> None:
+    _, err = said(capsys, "compute", QUADRUPED, *FOOT, "--lock", "RH_HAA=40")
+    assert err.startswith("warning: lock: the position of joint 'RH_HAA' is 40 rad, and its limi")
+    assert err.count("\n") == 1
+    with pytest.warns(DelassusWarning, match="lock: the position of joint 'RH_HAA' is 40 rad"):
+        ROBOT.lock({"RH_HAA": 40.0, "LF_HAA": 0.1})
+
+
 def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None:
     text = Path(QUADRUPED).read_text()
     path = tmp_path / "bent.urdf"
@@ -68,11 +76,13 @@ def test_nothing_is_said_of_joints_that_were_not_given(capsys, tmp_path) -> None
 
 def test_compute_with_gears_in_degrees(capsys) -> None:
     robot = Robot.from_urdf(LEG, "fixed")
-    name = next(joint.name for joint in robot.joints if np.isfinite(joint.lower))
     command = ("compute", LEG, "--base", "fixed", "--contact", "sole", "--json", "--q")
-    expected = json.loads(output(capsys, *command, f"{name}=0.3"))
-    found = json.loads(output(capsys, *command, f"{name}={np.rad2deg(0.3)!r}", "--degrees"))
-    assert np.allclose(found["G"], expected["G"], rtol=1e-12)
+    # By joint and by motor: either follows from the other.
+    for name, _ in robot.couplings[0].ratios:
+        expected = json.loads(output(capsys, *command, f"{name}=0.3"))
+        found = json.loads(output(capsys, *command, f"{name}={float(np.rad2deg(0.3))}", "--degrees"))
+        assert np.allclose(found["q"], expected["q"], rtol=1e-12, atol=1e-15)
+        assert np.allclose(found["G"], expected["G"], rtol=1e-12) and any(found["q"])
 
 
 def test_plot_looks_at_both_ends(capsys, tmp_path) -> None:

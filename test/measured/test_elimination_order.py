@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
+from coupled import coupled
 from numpy.typing import ArrayLike
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
@@ -127,7 +128,7 @@ def test_estimates_agree_with_least_squares_at_50_digits(case: str) -> None:
         robot = random_problem(2).robot
     rng = np.random.default_rng(3)
     dynamics = Dynamics(robot, cache=False)
-    q, rates = rng.uniform(-1, 1, robot.nq), rng.normal(size=dynamics.size)
+    q, rates = coupled(robot, rng.uniform(-1, 1, robot.nq)), rng.normal(size=dynamics.size)
     joints = list(dict.fromkeys(dynamics.joints))
     frame = sorted(name for name, f in robot.frames.items() if f.body != WORLD)[-1]
     sizes = dynamics._motion.columns_by_joint

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem
+from coupled import coupled
 from seeds import seeds
 
 from delassus_ros import Robot
@@ -34,7 +35,7 @@ SOLES = [*FEET.values()]
 
 def state(dynamics: Dynamics, robot: Robot, seed: int) -> tuple[np.ndarray, ...]:
     rng, n = np.random.default_rng(seed), dynamics.size
-    return rng.uniform(-1, 1, robot.nq), rng.normal(size=n), rng.normal(size=n)
+    return coupled(robot, rng.uniform(-1, 1, robot.nq)), rng.normal(size=n), rng.normal(size=n)
 
 
 def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):

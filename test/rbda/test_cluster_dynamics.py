@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import Builder, random_problem
+from coupled import coupled
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
@@ -43,7 +44,8 @@ def geared(seed: int) -> Robot:
 def state(robot: Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return random q, rates and accelerations (or torques)."""
     rng, size = np.random.default_rng(seed), ClusterMotion(robot).size
-    return rng.uniform(-1, 1, robot.nq), rng.normal(size=size), rng.normal(size=size)
+    q = coupled(robot, rng.uniform(-1, 1, robot.nq))
+    return q, rng.normal(size=size), rng.normal(size=size)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from test_cluster_dynamics import CLOSED, GRAVITY, closed, loop_motion
 
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
 
+from coupled import coupled  # noqa: E402
 from mujoco_closed import ClosedModel, acceptable  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
@@ -91,7 +92,7 @@ def demo() -> tuple[Problem, np.ndarray]:
 def geared(seed: int) -> tuple[Problem, np.ndarray]:
     given = random_problem(seed)
     robot = acceptable(given.robot)
-    q = np.random.default_rng(seed).uniform(-1.0, 1.0, robot.nq)
+    q = coupled(robot, np.random.default_rng(seed).uniform(-1.0, 1.0, robot.nq))
     return Problem(robot, given.contacts), q
 
 

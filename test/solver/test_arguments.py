@@ -16,8 +16,8 @@ from delassus_ros.conditioning.structural_rank import (
     StructuralRank,
     closed_configurations,
     generic_matrices,
-    row_scales,
 )
+from delassus_ros.contacts import row_scales
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import (
     AlgorithmError,

@@ -129,6 +129,28 @@ def test_rules_of_arrays_are_those_of_machine_code() -> None:
     assert [int(bound.solve(q).status) for q in Q] == statuses.tolist()
 
 
+def test_tables_of_calls_look_at_the_same(monkeypatch) -> None:
+    """Large systems are compiled in another way, which small ones are made to take here."""
+    monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
+    robot = leg()
+    problem = Problem(robot, [Contact("sole", "sole")], outputs=["h"])
+    solver = DelassusSolver(problem, "pv_osimr", cache=False)
+    bound, good = solver.bind(), random_inputs(problem, 0)
+    for moved, value, status in (
+        (0, 0.0, Status.OK), (0, 0.2, Status.NOT_CLOSED), (0, 3e6, Status.TOO_FAR),
+        (0, np.inf, Status.NOT_FINITE), (0, 0.0, Status.OK),
+    ):  # fmt: skip
+        inputs = {name: values.copy() for name, values in good.items()}
+        inputs["q"][moved] += value
+        for name, values in inputs.items():
+            bound.inputs[name] = values
+        assert bound.solve().status is status
+        batch = solver.solve_batch([inputs.pop("q")] * 9, **inputs)
+        assert set(batch.status.tolist()) == {int(status)}
+    bound.inputs["rates"] = 1e200 * np.ones(4)
+    assert bound.solve().status is Status.NOT_FINITE
+
+
 def test_an_open_robot_has_no_couplings_to_look_at() -> None:
     problem = quadruped_problem(())
     assert InputRules.of(problem.inputs, problem.robot).couplings == ()

@@ -1,0 +1,15 @@
+"""Positions at which couplings hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from delassus_ros import Robot
+from delassus_ros.model.couplings import follow
+
+
+def coupled(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return q with the joints that follow from others where couplings put them."""
+    q = q.copy()
+    follow(robot, q, ())
+    return q
