@@ -10,18 +10,26 @@ import pytest
 
 pytest.importorskip("mcap", reason="mcap is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("rosbags", reason="rosbags is not installed")
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 from delassus_msgs.msg import ActiveContacts  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from rosbags.rosbag2 import (  # noqa: E402
+    CompressionFormat,
+    CompressionMode,
+    StoragePlugin,
+    Writer,
+)
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.recordings.mcap_file import Recorded  # noqa: E402
-from delassus_ros.recordings.writer import RecordingWriter  # noqa: E402
+from delassus_ros.recordings.writer import RecordingWriter, definition  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
@@ -96,3 +104,26 @@ def write(
         writer.write_bytes(message.topic, message.time, message.data, kind, message.sent)
     writer.close()
     return path
+
+
+def bag(
+    folder: Path,
+    messages: list[Recorded],
+    storage: StoragePlugin,
+    mode: CompressionMode = CompressionMode.NONE,
+) -> Path:
+    """Write a folder as rosbag2 does."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    name = TYPES["/active_contacts"]
+    store.register(get_types_from_msg(definition(name), name))
+    written = Writer(folder, version=9, storage_plugin=storage)
+    if mode is not CompressionMode.NONE:
+        written.set_compression(mode, CompressionFormat.ZSTD)
+    with written as writer:
+        topics = {
+            topic: writer.add_connection(topic, kind, typestore=store)
+            for topic, kind in TYPES.items()
+        }
+        for message in messages:
+            writer.write(topics[message.topic], message.time, message.data)
+    return folder

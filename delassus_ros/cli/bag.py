@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task
     from delassus_ros.recordings.recording import Recording
 
-_NEEDED = ("mcap", "pyarrow", "rosbags")
+_NEEDED = ("mcap", "pyarrow")
 _PERIOD = 0.5  # s between two words of how far it is
 
 
@@ -42,7 +42,7 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recording",
         metavar="RECORDING",
-        help="an .mcap file, or a folder that rosbag2 has written",
+        help="an .mcap or .db3 file, or a folder that rosbag2 has written",
     )
     _add_task(parser)
 

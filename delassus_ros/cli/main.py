@@ -73,6 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DelassusError as error:
         print(error, file=sys.stderr)
         return USER_ERROR
+    except OSError as error:
+        # A full disk, a folder that is read only: whichever verb meets it.
+        about = f"{error.filename}: " if error.filename else ""
+        print(f"delassus: {about}{error.strerror or error}", file=sys.stderr)
+        return USER_ERROR
     try:
         print(report.json() if options.json else report.text, flush=True)
     except BrokenPipeError:

@@ -57,7 +57,10 @@ class Rows:
                 f"{', '.join(found.column_names)}"
             )
         self.path = path
-        self.about: dict[str, Any] = json.loads(said)
+        try:
+            self.about: dict[str, Any] = json.loads(said)
+        except ValueError as error:
+            raise InputError(f"{path}: what it says of itself is damaged: {error}") from error
         self.columns = {name: _array(found[name]) for name in found.column_names}
 
     def __len__(self) -> int:

@@ -22,6 +22,11 @@ KINDS: Mapping[str, type] = {
     DESCRIPTION: String, **{name: topic.kind for name, topic in TOPICS.items()}
 }  # fmt: skip
 """Topics of the node, which `remap` may call otherwise."""
+_OTHERWISE = {
+    "active_contacts": "; with the parameter 'rows: all', matrices have the rows of all contacts "
+    "and need no such topic"
+}
+"""How the node does without a topic."""
 _AXES = {Layout.AXES_CONTACT: "contact", Layout.AXES_WORLD: "world"}
 
 
@@ -49,27 +54,59 @@ def description_of(recording: Recording, remap: Mapping[str, str] | None = None)
     """
     topic = topic_names(remap or {})[DESCRIPTION]
     data = recording.first(topic)
+    if topic in recording.foreign:
+        raise RecordingError(f"{_encoded(recording, topic)}; --urdf names a file")
     if data is None:
         raise RecordingError(f"{recording.path}: no robot on {topic}; --urdf names a file")
     return str(deserialized(data, String, "a robot description").data)
 
 
-def check_topics(recording: Recording, wanted: Mapping[str, str]) -> None:
-    """Refuse a recording without the topics that are wanted, given with their kinds."""
+def check_topics(recording: Recording, wanted: Mapping[str, str]) -> list[str]:
+    """Refuse a recording without the topics that are wanted, given with their kinds.
+
+    Returns
+    -------
+    list of str
+        Those whose type the recording does not state: messages are read as of the type that is
+        expected.
+
+    Raises
+    ------
+    RecordingError
+        If a topic is missing, or has another type or encoding; names the topics of its type.
+    """
     recording.scan()
+    unstated = []
     for topic, kind in wanted.items():
         expected = type_name(KINDS[kind])
         found = recording.topics.get(topic)
         alike = sorted(name for name, each in recording.topics.items() if each == expected)
+        untyped = sorted(name for name, each in recording.topics.items() if not each)
         others = f"of type {expected} there are: {', '.join(alike) or 'none'}"
-        if found is None:
+        if untyped:
+            others += f"; without a type: {', '.join(untyped)}"
+        if found == "":
+            unstated.append(topic)
+        elif topic in recording.foreign:
+            raise RecordingError(f"{_encoded(recording, topic)}; {others}")
+        elif found is None:
             raise RecordingError(
                 f"{recording.path}: no topic {topic}; {others}; --remap {kind}:=NAME takes another"
+                f"{_OTHERWISE.get(kind, '')}"
             )
-        if found != expected:
+        elif found != expected:
             raise RecordingError(
                 f"{recording.path}: {topic} is of type {found}, expected {expected}; {others}"
             )
+    return unstated
+
+
+def _encoded(recording: Recording, topic: str) -> str:
+    """Return the words for a topic whose messages are not encoded as ROS 2 does."""
+    return (
+        f"{recording.path}: {topic} is encoded as {recording.foreign[topic]!r}; expected 'cdr', "
+        "as ROS 2 writes it"
+    )
 
 
 def parameters_of_layout(recording: Recording) -> dict[str, Any] | None:
@@ -100,7 +137,7 @@ def parameters_of_layout(recording: Recording) -> dict[str, Any] | None:
 def names_of_contacts(recording: Recording, remap: Mapping[str, str]) -> set[str]:
     """Return the names of contacts that messages have."""
     topic = topic_names(remap)["active_contacts"]
-    if recording.scan().get(topic) != type_name(ActiveContacts):
+    if recording.scan().get(topic) not in (type_name(ActiveContacts), ""):
         return set()
     messages = recording.messages({topic})
     read = (deserialized(each.data, ActiveContacts, f"a message of {topic}") for each in messages)

@@ -16,17 +16,21 @@ from time import perf_counter
 from typing import Any
 
 from delassus_ros.errors import DelassusError, InputError, unknown
+from delassus_ros.model.reading.xml import read_regular_file
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import description_of
 from delassus_ros.recordings.mcap_file import RecordingError
 from delassus_ros.recordings.outputs import COLUMNS, McapOutput, Output, ParquetOutput, is_output
+from delassus_ros.recordings.partial import PartialFile
 from delassus_ros.recordings.recording import Recording, is_bag, name_of
 from delassus_ros.recordings.replay import Replay
-from delassus_ros.recordings.tables import finish, unfinished
+from delassus_ros.recordings.sqlite_file import logs_of
 from delassus_ros.version import __version__
 
 FORMATS = ("parquet", "mcap")
+_LARGEST_REPORT = 1 << 24
+"""Bytes of the largest report of a run before that is read."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,9 @@ class Task:
     def digest(self, recording: Path) -> str:
         """Return what tells whether something else would be written, as text."""
         said = {k: v for k, v in asdict(self).items() if k not in ("again", "out")}
-        files = sorted(recording.glob("*")) if recording.is_dir() else [recording]
+        files = [recording, *logs_of(recording)]
+        if recording.is_dir():
+            files = sorted(recording.glob("*"))
         states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
         text = json.dumps([__version__, said, states], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -139,11 +145,6 @@ def map_episode(
     Parameters
     ----------
     progress : is called now and then.
-
-    Raises
-    ------
-    OSError
-        If `out` cannot be written to.
     """
     path, folder = Path(recording), Path(task.out)
     report = folder / f"{name_of(path)}.json"
@@ -157,12 +158,16 @@ def map_episode(
     if not task.again and before.pop("digest", None) == digest and _is_finished(before):
         before["warnings"] = {kind: tuple(said) for kind, said in before["warnings"].items()}
         return Episode(**{**before, "skipped": True})
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        episode = _replayed(opened, folder, task, progress)
-    except DelassusError as error:
-        episode = Episode(str(path), error=str(error))
-    _write_report(report, digest, episode)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            episode = _replayed(opened, folder, task, progress)
+        except DelassusError as error:
+            episode = Episode(str(path), error=str(error))
+        _write_report(report, digest, episode)
+    except OSError as error:
+        words = error.strerror or str(error)
+        return Episode(str(path), error=f"{folder} cannot be written to: {words}")
     return episode
 
 
@@ -222,7 +227,9 @@ def _replayed(
         "writing": writing,
     }  # fmt: skip
     episode.seconds = 0.0 if first is None or last is None else 1e-9 * (last - first)
-    episode.damage, episode.warnings = list(recording.damage), replay.warnings
+    episode.damage = list(recording.damage)
+    episode.warnings = {"recording": (recording.remark, 1)} if recording.remark else {}
+    episode.warnings |= replay.warnings
     return episode
 
 
@@ -230,7 +237,9 @@ def _check_folder(
     folder: Path, recording: Recording, formats: Sequence[str], before: Mapping[str, Any]
 ) -> None:
     """Refuse to write into a recording, over one, or over what is not of a run before."""
-    bags = [each for each in (folder, *folder.resolve().parents) if is_bag(each)]
+    source = recording.path.resolve() if recording.path.is_dir() else None
+    inside = (folder, folder.resolve(), *folder.resolve().parents)
+    bags = [each for each in inside if is_bag(each) or each == source]
     if bags:
         raise RecordingError(f"outputs are not written into a recording, {bags[0]}")
     # What a report names may be damaged, and what is whole may have none yet.
@@ -255,10 +264,13 @@ def _report(report: Path) -> dict[str, Any]:
         If there is a file of that name which is no report.
     """
     try:
-        found = json.loads(report.read_text(encoding="utf-8"))
+        found = json.loads(read_regular_file(report, _LARGEST_REPORT))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except NotADirectoryError as error:
+        words = f"{report.parent} is no folder; name another for the output"
+        raise RecordingError(words) from error
+    except (OSError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or "digest" not in found:
         raise RecordingError(
@@ -279,6 +291,10 @@ def _is_finished(before: Mapping[str, Any]) -> bool:
 def _write_report(report: Path, digest: str, episode: Episode) -> None:
     """Write what tells later that it is finished; last of all."""
     text = json.dumps({"digest": digest, **asdict(episode)}, indent=1)
-    written = unfinished(report)
-    written.write_text(text, encoding="utf-8")
-    finish(written, report)
+    written = PartialFile(report)
+    try:
+        written.file.write(text.encode())
+        written.finish()
+    except OSError:
+        written.discard()
+        raise

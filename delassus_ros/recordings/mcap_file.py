@@ -12,7 +12,7 @@ import heapq
 import struct
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import IO
@@ -22,13 +22,14 @@ import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.reader import make_reader
+from mcap.reader import SeekingReader
 from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Schema
 from mcap.records import Message as McapMessage
 from mcap.stream_reader import breakup_chunk
 from mcap.summary import Summary
 
 from delassus_ros.errors import DelassusError
+from delassus_ros.recordings.compression import allowed, expanded
 
 WINDOW = 100_000_000
 """Messages that were written so much out of order are put into order [ns]; what is further back is
@@ -41,8 +42,14 @@ _INDEX_HEAD = struct.Struct("<HI")
 _FOOTER = struct.Struct("<QQI")
 _LARGEST = 1 << 30
 """Bytes of the largest record that is read, and that a chunk may hold: recorders write less."""
+_LARGEST_SUMMARY = 1 << 26
+"""Bytes of the largest summary that is read: an index of 100 000 chunks has some 30 MiB."""
 _END = {Opcode.DATA_END: 4, Opcode.FOOTER: 20}
 """Length of the records that end a file's data."""
+_NO_RECORD = 0
+"""An opcode that no record has: a file system leaves zeros where nothing was written."""
+_CDR = "cdr"
+"""How ROS 2 encodes messages."""
 
 
 class RecordingError(DelassusError):
@@ -66,22 +73,45 @@ class Recorded:
     data: bytes
 
 
+@dataclass
+class Found:
+    """Topics and damage of a recording, as far as its files have been read.
+
+    Attributes
+    ----------
+    topics : type per topic with messages; empty where the recording does not state the type.
+    foreign : encoding per topic whose messages are not encoded as ROS 2 does.
+    damage : parts that cannot be read, each with file and offset.
+    """
+
+    topics: dict[str, str] = field(default_factory=dict)
+    foreign: dict[str, str] = field(default_factory=dict)
+    damage: list[str] = field(default_factory=list)
+
+    def note(self, topic: str, encoding: str, kind: str) -> None:
+        """Add a topic."""
+        if encoding == _CDR:
+            self.topics[topic] = kind or self.topics.get(topic, "")
+        else:
+            self.foreign[topic] = encoding
+
+
 class McapFile:
     """An MCAP file.
 
     Parameters
     ----------
     path : of the file.
-    topics : type per topic, to which those are added that are met.
-    damage : to which is added what cannot be read, with file and offset.
+    found : topics and damage are added to it.
+    shown : path in messages, where `path` is a copy.
 
     Attributes
     ----------
     position : bytes that have been read so far.
     """
 
-    def __init__(self, path: Path, topics: dict[str, str], damage: list[str]) -> None:
-        self._path, self._topics, self._damage = path, topics, damage
+    def __init__(self, path: Path, found: Found, shown: Path | None = None) -> None:
+        self._path, self._shown, self._found = path, shown or path, found
         self._size = path.stat().st_size
         self.position = 0
 
@@ -103,7 +133,9 @@ class McapFile:
         """
         with self._path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise RecordingError(f"{self._path}: not an MCAP file; its first bytes are others")
+                raise RecordingError(
+                    f"{self._shown}: not an MCAP file; its first bytes are others"
+                )
             summary = self._summary(file)
             if summary is not None and summary.chunk_indexes:
                 yield from self._indexed(file, summary, topics)
@@ -113,9 +145,15 @@ class McapFile:
 
     def _summary(self, file: IO[bytes]) -> Summary | None:
         """Return the summary, and note the topics that have messages."""
+        begin = self._size
+        if begin >= len(_MAGIC) + _FOOTER.size:
+            file.seek(-len(_MAGIC) - _FOOTER.size, SEEK_END)
+            begin, *_ = _FOOTER.unpack(file.read(_FOOTER.size))
+        if not 0 < self._size - begin <= _LARGEST_SUMMARY:
+            return None
         file.seek(0)
         try:
-            summary = make_reader(file).get_summary()
+            summary = SeekingReader(file, record_size_limit=_LARGEST_SUMMARY).get_summary()
             whole = summary is not None and self._is_whole(file, summary)
         except (*_DAMAGE, OSError):
             # A damaged footer may point anywhere, before the file as well.
@@ -125,9 +163,10 @@ class McapFile:
         counts = summary.statistics.channel_message_counts if summary.statistics else None
         for number, channel in summary.channels.items():
             schema = summary.schemas.get(channel.schema_id)
-            there = counts is None or counts.get(number, 0)
-            if channel.message_encoding == "cdr" and schema is not None and there:
-                self._topics[channel.topic] = schema.name
+            if counts is None or counts.get(number, 0):
+                self._found.note(
+                    channel.topic, channel.message_encoding, "" if schema is None else schema.name
+                )
         return summary
 
     def _is_whole(self, file: IO[bytes], summary: Summary) -> bool:
@@ -158,14 +197,14 @@ class McapFile:
             for number, channel in summary.channels.items()
             if topics is None or channel.topic in topics
         }
-        reported, count = len(self._damage), 0
+        reported, count = len(self._found.damage), 0
         for message in self._ordered(file, summary, names):
             count += 1
             yield message
         said = summary.statistics.channel_message_counts if summary.statistics else {}
         expected = sum(said.get(number, 0) for number in names)
-        if count < expected and len(self._damage) == reported:
-            self._damage.append(f"{self._path}: only {count} messages of the {expected} it counts")
+        if count < expected and len(self._found.damage) == reported:
+            self._damaged(f"only {count} messages of the {expected} it counts")
 
     def _ordered(
         self, file: IO[bytes], summary: Summary, names: dict[int, str]
@@ -229,15 +268,14 @@ class McapFile:
         content = self._record(file, offset, Opcode.CHUNK)
         self.position += chunk.chunk_length + chunk.message_index_length
         if content is None or len(content) != chunk.chunk_length - _HEAD.size:
-            self._damage.append(
-                f"{self._path}: the record at byte {offset} is damaged: not the chunk that the "
-                "index says"
+            self._damaged(
+                f"the record at byte {offset} is damaged: not the chunk that the index says"
             )
             return []
         try:
             records = _opened(Chunk.read(ReadDataStream(BytesIO(content))))
         except _DAMAGE as error:
-            self._damage.append(f"{self._path}: the record at byte {offset} is damaged: {error}")
+            self._damaged(f"the record at byte {offset} is damaged: {error}")
             return []
         return [
             Recorded(each.log_time, each.publish_time, names[each.channel_id], each.data)
@@ -265,7 +303,7 @@ class McapFile:
     def _as_written(self, file: IO[bytes], topics: Container[str] | None) -> Iterator[Recorded]:
         schemas: dict[int, str] = {}
         names: dict[int, str] = {}
-        kinds: dict[str, str] = {}
+        kinds: dict[int, tuple[str, str]] = {}
         strange = 0
         for record in self._records(file):
             match record:
@@ -273,22 +311,22 @@ class McapFile:
                     schemas[record.id] = record.name
                 case Channel():
                     names[record.id] = record.topic
-                    if record.message_encoding == "cdr":
-                        kinds[record.topic] = schemas.get(record.schema_id, "")
+                    kinds[record.id] = (
+                        record.message_encoding, schemas.get(record.schema_id, "")
+                    )  # fmt: skip
                 case McapMessage():
                     self.position = file.tell()
                     topic = names.get(record.channel_id)
                     if topic is None:
                         strange += 1
                         continue
-                    if topic in kinds:
-                        self._topics[topic] = kinds[topic]
+                    if record.channel_id in kinds:
+                        self._found.note(topic, *kinds.pop(record.channel_id))
                     if topics is None or topic in topics:
                         yield Recorded(record.log_time, record.publish_time, topic, record.data)
         if strange:
-            self._damage.append(
-                f"{self._path}: {strange} messages are left out: their channels were in damaged "
-                "records"
+            self._damaged(
+                f"{strange} messages are left out: their channels were in damaged records"
             )
 
     def _records(self, file: IO[bytes]) -> Iterator[McapRecord]:
@@ -302,15 +340,16 @@ class McapFile:
             offset = file.tell()
             head = file.read(_HEAD.size)
             if len(head) < _HEAD.size:
-                self._damage.append(
-                    f"{self._path}: ends at byte {offset}, without an MCAP file's end"
-                )
+                self._damaged(f"ends at byte {offset}, without an MCAP file's end")
                 return
             opcode, length = _HEAD.unpack(head)
             if _END.get(opcode) == length:
                 return
+            if opcode == _NO_RECORD:
+                self._damaged(f"ends at byte {offset}: there are zeros instead of a record")
+                return
             if length > min(_LARGEST, self._size - file.tell()):
-                self._damage.append(f"{self._path}: ends within the record at byte {offset}")
+                self._damaged(f"ends within the record at byte {offset}")
                 return
             content = file.read(length)
             stream = ReadDataStream(BytesIO(content))
@@ -320,12 +359,15 @@ class McapFile:
                 elif opcode in readers:
                     yield readers[opcode](stream, length)
             except _DAMAGE as error:
-                self._damage.append(
-                    f"{self._path}: the record at byte {offset} is damaged: {error}"
-                )
+                self._damaged(f"the record at byte {offset} is damaged: {error}")
+
+    def _damaged(self, words: str) -> None:
+        self._found.damage.append(f"{self._shown}: {words}")
 
 
 def _opened(chunk: Chunk) -> list[McapRecord]:
-    if chunk.uncompressed_size > _LARGEST:
-        raise ValueError(f"it says that it holds {chunk.uncompressed_size} bytes")
-    return breakup_chunk(chunk, validate_crc=True)
+    size = chunk.uncompressed_size
+    if size > min(_LARGEST, allowed(len(chunk.data))):
+        raise ValueError(f"it says that it holds {size} bytes in {len(chunk.data)}")
+    content = expanded(chunk.data, chunk.compression, size)
+    return breakup_chunk(replace(chunk, compression="", data=content), validate_crc=True)

@@ -1,24 +1,46 @@
 """Reading a recording in order of time, whole or damaged, in memory that does not grow with it.
 
-Recordings are MCAP files, and folders that rosbag2 writes, with MCAP or SQLite files.
+Recordings are MCAP files, SQLite files of rosbag2, and folders of either, as rosbag2 writes them.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterator
+import re
+import shlex
+import shutil
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
+import zstandard
 
-from delassus_ros.recordings.mcap_file import WINDOW, McapFile, Recorded, RecordingError
+from delassus_ros.errors import RobotError, listed
+from delassus_ros.model.reading.yaml import load_yaml
+from delassus_ros.recordings.compression import ZSTD_SUFFIX, expand_file, message_of
+from delassus_ros.recordings.mcap_file import WINDOW, Found, McapFile, Recorded, RecordingError
+from delassus_ros.recordings.sqlite_file import SqliteFile, logs_of
 
 _METADATA = "metadata.yaml"
+_LARGEST_METADATA = 1 << 21
+"""Bytes of the largest metadata.yaml that is read: one of 500 topics has some 0.5 MiB."""
+_LARGEST_MESSAGE = 1 << 30
+"""Bytes that a compressed message may hold."""
+LATEST = 2**63 - 1
+"""The latest time that a clock of ROS can give [ns]."""
+_NAME = re.compile(
+    r"(?P<name>.*?)(_(?P<number>[0-9]+))?(?P<kind>\.mcap|\.db3)(\.zstd)?", re.DOTALL
+)
+_ROS_1 = b"#ROSBAG V"
+_REINDEX = "'ros2 bag reindex' writes it anew, and without it the folder is read as well"
 
 
 class Recording:
-    """A recording: an ``.mcap`` file, or a folder as rosbag2 writes it.
+    """A recording: an ``.mcap`` or ``.db3`` file, or a folder as rosbag2 writes it.
 
     Parameters
     ----------
@@ -30,9 +52,12 @@ class Recording:
     name : of the file without its ending, or of the folder.
     files : the files that it is in, in order.
     size : of all of them [bytes].
-    topics : type per topic with messages; those that have been met so far.
+    topics : type per topic with messages; those that have been met so far. Empty where the
+        recording does not state it.
+    foreign : encoding per topic whose messages are not encoded as ROS 2 does.
     damage : what the latest :meth:`messages` could not read, each with file and offset.
-    position : bytes that have been read so far, of MCAP files.
+    remark : what else is to be said of it; empty if nothing is.
+    position : bytes that have been read so far.
 
     Raises
     ------
@@ -42,31 +67,34 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.topics: dict[str, str] = {}
-        self.damage: list[str] = []
+        self._found = Found()
+        self.topics, self.foreign = self._found.topics, self._found.foreign
+        self.damage = self._found.damage
         self.position = 0
         self._scanned = False
-        self.files = _files(path)
+        about = _about(path) if is_bag(path) else {}
+        self.files = _files(path, about)
+        self._counts = _counts(about)
+        self.remark = ""
+        if path.is_dir() and not about:
+            names = ", ".join(file.name for file in self.files)
+            self.remark = (
+                f"{path} has no {_METADATA}, as where a recorder was killed: read from {names}; "
+                "nothing tells how many messages there should be"
+            )
         self.name = name_of(path)
         self.size = sum(file.stat().st_size for file in self.files)
-        # What is in messages that are compressed one by one, rosbags knows for MCAP as well.
-        self._by_rosbags = any(file.suffix != ".mcap" for file in self.files) or (
-            path.is_dir() and str(_about(path).get("compression_mode")).upper() == "MESSAGE"
-        )
+        self._copies: dict[Path, tuple[Path, list[str]]] = {}
 
     def scan(self) -> dict[str, str]:
         """Return the type of each topic; a file that is damaged is read to its end for that."""
         if self._scanned:
             return self.topics
         self._scanned = True
-        if self._by_rosbags:
-            for _ in self._rosbag2(()):
-                pass
-            return self.topics
         for file in self.files:
-            opened = McapFile(file, self.topics, self.damage)
+            opened = self._opened(file)
             if not opened.summarized():
-                for _ in opened.messages(()):
+                for _ in self._of_file(file, opened, ()):
                     pass
         return self.topics
 
@@ -86,7 +114,13 @@ class Recording:
         self.damage.clear()
         waiting: list[tuple[int, int, Recorded]] = []
         newest = 0
+        counts: Counter[str] = Counter()
+        strange: list[int] = []
         for number, message in enumerate(self._unsorted(topics)):
+            counts[message.topic] += 1
+            if not 0 <= message.time <= LATEST:
+                strange.append(message.time)
+                continue
             if message.time < newest - WINDOW:
                 yield from _drained(waiting)
                 newest = message.time
@@ -95,43 +129,108 @@ class Recording:
             while waiting[0][0] < newest - WINDOW:
                 yield heapq.heappop(waiting)[2]
         yield from _drained(waiting)
+        if strange:
+            self.damage.append(
+                f"{self.path}: {len(strange)} messages are left out: the times at which they were "
+                f"recorded, {strange[0]} ns for one, are none of a clock of ROS, 0 to {LATEST} ns"
+            )
+        self._check_counts(counts, topics)
+
+    def _check_counts(self, counts: Mapping[str, int], topics: Container[str] | None) -> None:
+        """Note topics with fewer messages than the metadata counts, unless damage explains it."""
+        if self.damage:
+            return
+        for topic, expected in self._counts.items():
+            if (topics is None or topic in topics) and counts[topic] < expected:
+                self.damage.append(
+                    f"{self.path / _METADATA} counts {expected} messages of {topic}, of which "
+                    f"{counts[topic]} are there"
+                )
 
     def _unsorted(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        if self._by_rosbags:
-            yield from self._rosbag2(topics)
-            return
-        before = 0
+        before = damaged = 0
         for file in self.files:
-            opened = McapFile(file, self.topics, self.damage)
-            for message in opened.messages(topics):
+            opened = self._opened(file)
+            for message in self._of_file(file, opened, topics):
                 self.position = before + opened.position
-                yield message
+                try:
+                    data = message_of(message.data, _LARGEST_MESSAGE)
+                except (ValueError, zstandard.ZstdError) as error:
+                    damaged += 1
+                    if damaged == 1:
+                        self.damage.append(
+                            f"{file}: a message of {message.topic} is left out, and others like "
+                            f"it: {error}"
+                        )
+                    continue
+                yield message if data is message.data else replace(message, data=data)
             before += file.stat().st_size
             self.position = before
 
-    def _rosbag2(self, topics: Container[str] | None) -> Iterator[Recorded]:
-        """Yield in order of time what the package rosbags reads: SQLite, compressed messages."""
-        from rosbags.rosbag2 import Reader
-
+    def _of_file(
+        self, file: Path, opened: McapFile | SqliteFile, topics: Container[str] | None
+    ) -> Iterator[Recorded]:
+        """Yield the messages of a file, up to where the system cannot read it."""
         try:
-            with Reader(self.path) as reader:
-                self.topics |= {c.topic: c.msgtype for c in reader.connections if c.msgcount}
-                wanted = [c for c in reader.connections if topics is None or c.topic in topics]
-                for connection, time, data in reader.messages(connections=wanted):
-                    yield Recorded(time, time, connection.topic, bytes(data))
-        except Exception as error:
-            # Databases and decompressors, of several packages, raise errors of their own.
-            self.damage.append(f"{self.path}: {error}")
+            yield from opened.messages(topics)
+        except OSError as error:
+            self.damage.append(f"{file} cannot be read on: {error.strerror or error}")
+
+    def _opened(self, file: Path) -> McapFile | SqliteFile:
+        """Return the reader of a file."""
+        readable = self._readable(file)
+        kind = McapFile if readable.suffix == ".mcap" else SqliteFile
+        return kind(readable, self._found, file)
+
+    def _readable(self, file: Path) -> Path:
+        """Return a file that can be read as it is: a copy of one that is compressed or has a log.
+
+        Raises
+        ------
+        RecordingError
+            If the copy cannot be written.
+        """
+        logs = [] if file.name.endswith(ZSTD_SUFFIX) else logs_of(file)
+        if not logs and not file.name.endswith(ZSTD_SUFFIX):
+            return file
+        if file not in self._copies:
+            self._copies[file] = self._copied(file, logs)
+        copy, damage = self._copies[file]
+        self.damage.extend(damage)
+        return copy
+
+    def _copied(self, file: Path, logs: list[Path]) -> tuple[Path, list[str]]:
+        """Return the copy of a file that is compressed or has logs, and its damage."""
+        damage: list[str] = []
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="delassus_"))
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            copy = folder / file.name.removesuffix(ZSTD_SUFFIX)
+            if logs:
+                for each in (file, *logs):
+                    shutil.copyfile(each, folder / each.name)
+            else:
+                expand_file(file, copy, lambda words: damage.append(f"{file}: {words}"))
+        except OSError as error:
+            raise RecordingError(
+                f"{file} cannot be copied to {tempfile.gettempdir()}, where it would be "
+                f"decompressed or merged with its log: {error.strerror}; TMPDIR names another "
+                "folder"
+            ) from error
+        if damage and not copy.stat().st_size:
+            raise RecordingError(damage[0])
+        return copy, damage
 
 
 def is_bag(folder: Path) -> bool:
-    """Whether a folder is a recording of rosbag2."""
+    """Whether a folder is a recording of rosbag2, with its metadata."""
     return (folder / _METADATA).is_file()
 
 
 def name_of(path: Path) -> str:
     """Return what outputs of a recording are called."""
-    return path.stem if path.suffix == ".mcap" else path.name
+    name = path.name.removesuffix(ZSTD_SUFFIX)
+    return Path(name).stem if name.endswith((".mcap", ".db3")) else name
 
 
 def _drained(waiting: list[tuple[int, int, Recorded]]) -> Iterator[Recorded]:
@@ -139,32 +238,115 @@ def _drained(waiting: list[tuple[int, int, Recorded]]) -> Iterator[Recorded]:
         yield heapq.heappop(waiting)[2]
 
 
-def _about(folder: Path) -> Any:
-    text = (folder / _METADATA).read_text(encoding="utf-8")
-    return yaml.safe_load(text)["rosbag2_bagfile_information"]
+def _about(folder: Path) -> Mapping[str, Any]:
+    """Return the metadata of a folder."""
+    metadata = folder / _METADATA
+    try:
+        content = load_yaml(metadata, "metadata", most=_LARGEST_METADATA)
+    except RobotError as error:  # the reader's, whatever it reads
+        raise RecordingError(f"{error}; {_REINDEX}") from error
+    found = content.get("rosbag2_bagfile_information") if isinstance(content, Mapping) else None
+    about: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    names = about.get("relative_file_paths")
+    if not names or not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise RecordingError(
+            f"{metadata}: no relative_file_paths of a rosbag2 recording; {_REINDEX}"
+        )
+    return about
 
 
-def _files(path: Path) -> list[Path]:
+def _counts(about: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of messages per topic by the metadata, as far as it has them."""
+    found = {}
+    topics = about.get("topics_with_message_count")
+    for each in topics if isinstance(topics, list) else ():
+        topic = each.get("topic_metadata") if isinstance(each, Mapping) else None
+        name = topic.get("name") if isinstance(topic, Mapping) else None
+        count = each.get("message_count") if topic else None
+        if isinstance(name, str) and isinstance(count, int):
+            found[name] = count
+    return found
+
+
+def _files(path: Path, about: Mapping[str, Any]) -> list[Path]:
     """Return the files of a recording."""
     if not path.exists():
         raise RecordingError(f"there is no recording {path}")
-    if path.is_file():
-        if path.suffix != ".mcap":
-            hint = "; of a .db3 file give its folder" if path.suffix == ".db3" else ""
+    if about:
+        return _named_files(path, about["relative_file_paths"])
+    if path.is_dir():
+        return _numbered_files(path)
+    if not path.is_file():
+        raise RecordingError(f"{path}: expected a recording, a regular file or a folder")
+    if _is_of_ros_1(path):
+        raise RecordingError(_converted(path))
+    if _NAME.fullmatch(path.name) is None:
+        raise RecordingError(
+            f"{path}: expected a recording, an .mcap or .db3 file or a folder of rosbag2"
+        )
+    return [path]
+
+
+def _named_files(folder: Path, names: list[str]) -> list[Path]:
+    """Return the files that the metadata of a folder names."""
+    files = []
+    for name in names:
+        relative = Path(name)
+        if relative.is_absolute() or ".." in relative.parts:
             raise RecordingError(
-                f"{path}: expected a recording, an .mcap file or a folder with "
-                f"metadata.yaml{hint}"
+                f"{folder / _METADATA} names the file {name!r}, which is outside of its folder"
             )
-        return [path]
-    metadata = path / _METADATA
-    if not is_bag(path):
-        raise RecordingError(f"{path}: a folder without metadata.yaml is no recording of rosbag2")
-    try:
-        files = [path / name for name in _about(path)["relative_file_paths"]]
-    except (OSError, ValueError, yaml.YAMLError, TypeError, KeyError) as error:
-        words = f"{metadata}: no relative_file_paths of a rosbag2 recording"
-        raise RecordingError(words) from error
+        # Old versions of rosbag2 put the folder before the name.
+        file = folder / relative
+        files.append(file if file.is_file() else folder / relative.name)
     absent = [str(file) for file in files if not file.is_file()]
     if absent:
-        raise RecordingError(f"{metadata} names files that are not there: {', '.join(absent)}")
+        raise RecordingError(
+            f"{folder / _METADATA} names files that are not there: {', '.join(absent)}"
+        )
+    strange = next((file for file in files if _NAME.fullmatch(file.name) is None), None)
+    if strange is not None:
+        raise RecordingError(
+            f"{folder / _METADATA} names {strange.name!r}; expected .mcap and .db3 files"
+        )
     return files
+
+
+def _numbered_files(folder: Path) -> list[Path]:
+    """Return the files of a folder without metadata, of one recording, by their numbers."""
+    matches = [
+        (match, file)
+        for file in folder.iterdir()
+        if (match := _NAME.fullmatch(file.name)) and file.is_file()
+    ]
+    if not matches:
+        of_ros_1 = next((file for file in folder.glob("*.bag") if _is_of_ros_1(file)), None)
+        raise RecordingError(
+            f"{folder}: a folder with neither {_METADATA} nor .mcap or .db3 files is no recording "
+            "of rosbag2"
+            if of_ros_1 is None
+            else _converted(of_ros_1)
+        )
+    kinds = sorted({match["name"] + match["kind"] for match, _ in matches})
+    if len(kinds) > 1:
+        raise RecordingError(
+            f"{folder} has no {_METADATA} and files of several recordings, "
+            f"{listed('', kinds)}: name one of the files, or give all to 'delassus bags'"
+        )
+    return [file for _, file in sorted(matches, key=lambda each: int(each[0]["number"] or -1))]
+
+
+def _is_of_ros_1(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(_ROS_1)) == _ROS_1
+
+
+def _converted(file: Path) -> str:
+    """Return the words for a recording of ROS 1."""
+    source, target = shlex.quote(str(file)), shlex.quote(file.stem)
+    return (
+        f"{file} is a recording of ROS 1, which is not read: 'pip install rosbags' and "
+        f"'rosbags-convert --src {source} --dst {target}' make a folder {file.stem} that is"
+    )

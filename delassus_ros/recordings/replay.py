@@ -29,6 +29,7 @@ from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.mcap_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
+from delassus_ros.recordings.writer import type_name
 from delassus_ros.solver.solver import DelassusSolver
 
 _LONGEST_DELAY = 10_000_000_000
@@ -113,7 +114,9 @@ class Replay:
         self._recording = recording
         names = topic_names(remap or {})
         self.topics = {names[kind]: kind for kind in self._needed(settings)}
-        check_topics(recording, self.topics)
+        for topic in check_topics(recording, self.topics):
+            expected = type_name(KINDS[self.topics[topic]])
+            self._warn(f"type of {topic}", f"{topic} has no type: it is read as {expected}")
         self._description = description
         # Who names the robot means it, whatever else is recorded.
         self._described = "" if settings.robot_description else names[DESCRIPTION]
@@ -219,6 +222,7 @@ class Replay:
             if answer is not None and pipeline.last.validity is not Validity.INVALID:
                 self._judge(pipeline.positions)
             self._wait_for_closures()
+            self._check_clock(simulated)
             return answer
         taken = deserialized(data, KINDS[kind], f"a message of {message.topic}")
         pipeline.read(kind, taken, sent)
@@ -244,6 +248,27 @@ class Replay:
                 hint = "; if angles were recorded in degrees, add --degrees"
             words = f"{self._ranges.words(k, q[k])}{hint}"
             self._warn(f"position of {self._ranges.name(k)}", words)
+
+    def _check_clock(self, simulated: bool) -> None:
+        """Warn of stamps of another clock than that of the replay, with what helps."""
+        stamp = self._pipeline.last.stamp_ns
+        off = self._now - stamp
+        if not stamp or abs(off) < _LONGEST_DELAY:
+            return
+        side = "behind" if off > 0 else "ahead of"
+        reference, advice = "the times of recording", (
+            "as that of a simulation whose /clock was not recorded. Record /clock as well, or set "
+            "the parameters input_timeout, contacts_timeout and orientation.timeout to 0, which "
+            "leaves ages out"
+        )
+        if simulated:
+            reference = CLOCK
+            advice = "and its publisher does not use simulated time (use_sim_time)"
+        self._warn(
+            "another clock",
+            f"the stamps of the joint states are {1e-9 * abs(off):.6g} s {side} {reference}: they "
+            f"are of another clock, {advice}",
+        )
 
     def _wait_for_closures(self) -> None:
         """Wait for code that the node makes beside its loop: here nobody waits for a matrix."""

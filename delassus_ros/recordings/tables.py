@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from delassus_ros.contacts import ContactSet
 from delassus_ros.drawing.ellipsoids import effective_masses, linear_blocks
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.recordings.partial import PartialFile
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,6 @@ class Column:
     about: str
     kind: Any = "float64"
     size: int | None = None
-
-
-def unfinished(path: Path) -> Path:
-    """Return what a file is called until it is whole; each writer has a name of its own."""
-    return path.with_name(f"{path.name}.{uuid4().hex[:12]}.partial")
-
-
-def finish(written: Path, path: Path) -> None:
-    """Give a file its name, once what was written is on the disk."""
-    with written.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(written, path)
 
 
 def episode_of(name: str) -> int:
@@ -75,14 +63,14 @@ class Table:
         import pyarrow
         from pyarrow import parquet
 
-        self._arrow, self._path = pyarrow, path
+        self._arrow = pyarrow
         fields = [
             pyarrow.field(each.name, self._type(each), metadata={"about": each.about})
             for each in columns
         ]
         self._schema = pyarrow.schema(fields, {"delassus": json.dumps(about)})
-        self._unfinished = unfinished(path)
-        self._writer = parquet.ParquetWriter(self._unfinished, self._schema)
+        self._partial = PartialFile(path)
+        self._writer = parquet.ParquetWriter(self._partial.file, self._schema)
 
     def _type(self, column: Column) -> Any:
         if isinstance(column.kind, self._arrow.DataType):
@@ -108,12 +96,16 @@ class Table:
     def close(self) -> None:
         """Give the file its name."""
         self._writer.close()
-        finish(self._unfinished, self._path)
+        self._partial.finish()
 
     def discard(self) -> None:
         """Leave no file behind."""
-        self._writer.close()
-        self._unfinished.unlink(missing_ok=True)
+        try:
+            # What is still to be written may not be: the disk may be full.
+            with suppress(OSError):
+                self._writer.close()
+        finally:
+            self._partial.discard()
 
 
 def about(problem: Problem, **more: Any) -> dict[str, Any]:
@@ -142,8 +134,11 @@ def said_of(path: Path) -> dict[str, Any]:
         metadata = parquet.read_schema(path).metadata or {}
     except (OSError, pyarrow.ArrowInvalid):
         return {}
-    found: dict[str, Any] = json.loads(metadata.get(b"delassus", b"{}"))
-    return found
+    try:
+        found = json.loads(metadata.get(b"delassus", b"{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def masses(matrices: Array, contacts: ContactSet) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, RobotError, unknown
 from delassus_ros.model.positions import q_of
 from delassus_ros.model.ranges import PlausibleRanges, angles
+from delassus_ros.model.reading.xml import read_regular_file
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
@@ -36,6 +38,8 @@ KEPT = ("episode_index", "frame_index", "timestamp", "index", "task_index")
 COLUMNS = ("matrix", "effective_mass", "J", "MinvJT", "M")
 """What a table may have beside status and condition; what needs velocities is not among it."""
 _STATE = "observation.state"
+_LARGEST_INFO = 1 << 20
+"""Bytes of the largest meta/info.json that is read; published ones have 20 KiB."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,23 @@ def map_trajectory(
     first = next(batches, None)
     if first is None:
         raise InputError(f"{source.path}: no rows")
+    try:
+        count, failed = _write(target, problem, solver, columns, first, batches)
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise InputError(f"{target} cannot be written: {words}") from error
+    return Written(count, failed, tuple(judge.found.values()))
+
+
+def _write(
+    target: Path,
+    problem: Problem,
+    solver: DelassusSolver,
+    columns: Sequence[str],
+    first: Batch,
+    batches: Iterator[Batch],
+) -> tuple[int, int]:
+    """Write the table of some configurations, or leave no file; return how many, and failures."""
     table = Table(target, _columns(problem, columns, first[1]), about(problem))
     scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
     count = failed = 0
@@ -166,11 +187,11 @@ def map_trajectory(
                     found[name][status != 0] = np.nan
             table.write(found)
             count, failed = count + len(Q), failed + int(np.count_nonzero(status))
+        table.close()
     except BaseException:
         table.discard()
         raise
-    table.close()
-    return Written(count, failed, tuple(judge.found.values()))
+    return count, failed
 
 
 class _Judge:
@@ -256,9 +277,13 @@ def _from_numpy(
     source: Source, problem: Problem, rows: int
 ) -> Iterator[_Read]:
     try:
-        values = np.load(source.path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{source.path} cannot be read: {error}") from error
+        values = np.lib.format.open_memmap(source.path, mode="r")
+    except (OSError, ValueError, TypeError, OverflowError, TokenError) as error:
+        raise InputError(f"{source.path} cannot be read as NumPy's .npy: {error}") from error
+    if values.dtype.kind not in "fiu":
+        raise InputError(
+            f"{source.path}: values of type {values.dtype}; expected numbers, such as float64"
+        )
     names = source.names or problem.robot.joint_names
     if values.ndim != 2 or values.shape[1] != len(names):
         raise InputError(
@@ -349,8 +374,9 @@ def _named(source: Source) -> tuple[str, ...]:
         file = folder / "meta" / "info.json"
         if file.is_file():
             try:
-                names = json.loads(file.read_text())["features"][source.state]["names"]
-            except (ValueError, KeyError, TypeError):
+                text = read_regular_file(file, _LARGEST_INFO)
+                names = json.loads(text)["features"][source.state]["names"]
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 return ()
             if isinstance(names, dict):
                 names = next(iter(names.values()), ())

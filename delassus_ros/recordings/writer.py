@@ -12,7 +12,7 @@ from mcap.writer import Writer
 from rclpy.serialization import serialize_message
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.recordings.tables import finish, unfinished
+from delassus_ros.recordings.partial import PartialFile
 
 _FOREVER = "{sec: 9223372036, nsec: 854775807}"
 _LATCHED = f"""\
@@ -50,9 +50,9 @@ class RecordingWriter:
     def __init__(
         self, path: Path, latched: Container[str] = (), chunk: int = 1 << 20, live: bool = False
     ) -> None:
-        self._path, self._latched = path, latched
-        self._written = path if live else unfinished(path)
-        self._file = self._written.open("xb")
+        self._latched = latched
+        self._partial = None if live else PartialFile(path)
+        self._file = path.open("xb") if self._partial is None else self._partial.file
         self._writer = Writer(self._file, chunk_size=chunk)
         self._writer.start(profile="ros2", library="delassus_ros")
         self._channels: dict[str, int] = {}
@@ -83,17 +83,21 @@ class RecordingWriter:
     def close(self) -> None:
         """Give the file its name."""
         self._writer.finish()  # type: ignore[no-untyped-call]
+        if self._partial is not None:
+            self._partial.finish()
+            return
+        self._file.flush()
+        os.fsync(self._file.fileno())
         self._file.close()
-        finish(self._written, self._path)
 
     def flush(self) -> None:
         """Hand over to the system what has come so far."""
         self._writer.flush()  # type: ignore[no-untyped-call]
 
     def discard(self) -> None:
-        """Leave no file behind."""
-        self._file.close()
-        self._written.unlink(missing_ok=True)
+        """Leave no file behind, of one that is not live."""
+        if self._partial is not None:
+            self._partial.discard()
 
 
 def type_name(kind: type[Any]) -> str:

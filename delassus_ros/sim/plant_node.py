@@ -25,7 +25,7 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.needs import missing
-from delassus_ros.node.arrival import stamp_in, stamp_of
+from delassus_ros.node.inputs.arrival import stamp_in, stamp_of
 from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
 

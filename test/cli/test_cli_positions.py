@@ -80,7 +80,8 @@ def test_compute_with_gears_in_degrees(capsys) -> None:
     # By joint and by motor: either follows from the other.
     for name, _ in robot.couplings[0].ratios:
         expected = json.loads(output(capsys, *command, f"{name}=0.3"))
-        found = json.loads(output(capsys, *command, f"{name}={float(np.rad2deg(0.3))}", "--degrees"))
+        turned = f"{name}={float(np.rad2deg(0.3))}"
+        found = json.loads(output(capsys, *command, turned, "--degrees"))
         assert np.allclose(found["q"], expected["q"], rtol=1e-12, atol=1e-15)
         assert np.allclose(found["G"], expected["G"], rtol=1e-12) and any(found["q"])
 

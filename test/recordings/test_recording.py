@@ -10,13 +10,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from recordings_support import BEGIN, STEP, TYPES, description, state, touching, walk, write
-from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from recordings_support import BEGIN, STEP, TYPES, bag, description, state, touching, walk, write
+from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from delassus_ros.recordings.mcap_file import WINDOW, Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
-from delassus_ros.recordings.writer import definition
 
 JOINTS = {"/joint_states"}
 
@@ -216,29 +214,6 @@ def test_without_an_index_messages_of_lost_channels_are_counted(tmp_path: Path) 
     assert len(found) < 0.7 * len(messages)
 
 
-def bag(
-    folder: Path,
-    messages: list[Recorded],
-    storage: StoragePlugin,
-    mode: CompressionMode = CompressionMode.NONE,
-) -> Path:
-    """Write a folder as rosbag2 does."""
-    store = get_typestore(Stores.ROS2_JAZZY)
-    name = TYPES["/active_contacts"]
-    store.register(get_types_from_msg(definition(name), name))
-    written = Writer(folder, version=9, storage_plugin=storage)
-    if mode is not CompressionMode.NONE:
-        written.set_compression(mode, CompressionFormat.ZSTD)
-    with written as writer:
-        topics = {
-            topic: writer.add_connection(topic, kind, typestore=store)
-            for topic, kind in TYPES.items()
-        }
-        for message in messages:
-            writer.write(topics[message.topic], message.time, message.data)
-    return folder
-
-
 @pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
 def test_folders_of_rosbag2(tmp_path: Path, storage: StoragePlugin) -> None:
     messages = list(walk(100))
@@ -266,14 +241,23 @@ def test_a_folder_that_leaves_its_compression_open_is_not_compressed(tmp_path: P
 @pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
 @pytest.mark.parametrize("mode", [CompressionMode.MESSAGE, CompressionMode.FILE])
 def test_folders_that_are_compressed(tmp_path: Path, storage, mode) -> None:
-    messages = list(walk(100))
-    recording = Recording(bag(tmp_path / "run", messages, storage, mode))
+    messages = list(walk(1500))
+    folder = bag(tmp_path / "run", messages, storage, mode)
+    recording = Recording(folder)
     assert [(m.time, m.data) for m in recording.messages(JOINTS)] == [
         (m.time, m.data) for m in messages if m.topic in JOINTS
     ]
-    for file in (tmp_path / "run").glob("*.zstd"):
-        file.write_bytes(file.read_bytes()[:1000])
-        assert len(list(recording.messages(JOINTS))) < 100 and recording.damage
+    files = list(folder.glob("*.zstd"))
+    assert len(files) == (mode is CompressionMode.FILE)
+    for file in files:
+        whole = file.read_bytes()
+        file.write_bytes(whole[: 2 * len(whole) // 3])
+        recording = Recording(folder)
+        assert len(list(recording.messages(JOINTS))) < 1500
+        assert "its compressed data ends early" in recording.damage[0]
+        file.write_bytes(whole[:100])
+        with pytest.raises(RecordingError, match="its compressed data ends early"):
+            Recording(folder).scan()
 
 
 def test_a_damaged_database_is_said(tmp_path: Path) -> None:
@@ -297,14 +281,16 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
         list(Recording(text).messages())
     (tmp_path / "run.txt").write_text("")
     (tmp_path / "run.db3").write_text("")
+    (tmp_path / "empty").mkdir()
     for path, words in (
         (tmp_path / "none.mcap", "there is no recording"),
-        (tmp_path / "run.txt", "expected a recording, an .mcap file or a folder"),
-        (tmp_path / "run.db3", "of a .db3 file give its folder"),
-        (tmp_path, "without metadata.yaml"),
+        (tmp_path / "run.txt", "expected a recording, an .mcap or .db3 file or a folder"),
+        (tmp_path / "run.db3", "not an SQLite database"),
+        (tmp_path / "empty", "neither metadata.yaml nor .mcap or .db3 files"),
+        (tmp_path, "files of several recordings, 'run.db3', 'run.mcap'"),
     ):
         with pytest.raises(RecordingError, match=words):
-            Recording(path)
+            Recording(path).scan()
     folder = bag(tmp_path / "bag", list(walk(3)), StoragePlugin.MCAP)
     (file,) = folder.glob("*.mcap")
     shutil.move(file, tmp_path / "elsewhere.mcap")
@@ -312,7 +298,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
         Recording(folder)
     for text in ("a: 1", "a: [", "[]"):
         (folder / "metadata.yaml").write_text(text)
-        with pytest.raises(RecordingError, match="no relative_file_paths"):
+        with pytest.raises(RecordingError, match="ros2 bag reindex"):
             Recording(folder)
 
 

@@ -204,6 +204,35 @@ def test_tables_that_cannot_be_used(tmp_path: Path, write, options, words: str) 
     assert not [file for file in tmp_path.iterdir() if file.name.startswith("out")]
 
 
+def of_numpy(header: str) -> bytes:
+    """Return an .npy file with a header and 16 bytes of data."""
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(16)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        np.array([[b"0.1", b"0.2"]]), np.array([["0.1", "0.2"]]), np.ones((2, 12)) * 1j,
+        np.zeros((2, 12), "V8"), np.zeros((2, 12), [("hip", float)]), np.ones((2, 12), bool),
+        np.zeros((2, 12), "M8[s]"), np.array([[None, 0.1]]), b"", b"PK\x03\x04", b"\x80\x04]\x94.",
+        of_numpy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 12)}"),
+        of_numpy("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000000000000,)}"),
+        of_numpy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 12)}"),
+        of_numpy("{'descr': '<f8', 'fortran_order': False, 'shape': (True, 12)}"),
+        of_numpy("(" * 5000),
+    ],
+)  # fmt: skip
+def test_numpy_files_that_hold_no_numbers(tmp_path: Path, made: np.ndarray | bytes) -> None:
+    path = tmp_path / "q.npy"
+    if isinstance(made, bytes):
+        path.write_bytes(made)
+    else:
+        np.save(path, made, allow_pickle=True)
+    with pytest.raises(InputError, match=r"q\.npy(: values of type| cannot be read as NumPy's)"):
+        map_trajectory(Source(path), tmp_path / "out.parquet", PROBLEM)
+
+
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", configurations(3))
     source, target = Source(tmp_path / "q.npy"), tmp_path / "out.parquet"
@@ -226,6 +255,6 @@ def test_a_fault_leaves_no_half_table(tmp_path: Path, monkeypatch) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(trajectory.Table, "write", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(InputError, match=r"out\.parquet cannot be written: no space left"):
         map_trajectory(Source(tmp_path / "q.npy"), tmp_path / "out.parquet", PROBLEM)
     assert [file.name for file in tmp_path.iterdir()] == ["q.npy"]

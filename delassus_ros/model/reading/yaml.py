@@ -80,6 +80,7 @@ def load_yaml(
     source: str | Path | Mapping[str, Any],
     what: str,
     loader: type[StrictLoader] = StrictLoader,
+    most: int = MAX_BYTES,
 ) -> Any:
     """Return the plain data of a YAML document.
 
@@ -89,6 +90,7 @@ def load_yaml(
         ``key:`` and white space), or data, which is returned as it is.
     what : what is read, for messages.
     loader : how scalars are read.
+    most : largest document accepted [bytes].
 
     Raises
     ------
@@ -107,9 +109,9 @@ def load_yaml(
         text = source
     else:
         what = f"{what} {str(source)!r:.200}"
-        text = _read(source, what)
-    if len(text) > MAX_BYTES:
-        raise RobotError(f"{what} is larger than {MAX_BYTES} bytes")
+        text = _read(source, what, most)
+    if len(text) > most:
+        raise RobotError(f"{what} is larger than {most} bytes")
     try:
         _check_events(text)
         return yaml.load(text, Loader=loader)
@@ -134,10 +136,10 @@ def yaml_fault(error: yaml.YAMLError | ValueError) -> str:
     return ", ".join(part for part in (error.context, error.problem, where) if part)
 
 
-def _read(source: str | Path, what: str) -> bytes:
-    """Return at most one byte more than the size bound of the file."""
+def _read(source: str | Path, what: str, most: int) -> bytes:
+    """Return the content of a file, or one byte more than `most` of a larger one."""
     try:
-        return read_regular_file(source, MAX_BYTES)
+        return read_regular_file(source, most)
     except OSError as error:
         # A string may have been meant as text.
         hint = "; give the path of a file, YAML text or a mapping" * isinstance(source, str)

@@ -1,0 +1,105 @@
+"""Decompressing parts of recordings, bounded: a few compressed bytes may hold terabytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.frame
+import zstandard
+
+ZSTD_SUFFIX = ".zstd"
+"""End of the names of files that rosbag2 compresses as a whole."""
+_ZSTD_MAGIC = zstandard.FRAME_HEADER
+_UNKNOWN_SIZE = zstandard.CONTENTSIZE_UNKNOWN
+_PIECE = 1 << 12
+"""Bytes of a file that are decompressed at once, to 128 MiB at most."""
+_USUAL_RATIO = 100
+"""Largest content relative to its compressed form: joint states reach some 30."""
+_SMALL = 1 << 27
+"""Bytes that content may have whatever the ratio: images of one colour compress far better."""
+
+
+def allowed(compressed: int) -> int:
+    """Return how many bytes the content of so many compressed bytes may have."""
+    return max(_SMALL, _USUAL_RATIO * compressed)
+
+
+def expanded(data: bytes, compression: str, most: int) -> bytes:
+    """Return the content of compressed data.
+
+    Parameters
+    ----------
+    compression : ``"zstd"``, ``"lz4"``, or empty for data that is not compressed.
+    most : bytes that the content may have; no more memory is taken.
+
+    Raises
+    ------
+    ValueError
+        If the content is larger, the data ends early or the compression is unknown.
+    zstandard.ZstdError, RuntimeError
+        If the data is damaged.
+    """
+    if not compression:
+        return data
+    if compression == "zstd":
+        # The library bounds only what does not state its size.
+        size = zstandard.get_frame_parameters(data).content_size
+        if size > most and size != _UNKNOWN_SIZE:
+            raise ValueError(f"it holds {size} bytes, expected at most {most}")
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=most)
+    if compression == "lz4":
+        decompressor = lz4.frame.LZ4FrameDecompressor()
+        content: bytes = decompressor.decompress(data, max_length=most + 1)
+        if len(content) > most:
+            raise ValueError(f"it holds more than {most} bytes")
+        if not decompressor.eof:
+            raise ValueError("its compressed data ends early")
+        return content
+    raise ValueError(f"its compression {compression!r} is unknown; expected 'zstd' or 'lz4'")
+
+
+def message_of(data: bytes, most: int) -> bytes:
+    """Return a message that rosbag2 may have compressed by itself.
+
+    Serialized messages begin with a zero byte, compressed ones with the mark of zstd.
+
+    Raises
+    ------
+    ValueError, zstandard.ZstdError
+        As :func:`expanded`.
+    """
+    return expanded(data, "zstd", most) if data.startswith(_ZSTD_MAGIC) else data
+
+
+def expand_file(source: Path, target: Path, report: Callable[[str], object]) -> None:
+    """Write the content of a file that rosbag2 has compressed as a whole.
+
+    Parameters
+    ----------
+    report : called with what is wrong, where the file is damaged, ends early or holds more than
+        :func:`allowed`; what comes before that is written.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read or written, as the disk is full.
+    """
+    room = allowed(source.stat().st_size)
+    written = 0
+    with source.open("rb") as compressed, target.open("wb") as file:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            while piece := compressed.read(_PIECE):
+                content = frame.decompress(piece)
+                written += len(content)
+                if written > room:
+                    report(f"it holds more than {room} bytes, {_USUAL_RATIO} times its own")
+                    return
+                file.write(content)
+                if frame.eof:
+                    return
+        except zstandard.ZstdError as error:
+            report(f"its compressed data is damaged: {error}")
+            return
+        report(f"its compressed data ends early, after {written} bytes of content")

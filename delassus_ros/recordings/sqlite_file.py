@@ -1,0 +1,127 @@
+"""Reading one SQLite file of rosbag2, with what a crash left in its log.
+
+A recorder that was killed leaves its last messages in a file beside the database, ``-wal`` or
+``-journal``. SQLite merges it when the database is opened, and writes to both then: databases with
+such a log are copied first, so that the recording stays as it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Container, Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from delassus_ros.recordings.mcap_file import Found, Recorded, RecordingError
+
+_MAGIC = b"SQLite format 3\0"
+_LOGS = ("-wal", "-journal")
+_COLUMNS = {"topics": {"id", "name", "type", "serialization_format"},
+            "messages": {"topic_id", "timestamp", "data"}}  # fmt: skip
+
+
+def logs_of(path: Path) -> list[Path]:
+    """Return the files beside a database that hold messages which are not in it yet."""
+    found = [path.with_name(path.name + end) for end in _LOGS]
+    return [log for log in found if log.is_file() and log.stat().st_size]
+
+
+class SqliteFile:
+    """A database of rosbag2.
+
+    Parameters
+    ----------
+    path : of the file.
+    found : topics and damage are added to it.
+    shown : path in messages, where `path` is a copy.
+
+    Attributes
+    ----------
+    position : bytes that have been read so far, in proportion to messages.
+    """
+
+    def __init__(self, path: Path, found: Found, shown: Path | None = None) -> None:
+        self._path, self._shown, self._found = path, shown or path, found
+        self._size = path.stat().st_size
+        self.position = 0
+
+    def summarized(self) -> bool:
+        """Take the topics that have messages; return True: reading all of it tells no more."""
+        for _ in self.messages(()):
+            pass
+        return True
+
+    def messages(self, topics: Container[str] | None) -> Iterator[Recorded]:
+        """Yield the messages of some topics, or of all, in order of time.
+
+        Raises
+        ------
+        RecordingError
+            If it is no database of rosbag2.
+        """
+        with self._path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise RecordingError(
+                    f"{self._shown}: not an SQLite database; its first bytes are others"
+                )
+        try:
+            with closing(self._opened()) as database:
+                yield from self._messages(database, topics)
+        except sqlite3.Error as error:
+            self._found.damage.append(f"{self._shown}: {error}")
+
+    def _opened(self) -> sqlite3.Connection:
+        # Without a log nothing is merged, and read-only folders need no lock beside the file.
+        mode = "mode=rw" if logs_of(self._path) else "immutable=1"
+        database = sqlite3.connect(f"file:{quote(str(self._path.resolve()))}?{mode}", uri=True)
+        database.execute("pragma trusted_schema = off")
+        return database
+
+    def _messages(
+        self, database: sqlite3.Connection, topics: Container[str] | None
+    ) -> Iterator[Recorded]:
+        self._check_tables(database)
+        counts = dict(
+            database.execute("select topic_id, count(*) from messages group by topic_id")
+        )
+        names = {}
+        for number, name, kind, encoding in database.execute(
+            "select id, name, type, serialization_format from topics"
+        ):
+            if counts.get(number):
+                self._found.note(str(name), str(encoding), str(kind))
+                if topics is None or name in topics:
+                    names[number] = str(name)
+        expected = sum(counts[number] for number in names)
+        strange = done = 0
+        for number, time, data in database.execute(
+            "select topic_id, timestamp, data from messages where topic_id in "
+            f"({', '.join('?' * len(names))}) order by timestamp",
+            tuple(names),
+        ):
+            done += 1
+            self.position = self._size * done // expected
+            if isinstance(time, int) and isinstance(data, bytes):
+                yield Recorded(time, time, names[number], data)
+            else:
+                strange += 1
+        self.position = self._size
+        if strange:
+            self._found.damage.append(
+                f"{self._shown}: {strange} messages are left out: their time is no integer, or "
+                "they are no bytes"
+            )
+
+    def _check_tables(self, database: sqlite3.Connection) -> None:
+        """Refuse what is no database of rosbag2; a view may compute rows without end."""
+        for table, columns in _COLUMNS.items():
+            stored = database.execute(
+                "select sql from sqlite_master where type = 'table' and name = ?", (table,)
+            ).fetchone()
+            there = {name for _, name, *_ in database.execute(f"pragma table_info({table})")}
+            if stored is None or "virtual" in str(stored[0]).lower() or not columns <= there:
+                raise RecordingError(
+                    f"{self._shown}: not a database of rosbag2: it has no table {table!r} with "
+                    f"{', '.join(sorted(columns))}"
+                )
