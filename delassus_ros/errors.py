@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Sequence
 
+from delassus_ros.terminal import visible
+
 
 class DelassusError(Exception):
     """Base of all errors raised by this package."""
@@ -102,7 +104,7 @@ def unknown(
     close = difflib.get_close_matches(folded(name), spelled, n=1) if len(name) < _LENGTH else []
     hint = f"; did you mean {spelled[close[0]]!r}?" if close else ";"
     some = names if len(names) <= _ALL else names[:NAMED]
-    shown = ", ".join(some) or "none"
+    shown = visible(", ".join(some)) or "none"
     more = f" and {len(names) - NAMED} more" if len(names) > _ALL else ""
     return f"unknown {what} {name!r}{hint} {plural or what + 's'}: {shown}{more}"
 

@@ -17,6 +17,7 @@ from rclpy.utilities import remove_ros_args, try_shutdown
 
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.stopping import StopRequest
+from delassus_ros.terminal import visible
 
 _REFUSALS = (
     DelassusError,
@@ -63,7 +64,7 @@ def run_program(
             _refuse_others(given)
             node = make()
         except _REFUSALS as error:
-            print(f"{name}: {_words(error)}", file=sys.stderr)
+            print(visible(f"{name}: {_words(error)}"), file=sys.stderr)
             return 1
         return run(node, lambda: stop.requested)
 

@@ -23,6 +23,7 @@ from delassus_ros.samples import random_inputs
 from delassus_ros.scalars.functions import Matrix
 from delassus_ros.scalars.ports import Inputs
 from delassus_ros.solver.inputs import InputCheck
+from delassus_ros.terminal import visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class RotorReport:
         return max(errors)
 
     def __str__(self) -> str:
-        lines = [f"{self.geared.name} as an ordinary tree, exactly:"]
+        lines = [f"{visible(self.geared.name)} as an ordinary tree, exactly:"]
         lines += [
             f"  joint {name}: armature {exact:.9g} (usually g²J = {usual:.9g})"
             for name, (exact, usual) in self.armatures.items()

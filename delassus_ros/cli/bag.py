@@ -28,6 +28,7 @@ from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.robot import Robot
 from delassus_ros.needs import missing, without
 from delassus_ros.problem import Problem
+from delassus_ros.terminal import replace_line, visible
 
 if TYPE_CHECKING:
     from delassus_ros.recordings.episode import Episode, Task
@@ -121,7 +122,7 @@ def bag(options: argparse.Namespace) -> Report:
     task = _task_of(options, [path])
     episode = map_episode(path, task, progress=_Progress())
     if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")
+        replace_line("")
     if episode.error and not episode.files:
         raise InputError(episode.error)
     return Report(_words(episode), dataclasses.asdict(episode), int(_lacks(episode)))
@@ -219,13 +220,12 @@ def bags(options: argparse.Namespace) -> Report:
         nonlocal count
         count += 1
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r\033[K{count} of {len(paths)}: {episode.recording}")
-            sys.stderr.flush()
+            replace_line(f"{count} of {len(paths)}: {episode.recording}")
 
     began = time.monotonic()
     found = map_recordings(paths, task, options.engine, options.workers, options.retries, done)
     if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")
+        replace_line("")
     return _summary(found, time.monotonic() - began)
 
 
@@ -326,8 +326,7 @@ class _Progress:
             self._said = now
             share = recording.position / recording.size
             bar = "█" * int(30 * share)
-            sys.stderr.write(f"\r\033[K{bar:30} {100.0 * share:3.0f} %  {recording.path.name}")
-            sys.stderr.flush()
+            replace_line(f"{bar:30} {100.0 * share:3.0f} %  {recording.path.name}")
 
 
 def _lacks(episode: Episode) -> bool:
@@ -353,7 +352,7 @@ def _words(episode: Episode) -> str:
     if episode.error:
         lines.append(f"ended early: {episode.error}")
     lines += [f"wrote {file}" for file in episode.files]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _summary(episodes: list[Episode], took: float) -> Report:

@@ -36,6 +36,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.solver import DelassusSolver
+from delassus_ros.terminal import visible
 
 _REFERENCE = "dense"
 _COMPARED = 10
@@ -368,6 +369,6 @@ def _what_was_done(
         else:
             known = float(measured[offset])
         if known is None or abs(known - q[offset]) > _CLOSED:
-            moved.append(f"{robot.joints[i].name}={q[offset]:.6g}")
+            moved.append(f"{visible(robot.joints[i].name)}={q[offset]:.6g}")
     done = f"solved for {', '.join(moved)}" if moved else "closed as given"
     return f"{done}; residual {residual:.1e}" + (f"; warning: {about}" if about else "")

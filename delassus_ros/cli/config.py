@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import yaml
 
 from delassus_ros.cli.options import described_robot, given_joints
-from delassus_ros.cli.proposals import RULE, base_of, proposals
+from delassus_ros.cli.proposals import RULE, Proposal, base_of, proposals
 from delassus_ros.cli.report import Report
+
+_NAMES = "names"
+"""Key of the list of contacts, beside which each contact has its name for a key."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_RESERVED = frozenset("y n yes no on off true false null nan inf infinity".split())
+"""Words that a reader of YAML, that of ROS among them, takes for something else than text."""
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes text such that every reader of YAML takes it for text."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _RESERVED
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
+
+
+class _InLine(dict[str, Any]):
+    """A mapping that is written in one line."""
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(_InLine, lambda dumper, value: dumper.represent_mapping(
+    "tag:yaml.org,2002:map", value, flow_style=True))  # fmt: skip
+_Dumper.add_representer(list, lambda dumper, value: dumper.represent_sequence(
+    "tag:yaml.org,2002:seq", value, flow_style=True))  # fmt: skip
 
 
 def propose(options: argparse.Namespace) -> Report:
@@ -17,48 +47,81 @@ def propose(options: argparse.Namespace) -> Report:
     found = proposals(robot, document)
     chosen = [each for each in found if each.chosen]
     left = [each.frame for each in found if not each.chosen]
-    base = f"base: {robot.base}"
+    base_comment = ""
     if options.base is None:
         held = base_of(document)
         other = "floating" if held.base == "fixed" else "fixed"
-        base += f"  # {'' if held.surely else f'or {other}; '}{held.why}"
+        base_comment = f"{'' if held.surely else f'or {other}; '}{held.why}"
+    names = _contact_names(chosen)
+    contacts: dict[str, Any] = {_NAMES: list(names)}
+    contacts |= {name: _placed(each) for name, each in names.items()}
+    values: dict[str, Any] = {
+        "autostart": True, "base": robot.base, "axes": "contact", "algorithm": "auto",
+    }  # fmt: skip
+    if options.loops:
+        values["loops"] = str(options.loops)
+    if options.lock:
+        locked = given_joints("--lock", options.lock)
+        values["lock"] = {"names": list(locked), "values": list(locked.values())}
+    comments = {
+        "base": base_comment,
+        "axes": "or world; with a floating base that needs its orientation",
+        "algorithm": "the fewest operations for this robot",
+    }
     lines = [
-        f"# Parameters of delassus_node for {robot.name}, proposed by 'delassus config'.",
+        f"# Parameters of delassus_node for {_said(robot.name)}, proposed by 'delassus config'.",
         *(f"# {line}" for line in RULE),
         "/**:",
         "  ros__parameters:",
-        "    autostart: true",
-        f"    {base}",
-        "    axes: contact    # or world; with a floating base that needs its orientation",
-        "    algorithm: auto  # the fewest operations for this robot",
-    ]
-    if options.loops:
-        lines.append(f"    loops: {options.loops}")
-    if options.lock:
-        locked = given_joints("--lock", options.lock)
-        names, values = ", ".join(map(_quoted, locked)), ", ".join(map(_number, locked.values()))
-        lines.append(f"    lock: {{names: [{names}], values: [{values}]}}")
-    names = ", ".join(_quoted(each.frame) for each in chosen)
-    hint = "" if chosen else "   # none found; delassus inspect shows all frames"
-    lines += ["    contacts:", f"      names: [{names}]{hint}"]
-    for each in chosen:
-        name = _quoted(each.frame)
-        place = f", xyz: [{', '.join(map(str, each.xyz))}]" if any(each.xyz) else ""
-        lines.append(f"      {name}: {{frame: {name}, kind: {each.kind}{place}}}   # {each.why}")
+        *(line for key, value in values.items()
+          for line in _lines({key: value}, 4, comments.get(key, ""))),
+        "    contacts:",
+        *_lines({_NAMES: contacts[_NAMES]}, 6,
+                "" if chosen else "none found; delassus inspect shows all frames"),
+        *(line for name, each in names.items()
+          for line in _lines({name: contacts[name]}, 6, each.why)),
+    ]  # fmt: skip
     if left:
-        lines.append(f"    # Other ends: {', '.join(left)}")
-    text = "\n".join(lines)
-    return Report(text, yaml.safe_load(text))
+        lines.append(f"    # Other ends: {', '.join(map(_said, left))}")
+    data = {"/**": {"ros__parameters": {**values, "contacts": contacts}}}
+    return Report("\n".join(lines), data)
 
 
-def _number(value: float) -> str:
-    """Return a number as YAML reads it: with a dot, or an exponent makes it text."""
-    text = str(value)
-    return text if "." in text else text.replace("e", ".0e")
+def _said(name: str) -> str:
+    """Return a name for a comment."""
+    return name if _PLAIN.fullmatch(name) else repr(name)
 
 
-def _quoted(name: str) -> str:
-    """Return a name as YAML has it, quoted where it would be read as something else."""
-    plain = name.replace("_", "").replace("-", "").isalnum() and not name[0].isdigit()
-    reserved = name.lower() in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
-    return name if plain and not reserved else '"' + name.replace('"', '\\"') + '"'
+def _contact_names(chosen: Collection[Proposal]) -> dict[str, Proposal]:
+    """Return the contacts by name: that of the frame, unless a key cannot be called so.
+
+    Dots separate the parts of parameters' names, and where one comes first the parser of ROS
+    (rcl_yaml_param_parser 9.2) misreads the names after it.
+    """
+    found: dict[str, Proposal] = {}
+    for each in chosen:
+        name = each.frame.replace(".", "_")
+        while name == _NAMES or name in found:
+            name += "_"
+        found[name] = each
+    return found
+
+
+def _placed(contact: Proposal) -> dict[str, Any]:
+    """Return the parameters of a contact."""
+    found = _InLine(frame=contact.frame, kind=contact.kind)
+    if any(contact.xyz):
+        found["xyz"] = list(contact.xyz)
+    return found
+
+
+def _lines(entry: Mapping[str, Any], indent: int, comment: str) -> list[str]:
+    """Return an entry of a mapping as YAML, with a comment behind it."""
+    text = yaml.dump(
+        dict(entry), Dumper=_Dumper, default_flow_style=False, sort_keys=False, width=math.inf,
+        allow_unicode=True,
+    )  # fmt: skip
+    lines = [" " * indent + line for line in text.rstrip("\n").split("\n")]
+    if comment:
+        lines[-1] += f"  # {comment}"
+    return lines

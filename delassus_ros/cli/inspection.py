@@ -14,6 +14,7 @@ from delassus_ros.cli.proposals import proposals
 from delassus_ros.cli.report import Report
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.terminal import visible
 
 
 def inspect_robot(options: argparse.Namespace) -> Report:
@@ -21,8 +22,8 @@ def inspect_robot(options: argparse.Namespace) -> Report:
     robot, document = described_robot(options)
     mass = sum(body.inertia.mass for body in robot.bodies)
     parts = [
-        f"{robot.name}: {robot.base} base, {len(robot.joint_names)} joints, nq {robot.nq}, "
-        f"nv {robot.nv}, {mass:.6g} kg that moves",
+        f"{visible(robot.name)}: {robot.base} base, {len(robot.joint_names)} joints, "
+        f"nq {robot.nq}, nv {robot.nv}, {mass:.6g} kg that moves",
         "",
         text.table(list(_rows(robot)), numeric=(0, 3, 4, 5)),
     ]
@@ -36,7 +37,7 @@ def inspect_robot(options: argparse.Namespace) -> Report:
         parts += [text.table(rows, indent="  ")]
         left = [each.frame for each in found if not each.chosen]
         if left:
-            parts += [f"  and {len(left)} other ends: {', '.join(left)}"]
+            parts += [f"  and {len(left)} other ends: {visible(', '.join(left))}"]
     data = {
         "robot": robot.name,
         "base": robot.base,

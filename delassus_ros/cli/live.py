@@ -20,6 +20,7 @@ from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.reading.xml import number
 from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
+from delassus_ros.terminal import control, visible
 
 _PERIOD = 0.2  # s between two views
 _WINDOW = 1.0  # s over which matrices are counted
@@ -147,7 +148,7 @@ def watch(options: argparse.Namespace) -> Report:
             pace.look(time.monotonic(), count - before)
             if sys.stdout.isatty():
                 shown = _view(latest, pace, source.topic_name)
-                sys.stdout.write(f"\033[{lines}A\033[J" if lines else "")
+                control(f"\033[{lines}A\033[J" if lines else "", sys.stdout)
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
         if latest is None:
@@ -298,7 +299,7 @@ def _view(received: Any, pace: Pace, topic: str) -> str:
     if received.matrix.size:
         lines.append(
             f"rank {about['rank']} of {len(received.matrix)}, condition {about['condition']:.4g}, "
-            f"{about['algorithm']}, {1e6 * received.compute_time:.1f} µs"
+            f"{visible(about['algorithm'])}, {1e6 * received.compute_time:.1f} µs"
         )
         rows = [("contact", "lightest", "", "heaviest kg")]
         rows += [(name, *(f"{m:.4g}" for m in masses)) for name, masses in about["masses"].items()]

@@ -22,6 +22,7 @@ from delassus_ros.cli.options import (
 from delassus_ros.cli.parsing import SuggestingParser, complete
 from delassus_ros.cli.report import Report
 from delassus_ros.errors import DelassusError, DelassusWarning
+from delassus_ros.terminal import shown_output
 
 _DESCRIPTION = """\
 The Delassus matrix G = J M⁻¹ Jᵀ of a robot's contacts: the inverse inertia that
@@ -63,7 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     parser = _parser()
     complete(parser)
-    options = parser.parse_args(argv)
+    with shown_output():
+        return _run(parser.parse_args(argv))
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a verb, write what it answers, and return the exit status."""
     try:
         with warnings.catch_warnings():
             # What Python shows has the line of this program that it came from.

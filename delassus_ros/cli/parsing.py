@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from delassus_ros.errors import DelassusError, unknown
 from delassus_ros.model.robot import Robot
+from delassus_ros.terminal import control, visible
 
 
 class SuggestingParser(argparse.ArgumentParser):
@@ -32,7 +34,12 @@ class SuggestingParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, without the usage, which `--help` has."""
-        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+        self.exit(2, visible(f"{self.prog}: {message}; see '{self.prog} --help'", "\n") + "\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # Help has colours from Python 3.14 on.
+        if message:
+            control(message, file or sys.stderr)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

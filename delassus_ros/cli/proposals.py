@@ -229,8 +229,9 @@ def _kind(
         if sole is not None:
             return "surface", "spheres in a plane", sole
         return "point", "a sphere", here
-    if kinds & {"box", "cylinder"} and "sphere" not in kinds:
-        return "surface", f"a {min(kinds)}", here
+    flat_shapes = kinds & {"box", "cylinder"}
+    if flat_shapes and "sphere" not in kinds:
+        return "surface", f"a {min(flat_shapes)}", here
     flat = any(word in frame.lower() for word in _FLAT)
     return ("surface", "by its name", here) if flat else ("point", "no shape says it", here)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem
+from delassus_ros.terminal import replace_line, visible, visible_json
 
 T = TypeVar("T")
 _SILENT = 2.0
@@ -37,7 +38,7 @@ class Report:
 
     def json(self) -> str:
         """Return the data as JSON; numbers that JSON has not are null."""
-        return json.dumps(_plain(self.data), indent=2, ensure_ascii=False)
+        return visible_json(json.dumps(_plain(self.data), indent=2, ensure_ascii=False))
 
 
 def _plain(value: Any) -> Any:
@@ -60,18 +61,16 @@ def progress(label: str, items: Sequence[T], names: Iterable[str] | None = None)
     began, said = time.monotonic(), False
     for k, (item, name) in enumerate(zip(items, names or map(str, items), strict=True)):
         if sys.stderr.isatty() and time.monotonic() - began > _SILENT:
-            sys.stderr.write(f"\r\033[K{label}: {name} ({k + 1} of {len(items)})")
-            sys.stderr.flush()
+            replace_line(f"{label}: {name} ({k + 1} of {len(items)})")
             said = True
         yield item
     if said:
-        sys.stderr.write("\r\033[K")
-        sys.stderr.flush()
+        replace_line("")
 
 
 def table(rows: Sequence[Sequence[object]], numeric: Sequence[int] = (), indent: str = "") -> str:
     """Return rows with aligned columns; the columns `numeric` are aligned to the right."""
-    texts = [[str(cell) for cell in row] for row in rows]
+    texts = [[visible(str(cell)) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
     lines = []
     for row in texts:
@@ -97,14 +96,14 @@ def matrix(values: Array, labels: Sequence[str]) -> str:
 def headline(problem: Problem) -> str:
     """Return the robot, the rows and the contacts, in a line."""
     contacts = ", ".join(
-        f"{contact.name} ({contact.kind_name}"
+        f"{visible(contact.name)} ({contact.kind_name}"
         + ("" if contact.moving == "nothing" else f", moving {contact.moving}")
         + ")"
         for contact in problem.contacts
     )
     return (
-        f"{problem.robot.name}: {problem.robot.base} base, {problem.contacts.rows} rows in "
-        f"{problem.axes} axes: {contacts}"
+        f"{visible(problem.robot.name)}: {problem.robot.base} base, {problem.contacts.rows} rows "
+        f"in {problem.axes} axes: {contacts}"
     )
 
 

@@ -11,6 +11,7 @@ from delassus_ros.cli.options import contacts_of, robot_of
 from delassus_ros.cli.report import Report
 from delassus_ros.model.robot import JointKind
 from delassus_ros.rotor_report import RotorReport, rotor_report
+from delassus_ros.terminal import visible
 
 
 def report(options: argparse.Namespace) -> Report:
@@ -20,10 +21,11 @@ def report(options: argparse.Namespace) -> Report:
     found = rotor_report(robot, keep=[contact.frame for contact in contacts])
     gone = len(robot.joints) - len(found.robot.joints)
     if not gone:
-        said = f"{robot.name}: no joint turns a rotor; it is an ordinary tree as it is"
+        said = f"{visible(robot.name)}: no joint turns a rotor; it is an ordinary tree as it is"
         return Report(said, {"robot": robot.name, "rotors": 0})
     parts = [
-        f"{robot.name}: without its {gone} rotors an ordinary tree that moves exactly like it",
+        f"{visible(robot.name)}: without its {gone} rotors an ordinary tree that moves exactly "
+        "like it",
         "",
         text.table(_armatures(found), numeric=(1, 2)),
         "",

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TextIO
 
 from delassus_ros.monitor.agreement import Agreement
+from delassus_ros.terminal import visible
 
 _REFRESH = 0.25  # s between frames on a terminal
 _LINE = 1.0  # s between lines elsewhere
@@ -54,7 +55,7 @@ def rows(agreement: Agreement, rate: float) -> list[tuple[str, str]]:
     latency = agreement.latency(recent=True)
     size = len(agreement.last.matrix)
     return [
-        ("active contacts", " ".join(agreement.last.contacts) or "none"),
+        ("active contacts", visible(" ".join(agreement.last.contacts)) or "none"),
         ("matrix", f"{size} x {size}"),
         ("rate", f"{rate:.0f} Hz"),
         ("latency", f"p50 {milliseconds(latency.p50)}, p99 {milliseconds(latency.p99)}"),

@@ -198,7 +198,7 @@ def test_where_nothing_is_meant_to_touch_frames_are_asked_for(tmp_path: Path, ca
     path = tmp_path / "drone.urdf"
     path.write_text(robot_xml(link("trunk"), limb("rotor_0"), limb("rotor_1")))
     text = output(capsys, "config", str(path))
-    assert "names: []   # none found; delassus inspect shows all frames\n" in text
+    assert "names: []  # none found; delassus inspect shows all frames\n" in text
     assert refusal(capsys, "compare", str(path)) == (
         "nothing of robot 'test' looks as if it touched; add --contact FRAME, of frames "
         "'trunk', 'rotor_0', 'rotor_1'\n"

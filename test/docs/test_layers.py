@@ -14,7 +14,7 @@ import delassus_ros
 
 PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
-    "version", "errors", "stopping", "arguments", "needs", "processes", "ros_program",
+    "version", "terminal", "errors", "stopping", "arguments", "needs", "processes", "ros_program",
     "model", "contacts", "problem", "samples",
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",

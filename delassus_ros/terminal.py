@@ -1,0 +1,101 @@
+"""Text that is shown and never obeyed: control characters of names and messages are escaped.
+
+Names come from robot descriptions, topics and recordings, whose authors could otherwise move the
+cursor, set the title or hide lines of the terminal that shows them.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+_OBEYED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+"""Categories of Unicode that move, hide or reorder what is shown, or say nothing."""
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""Return text with the characters that terminals obey escaped, as ``\x1b`` or ``\u202e``.
+
+    These are escapes of Python and of double-quoted text in YAML alike.
+
+    Parameters
+    ----------
+    kept : characters that stay, such as a line break.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character in kept or unicodedata.category(character) not in _OBEYED
+        else _escape(ord(character))
+        for character in text
+    )
+
+
+def visible_json(text: str) -> str:
+    """Return JSON with the same characters escaped as JSON has it."""
+    if text.isprintable():
+        return text
+    return "".join(
+        "".join(f"\\u{unit:04x}" for unit in _utf_16(character))
+        if character != "\n" and unicodedata.category(character) in _OBEYED
+        else character
+        for character in text
+    )
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _utf_16(character: str) -> list[int]:
+    data = character.encode("utf-16-be", "surrogatepass")
+    return [int.from_bytes(data[k : k + 2], "big") for k in range(0, len(data), 2)]
+
+
+class _Shown:
+    """A stream that shows all that is written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text; line breaks and tabulators stay."""
+        self.stream.write(visible(text, "\n\t"))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def shown_output() -> Iterator[None]:
+    """Have standard output and standard error show what is written while the block runs."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Shown(stream)) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def control(codes: str, stream: TextIO) -> None:
+    """Send codes that the terminal is to obey."""
+    (stream.stream if isinstance(stream, _Shown) else stream).write(codes)
+
+
+def replace_line(text: str) -> None:
+    """Write text over the line of standard error that the cursor is in."""
+    control("\r\033[K", sys.stderr)
+    sys.stderr.write(visible(text))
+    sys.stderr.flush()
