@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -38,6 +39,9 @@ _aliases: dict[str, str] = {}
 _broken: dict[str, str] = {}
 _discovered = False
 _lock = threading.RLock()
+os.register_at_fork(  # a child has none of the threads that would release it
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 class Algorithm(ABC):  # noqa: B024 (no method is mandatory at this level)

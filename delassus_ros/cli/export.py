@@ -17,7 +17,7 @@ from delassus_ros.cli.options import (
     settings_of,
 )
 from delassus_ros.cli.report import Report, about, headline, table
-from delassus_ros.compiler.export import Target, export
+from delassus_ros.compiler.export import Target, check_name, export
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
 from delassus_ros.problem import Problem
@@ -88,10 +88,13 @@ def export_kernel(options: argparse.Namespace) -> Report:
     """Write the object file, the header and the package file of a kernel for C and C++."""
     description = options.urdf or options.robot
     output = options.output or f"{Path(description).stem}.o"
+    if not Path(output).name:
+        raise InputError(f"-o {output} is a folder; expected the name of a file, as KERNEL.o")
     header = options.header or str(Path(output).with_suffix(".h"))
     name = options.name or re.sub(r"\W", "_", Path(output).stem, flags=re.ASCII)
     if not (options.name or name.isidentifier()):
         raise InputError(f"-o {output} gives no prefix for names in C: add --name PREFIX")
+    check_name(name)
     package = str(Path(output).with_name(f"{name}Config.cmake"))
     _check_files(options, {"-o": output, "--header": header, f"{name}Config.cmake": package})
     problem, algorithm = _asked_for(options)

@@ -18,6 +18,7 @@ from delassus_ros.cli.report import Report, table
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError, unknown
 from delassus_ros.model.reading.xml import number
+from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
 from delassus_ros.terminal import control, visible
@@ -121,6 +122,28 @@ class Pace:
         return self.silence >= max(_SILENCE, 3.0 * self._gap)
 
 
+class _Strange:
+    """Messages that cannot be read, of which the first is remembered.
+
+    Attributes
+    ----------
+    count : of them.
+    words : about them, in a line if there are any.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self._topic, self._first, self.count = topic, "", 0
+        self.words: list[str] = []
+
+    def add(self, words: str) -> None:
+        """Add one."""
+        self.count += 1
+        self._first = self._first or words
+        self.words = [
+            visible(f"{self._topic}: {self.count} messages are not read; first: {self._first}")
+        ]
+
+
 def watch(options: argparse.Namespace) -> Report:
     """Show each contact's effective masses, validity, rank and condition, until told to stop."""
     with _ros("delassus watch") as (node, stopping):
@@ -135,6 +158,7 @@ def watch(options: argparse.Namespace) -> Report:
         source = node.create_subscription(DelassusMatrix, topic, lambda _: None, qos, raw=True)
         reader, end = MatrixReader(), _end(options.seconds)
         pace, count, latest, lines = Pace(), 0, None, 0
+        strange = _Strange(source.topic_name)
         pace.look(time.monotonic(), 0)
         while not stopping() and time.monotonic() < end:
             time.sleep(_PERIOD)
@@ -143,14 +167,17 @@ def watch(options: argparse.Namespace) -> Report:
                 try:
                     latest = reader.read(found[0])
                 except MessageError as error:
-                    raise InputError(f"{source.topic_name}: {error}") from error
+                    strange.add(str(error))
+                    continue
                 count += 1
             pace.look(time.monotonic(), count - before)
             if sys.stdout.isatty():
-                shown = _view(latest, pace, source.topic_name)
+                shown = "\n".join([_view(latest, pace, source.topic_name), *strange.words])
                 control(f"\033[{lines}A\033[J" if lines else "", sys.stdout)
                 print(shown, flush=True)
                 lines = shown.count("\n") + 1
+        if latest is None and strange.count:
+            raise InputError(strange.words[0])
         if latest is None:
             publishers = node.count_publishers(source.topic_name)
             raise InputError(
@@ -158,8 +185,9 @@ def watch(options: argparse.Namespace) -> Report:
                 "node active, and are joint states coming? --node names another one"
             )
         data = {"topic": source.topic_name, "rate": pace.rate, "silence": pace.silence,
-                "matrices": count, **_about(latest)}  # fmt: skip
-        return Report("" if lines else _view(latest, pace, source.topic_name), data)
+                "matrices": count, "unreadable": strange.count, **_about(latest)}  # fmt: skip
+        text = "\n".join([_view(latest, pace, source.topic_name), *strange.words])
+        return Report("" if lines else text, data, int(strange.count > 0))
 
 
 def contacts(options: argparse.Namespace) -> Report:
@@ -281,10 +309,15 @@ def _about(received: Any) -> dict[str, Any]:
         "condition": received.condition,
         "algorithm": received.algorithm,
         "masses": {
-            received.contacts[i]: EffectiveMass.of(G[rows, rows]).masses
+            received.contacts[i]: _masses(G[rows, rows])
             for i, rows in blocks.items()
         },
     }
+
+
+def _masses(block: Array) -> Array:
+    """Return the effective masses of a contact [kg]; NaN where its block is not finite."""
+    return EffectiveMass.of(block).masses if np.isfinite(block).all() else np.full(3, np.nan)
 
 
 def _view(received: Any, pace: Pace, topic: str) -> str:

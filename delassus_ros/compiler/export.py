@@ -92,6 +92,20 @@ class Export:
     header: str
 
 
+def check_name(name: str) -> None:
+    """Refuse a prefix that symbols of C cannot have.
+
+    Raises
+    ------
+    InputError
+        If it is not a C identifier.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise InputError(
+            f"name {name!r} is not a C identifier (letters, digits, underscores, no digit first)"
+        )
+
+
 def export(
     problem: Problem, algorithm: Algorithm | str, name: str, target: Target | None = None
 ) -> Export:
@@ -111,10 +125,7 @@ def export(
     AlgorithmError
         If the algorithm is unknown, refuses the problem, or is a back end.
     """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise InputError(
-            f"name {name!r} is not a C identifier (letters, digits, underscores, no digit first)"
-        )
+    check_name(name)
     if isinstance(algorithm, str):
         reported, algorithm = spelling(algorithm), get(algorithm)
     else:

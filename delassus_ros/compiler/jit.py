@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import resource
 import subprocess
@@ -35,7 +36,32 @@ LLVM_VERSION: tuple[int, ...] = tuple(llvm.llvm_version_info)
 _OBJECT_FILE = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
 """First bytes of object files: ELF, and Mach-O of 64 bits."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+"""Held while code is compiled or loaded; reentrant, as a signal's handler may fork meanwhile."""
+_llvm_lock = getattr(getattr(llvm.ffi, "lib", None), "_lock", None)
+"""llvmlite's own, held during each call of LLVM (seen in 0.41 to 0.50; it has no public name)."""
+
+
+def _before_fork() -> None:
+    """Wait until no thread is inside LLVM.
+
+    A child has the locks as they are at the fork, and none of the threads that would release them.
+    """
+    _lock.acquire()
+    if _llvm_lock is not None:
+        _llvm_lock.__enter__()
+
+
+def _after_fork() -> None:
+    """Let the threads of the parent go on; the child owns the locks as its parent did."""
+    if _llvm_lock is not None:
+        _llvm_lock.__exit__()
+    _lock.release()
+
+
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+)
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 
 SINGULAR = 1e14
@@ -35,7 +36,15 @@ class EffectiveMass:
 
     @classmethod
     def of(cls, block: Array) -> EffectiveMass:
-        """Return the effective masses of a contact's linear block (3, 3) of G [1/kg]."""
+        """Return the effective masses of a contact's linear block (3, 3) of G [1/kg].
+
+        Raises
+        ------
+        InputError
+            If an entry is NaN or infinite.
+        """
+        if not np.isfinite(block).all():
+            raise InputError("the matrix of a contact has an entry that is not finite")
         inverse, directions = np.linalg.eigh(0.5 * (block + block.T))
         # Ascending masses are descending eigenvalues.
         inverse, directions = inverse[::-1], directions[:, ::-1].copy()

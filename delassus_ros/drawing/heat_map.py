@@ -20,10 +20,15 @@ _LINE = np.array([255, 255, 255], dtype=np.uint8)
 
 
 def shares(G: Array) -> Array:
-    """Return log₁₀ |G_ij| / √(G_ii G_jj) (m, m), without units, from -:data:`DECADES` to 0."""
+    """Return log₁₀ |G_ij| / √(G_ii G_jj) (m, m), without units, from -:data:`DECADES` to 0.
+
+    What is NaN is as nothing.
+    """
     diagonal = np.sqrt(np.abs(np.diag(G)))
     scale = np.outer(diagonal, diagonal)
-    ratio = np.divide(np.abs(G), scale, out=np.zeros_like(scale), where=scale > 0.0)
+    with np.errstate(invalid="ignore"):
+        ratio = np.divide(np.abs(G), scale, out=np.zeros_like(scale), where=scale > 0.0)
+    ratio = np.nan_to_num(ratio, nan=0.0, posinf=1.0)
     return np.asarray(np.log10(np.clip(ratio, 10.0**-DECADES, 1.0)))
 
 

@@ -82,6 +82,8 @@ _THICKEST, _THINNEST = 0.05, 0.005
 """Width of the line between contacts that move as one, and hardly, of the robot's size."""
 _LIFETIME = 1  # s, after which what is not repeated disappears
 _PICTURE_PERIOD = 0.2  # s
+_CELL, _LARGEST_PICTURE = 8, 2048
+"""Pixels of the side of an entry, unless the picture would be larger than so many pixels."""
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -344,10 +346,24 @@ class MarkerNode(Node):
         self._drawn[group, number] = marker
         marker.action = Marker.ADD
         marker.header.frame_id = self._root
-        marker.header.stamp.sec, marker.header.stamp.nanosec = divmod(self._stamp, 10**9)
+        _stamp(marker.header, self._stamp)
         c = marker.color
         c.r, c.g, c.b, c.a = colour
         return marker
+
+
+def _stamp(header: Any, stamp: int) -> None:
+    """Set a stamp [ns].
+
+    Raises
+    ------
+    InputError
+        If messages have none that is so far from 1970.
+    """
+    seconds, nanoseconds = divmod(stamp, 10**9)
+    if abs(seconds) >= 2**31:
+        raise InputError(f"the stamp of the matrix is {seconds} s; expected less than 2^31 s")
+    header.stamp.sec, header.stamp.nanosec = seconds, nanoseconds
 
 
 def _place(marker: Marker, position: Array, quaternion: Array) -> None:
@@ -364,12 +380,13 @@ def _transform(pose: Any) -> Transform:
 
 
 def _picture(received: ReceivedMatrix) -> Image:
-    pixels = heat_map(np.array(received.matrix), received.row_offsets)
+    cell = max(1, min(_CELL, _LARGEST_PICTURE // len(received.matrix)))
+    pixels = heat_map(np.array(received.matrix), received.row_offsets, cell)
     height, width, _ = pixels.shape
     image = Image(height=height, width=width, encoding="rgb8", step=3 * width)
     # Of bytes, rclpy looks at each.
     image.data = array("B", pixels.tobytes())
-    image.header.stamp.sec, image.header.stamp.nanosec = divmod(received.stamp, 10**9)
+    _stamp(image.header, received.stamp)
     return image
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from delassus_ros.drawing.ellipsoids import EffectiveMass, coupling, linear_blocks
 from delassus_ros.drawing.skeleton import Skeleton, completed, size_of
+from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform
 
@@ -86,8 +87,13 @@ class Stage:
         G : (m, m).
         world : (3, 3) axes of the world, along which the rows are, as columns in the root link;
             None where each contact has its own.
+
+        Raises
+        ------
+        InputError
+            If the robot has no contact of such a name here, or its block is not finite.
         """
-        q, unknown = (
+        q, untold = (
             completed(self._robot, positions)
             if isinstance(positions, Mapping)
             else (positions, [])
@@ -95,6 +101,8 @@ class Stage:
         poses = self._skeleton.poses(q)
         placed, rows = [], []
         for i, block in linear_blocks(G, row_offsets, kinds).items():
+            if contacts[i] not in self.frames:
+                raise InputError(unknown("contact", contacts[i], self.frames))
             frame, placement = self.frames[contacts[i]]
             pose = self._skeleton.frame(poses, frame)
             rotation = pose[:3, :3] @ placement.rotation
@@ -108,7 +116,7 @@ class Stage:
             for i in range(len(rows))
             for j in range(i)
         }
-        return Scene(placed, couplings, unknown)
+        return Scene(placed, couplings, untold)
 
 
 def quaternion_of(rotation: Array) -> Array:

@@ -255,8 +255,10 @@ class Agreement:
         return Percentiles(float(p50), float(p99))
 
     def condition(self) -> float:
-        """2-norm condition number of the last matrix; NaN without one."""
+        """2-norm condition number of the last matrix; NaN without one that is finite."""
         if self.last is None or not self.last.matrix.size:
+            return math.nan
+        if not np.isfinite(self.last.matrix).all():
             return math.nan
         return float(np.linalg.cond(self.last.matrix))
 

@@ -26,6 +26,7 @@ from delassus_ros.recordings.writer import RecordingWriter, definition, type_nam
 _LOOK = 0.5  # s between looks for new topics, and until what has come is in the file
 _PERIOD = 0.005  # s between looks for messages
 _DEPTH = 2000
+_MESSAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*/msg/[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 NOT_WANTED = re.compile(r"/(rosout|parameter_events)$|/_|/transition_event$")
 
 
@@ -149,7 +150,6 @@ class Recorder:
             if source is None:
                 try:
                     kind = _kind(kinds[0])
-                    definition(kinds[0])
                 except (ImportError, AttributeError, ValueError, DelassusError):
                     self.unknown[topic] = kinds[0]
                     continue
@@ -185,6 +185,13 @@ def _nothing(_: object) -> None:
 
 
 def _kind(name: str) -> type[Any]:
+    """Return the class of a message; imports no package but of those that define messages.
+
+    The name comes from whoever publishes.
+    """
+    if not _MESSAGE.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a message")
+    definition(name)
     package, part, kind = name.split("/")
     found: type[Any] = getattr(importlib.import_module(f"{package}.{part}"), kind)
     return found

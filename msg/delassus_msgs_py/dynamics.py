@@ -14,7 +14,7 @@ from delassus_msgs.msg import ContactDynamics
 from rclpy.serialization import deserialize_message
 
 from .cdr import ORIGIN, PLAIN, MaskedWalk, NotPlainError
-from .errors import MessageError
+from .errors import WITH_VALUES, MessageError, check_validity
 
 _Array = npt.NDArray[np.float64]
 _TIME = struct.Struct("<iI")
@@ -78,9 +78,11 @@ def dynamics_to_numpy(msg: ContactDynamics) -> ReceivedDynamics:
     ------
     MessageError
         If row_offsets is not ascending from 0 with one entry more than contacts, a block has
-        another size than they and velocities say, or the message is INVALID and has blocks.
+        another size than they and velocities say, the message is INVALID and has blocks, or its
+        validity is none of the constants.
 
     """
+    check_validity("ContactDynamics", msg.validity)
     stamp = msg.header.stamp
     found = ReceivedDynamics(
         stamp.sec * 10**9 + stamp.nanosec, msg.header.frame_id, msg.layout_id, msg.sequence,
@@ -258,7 +260,7 @@ class _Known:
             len(data) == self._size
             and int.from_bytes(data[ORIGIN : self._end], "little") & self._mask == self._constant
             and data[:2] == PLAIN
-            and data[self._validity] != ContactDynamics.VALIDITY_INVALID
+            and data[self._validity] in WITH_VALUES
             and all(data[at : at + 4] == count for at, count in self._counts)
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
 
-from .errors import MessageError
+from .errors import MessageError, check_validity
 
 _Matrix = npt.NDArray[np.float64]
 
@@ -35,10 +35,12 @@ def matrix_to_numpy(msg: DelassusMatrix) -> _Matrix:
     ------
     MessageError
         If row_offsets is not ascending from 0 with one entry more than contacts, if kinds,
-        status and contacts differ in size, if the matrix does not have m*m values, or if
-        the message is INVALID and has a matrix all the same.
+        status and contacts differ in size, if the matrix does not have m*m values, if the
+        message is INVALID and has a matrix all the same, or if its validity is none of the
+        constants.
 
     """
+    check_validity("DelassusMatrix", msg.validity)
     if msg.validity == DelassusMatrix.VALIDITY_INVALID:
         if len(msg.matrix):
             raise MessageError(

@@ -12,7 +12,7 @@ from delassus_msgs.msg import DelassusMatrix
 from rclpy.serialization import deserialize_message
 
 from .cdr import ORIGIN, PLAIN, MaskedWalk, NotPlainError, aligned
-from .errors import MessageError
+from .errors import WITH_VALUES, MessageError
 from .matrix import matrix_to_numpy
 
 _TIME = struct.Struct("<iI")
@@ -210,7 +210,7 @@ class MatrixReader:
         """Read the whole message, and where its numbers are."""
         try:
             message = deserialize_message(data, DelassusMatrix)
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeError) as error:
             raise MessageError(f"{len(data)} bytes are no DelassusMatrix: {error}") from error
         received = ReceivedMatrix.of(message)
         if not received.matrix.size:
@@ -286,7 +286,7 @@ class _Known:
             head & self._mask == self._constant
             and data[:2] == PLAIN
             and len(data) > self._name
-            and data[self._tail] != DelassusMatrix.VALIDITY_INVALID
+            and data[self._tail] in WITH_VALUES
         )
 
     def read(self, data: bytes) -> ReceivedMatrix | None:

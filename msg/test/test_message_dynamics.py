@@ -75,6 +75,7 @@ def test_blocks_cannot_be_written_to_by_accident() -> None:
         (lambda m: setattr(m, "jacobian", [0.0] * 47), "47 values of jacobian; expected 6 . 8"),
         (lambda m: setattr(m, "row_offsets", [0, 6]), "2 row_offsets; expected 3"),
         (lambda m: setattr(m, "row_offsets", [0, 6, 6]), "expected them to ascend from 0"),
+        (lambda m: setattr(m, "validity", 77), "validity 77; expected INVALID=0, DEGRADED=1 or"),
         (lambda m: setattr(m, "validity", 0), "INVALID .* but has 6 values of free_acceleration"),
         (lambda m: setattr(m, "velocities", []), "free_joint_acceleration"),
     ],

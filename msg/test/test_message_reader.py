@@ -146,6 +146,10 @@ def test_a_message_that_contradicts_itself_is_refused_whatever_came_before() -> 
         wrong.validity = DelassusMatrix.VALIDITY_INVALID
         with pytest.raises(MessageError, match="is INVALID"):
             reader.read(serialize_message(wrong))
+        wrong.validity = 77
+        with pytest.raises(MessageError, match="has the validity 77; expected INVALID=0, DEGR"):
+            reader.read(serialize_message(wrong))
+        assert not reader.fresh(0.0)
         wrong = make_message()
         wrong.row_offsets = [0, 3, 7]
         with pytest.raises(MessageError, match="expected 49"):

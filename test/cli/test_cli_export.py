@@ -456,6 +456,21 @@ def test_export_refuses_what_cannot_be_exported(capsys, tmp_path: Path, monkeypa
     assert "pipe' cannot be read: Not a regular file" in said
 
 
+@pytest.mark.parametrize("name", ["../../evil", "/evil", "a b", "a;b", "", ".", "a\nb", "é", "1a"])
+def test_export_refuses_names_that_symbols_cannot_have(
+    capsys, tmp_path: Path, monkeypatch, name: str
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    told = ["export", QUADRUPED, "--contact", "LF_FOOT", "-o", "k.o"]
+    if name:
+        words = refusal(capsys, *told, f"--name={name}")
+        assert "is not a C identifier" in words
+    for folder in (".", "/"):
+        assert "is a folder" in refusal(capsys, *told[:-1], folder)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_export_writes_over_nothing_that_it_reads(capsys, tmp_path: Path) -> None:
     config, urdf = tmp_path / "robot.yaml", tmp_path / "robot.urdf"
     for mine, theirs in ((config, CONFIG), (urdf, Path(QUADRUPED))):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import array
+import copy
 import json
 import re
 import signal
@@ -103,6 +105,42 @@ def test_contacts_by_hand_make_a_matrix_and_watch_shows_it(graph, node, capfd) -
     good = [m for m in graph.matrices if list(m.contacts) == ["LF", "RH"]]
     masses = 1.0 / np.linalg.eigvalsh(contact_block(good[-1], "LF"))[::-1]
     np.testing.assert_allclose(shown["masses"]["LF"], masses, rtol=1e-9)
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_watch_goes_on_after_messages_that_cannot_be_read(graph, node, after: bool) -> None:
+    """With others it shows these, and says how many are not read; alone it names the first."""
+    robot = Robot.from_urdf(robots.quadruped())
+    graph.touch(["LF"])
+
+    def matrices_of_a_foot() -> list[DelassusMatrix]:
+        graph.move(robot.joint_names, robot.neutral().tolist())
+        return [m for m in graph.matrices if list(m.contacts) == ["LF"] and m.validity == 2]
+
+    good = graph.until(matrices_of_a_foot, "matrix")[-1]
+    odd = graph.peer.create_publisher(DelassusMatrix, "odd/delassus", 10)
+    wrong = [copy.deepcopy(good) for _ in range(3)]
+    wrong[0].validity = 77
+    wrong[1].row_offsets = [0, 4]
+    wrong[2].matrix = array.array("d", [np.nan] * 9)
+    with command("watch", "--seconds", "5", "--node", "odd", "--json") as watch:
+
+        def ended() -> bool:
+            for message in wrong[: 2 + after]:
+                odd.publish(message)
+            return watch.poll() is not None
+
+        graph.until(odd.get_subscription_count, "watch")
+        graph.until(ended, "end of watch")
+        out, error = watch.communicate()
+    assert "Traceback" not in error
+    if not after:
+        assert watch.returncode == 2 and "the validity 77; expected INVALID=0" in error
+        assert "messages are not read; first: DelassusMatrix has" in error
+        return
+    found = json.loads(out)
+    assert watch.returncode == 1 and found["unreadable"] >= 2 and found["matrices"] >= 1
+    assert found["masses"] == {"LF": [None, None, None]} and found["validity"] == "OK"
 
 
 def test_watch_says_that_nothing_comes(graph, capfd) -> None:

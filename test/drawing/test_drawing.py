@@ -114,6 +114,12 @@ def test_a_heat_map_goes_by_shares_without_units() -> None:
     assert picture.shape == (12, 12, 3) and picture.dtype == np.uint8
     # The line between two contacts, and entries to its sides.
     assert (picture[8, :] == 255).all() and (picture[:, 8] == 255).all()
+    # What is no number is as nothing.
+    G[0, 1] = G[1, 0] = np.nan
+    G[2, 2] = np.inf
+    assert shares(G)[0, 1] == shares(G)[2, 2] == -DECADES
+    assert heat_map(G, (0, 2, 3)).shape == (24, 24, 3)
+    G = np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 1e-9], [0.0, 1e-9, 1e-6]])
     lightness = picture.astype(int).sum(axis=2)
     assert lightness[1, 1] > lightness[1, 5] > lightness[1, 11]
     # Other units of a row change nothing.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +15,8 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 pytest.importorskip("visualization_msgs", reason="visualization_msgs is not installed")
 
 import robots  # noqa: E402
-from delassus_msgs.msg import ContactPlacements  # noqa: E402
+from builtin_interfaces.msg import Time  # noqa: E402
+from delassus_msgs.msg import ContactPlacements, DelassusMatrix  # noqa: E402
 from delassus_msgs_py import matrix_to_numpy  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
@@ -236,6 +239,54 @@ def test_what_cannot_be_drawn_is_said_and_the_next_is_drawn(graph: Graph) -> Non
         return bool(np.allclose([p.x, p.y, p.z], foot[:3], atol=1e-9))
 
     drawn.until(moved, "an ellipsoid there")
+
+
+HARMFUL = {
+    "validity 77; expected INVALID=0": lambda m: setattr(m, "validity", 77),
+    "nothing is drawn: unknown contact 'hand'; contacts: LF, RF, LH": lambda m: setattr(
+        m, "contacts", ["hand"]
+    ),
+    "nothing is drawn: the matrix of a contact has an entry": lambda m: setattr(
+        m, "matrix", array.array("d", [np.nan, *m.matrix[1:]])
+    ),
+    "nothing is drawn: the stamp of the matrix is 2147483651 s": lambda m: setattr(
+        m.header, "stamp", Time(sec=2**31 - 1, nanosec=2**32 - 1)
+    ),
+    "expected 49": lambda m: setattr(m, "row_offsets", [0, 7]),
+}
+"""What is done to a matrix, by the words in the log."""
+
+
+def test_no_message_ends_the_markers(graph: Graph) -> None:
+    drawn = Drawn(graph)
+    graph.touch(["LF"])
+    drawn.until(lambda m: of(m, "effective mass"), "an ellipsoid")
+    matrices = graph.peer.create_publisher(DelassusMatrix, "delassus_node/delassus", 10)
+    graph.until(lambda: matrices.get_subscription_count() >= 2, "subscriptions")
+    good = graph.matrices[-1]
+    # The node itself says nothing meanwhile, as no joint states come.
+    for words, harm in HARMFUL.items():
+        wrong = copy.deepcopy(good)
+        harm(wrong)
+
+        def said(wrong: DelassusMatrix = wrong, words: str = words) -> bool:
+            drawn.markers.draw()
+            matrices.publish(wrong)
+            return any(words in line for line in graph.log)
+
+        graph.until(said, words)
+    for reasons, algorithm in ((2**64 - 1, "x" * 1000), (2**63, "\x1b[2J\u202e")):
+        matrices.publish(copy_with(good, reasons=reasons, algorithm=algorithm))
+        drawn.markers.draw()
+    before = len(drawn.arrays)
+    drawn.until(lambda m: len(drawn.arrays) > before and of(m, "effective mass"), "an ellipsoid")
+
+
+def copy_with(message: DelassusMatrix, **fields: Any) -> DelassusMatrix:
+    made = copy.deepcopy(message)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
 
 
 def test_without_a_scale_the_robot_says_it_and_it_stays(graph: Graph) -> None:

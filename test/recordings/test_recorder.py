@@ -23,6 +23,8 @@ from std_msgs.msg import String
 
 from delassus_ros import Robot
 from delassus_ros.cli.main import main
+from delassus_ros.errors import DelassusError
+from delassus_ros.recordings import recorder
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.sim import demo_urdf
 
@@ -148,6 +150,21 @@ def test_publishers_that_offer_less_later_and_topics_without_a_definition(
     assert process.returncode == 0 and not strange.get_subscription_count()
     assert said["unknown"]["/strange"] == "rcl_interfaces/srv/GetParameters_Event"
     assert said["counts"]["/said"] > 0
+
+
+@pytest.mark.parametrize("name", ["harm/msg/Foo", "harm/msg/..", "../msg/A", "harm/sub/Foo", "x"])
+def test_only_packages_of_messages_are_imported(tmp_path: Path, monkeypatch, name: str) -> None:
+    """Names of types come from whoever publishes, and any package may be called so."""
+    harm = tmp_path / "harm"
+    harm.mkdir()
+    code = f"from pathlib import Path\nPath({str(tmp_path / 'done')!r}).touch()\nFoo = object\n"
+    for file in ("__init__", "msg", "sub"):
+        (harm / f"{file}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises((DelassusError, ValueError)):
+        recorder._kind(name)
+    assert not (tmp_path / "done").exists() and "harm" not in sys.modules
+    assert recorder._kind("std_msgs/msg/String") is String
 
 
 def test_a_disk_that_is_full_takes_nothing_of_what_came(graph: Graph, tmp_path: Path) -> None:

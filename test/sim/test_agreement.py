@@ -192,6 +192,10 @@ def test_condition_is_of_the_last_matrix() -> None:
     assert books.condition() == pytest.approx(4.0)
     books.add_matrix(CheckedMatrix(2, (), (0,), np.zeros((0, 0))), 2, 1e-4)
     assert math.isnan(books.condition())
+    for worst in (math.nan, math.inf):
+        matrix = np.diag([4.0, worst, 1.0])
+        books.add_matrix(CheckedMatrix(3, ("LF",), (0, 3), matrix), 3, 1e-4)
+        assert math.isnan(books.condition())
 
 
 def test_verdict_needs_matrices_rows_and_references() -> None:

@@ -281,6 +281,9 @@ def test_node_names_a_message_that_contradicts_itself(
 ) -> None:
     connect(talkers)
     talkers.outputs[0].publish(talkers.message(2000, row_offsets=[0, 4]))
+    talkers.outputs[1].publish(talkers.message(2000, validity=77))
+    for output in talkers.outputs:
+        output.publish(talkers.message(2500, matrix=[math.nan] * 9))
     for output, scale in zip(talkers.outputs, (1.0, 1.0 + 1e-10), strict=True):
         output.publish(talkers.message(3000, scale))
     # The others have no error at all.

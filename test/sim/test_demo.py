@@ -490,6 +490,7 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
         matrices = node.create_publisher(DelassusMatrix, "delassus", 10)
         wait_for(lambda: matrices.get_subscription_count() == 1)
         reasons = DelassusMatrix.REASON_JOINT_MISSING | DelassusMatrix.REASON_JOINT_NOT_FINITE
+        matrices.publish(DelassusMatrix(sequence=1, validity=77))
         matrices.publish(DelassusMatrix(sequence=1, reasons=reasons))
 
         def arrived() -> bool:
