@@ -13,6 +13,7 @@ from delassus_ros.arguments import shown
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
 from delassus_ros.model.joint import root_name
+from delassus_ros.model.reading.mjcf_size import check_size
 from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
@@ -39,7 +40,8 @@ def read_mujoco(source: Any) -> Robot:
     RobotError
         If there is a ball joint, an equality that cannot be said here (of a flex, or of what
         floats with a mocap body), or an armature of something else than a hinge or slide; names
-        it. If MuJoCo cannot compile the source, or it is something else.
+        it. If MuJoCo cannot compile the source, it is something else, or the model would be too
+        large, see :mod:`delassus_ros.model.reading.mjcf_size`.
     """
     return _Reading(_compiled(source)).robot()
 
@@ -54,6 +56,7 @@ def _compiled(source: Any) -> Any:
         if isinstance(source, mujoco.MjSpec):
             return source.compile()
         if isinstance(source, str) and source.lstrip().startswith("<"):
+            check_size(source)
             return mujoco.MjModel.from_xml_string(source)
         if not isinstance(source, (str, Path)):
             raise RobotError(
@@ -62,6 +65,8 @@ def _compiled(source: Any) -> Any:
             )
         if not os.path.isfile(source):
             raise RobotError(f"there is no file {shown(str(source))}")
+        if not str(source).endswith(".mjb"):
+            check_size(source)
         return mujoco.MjModel.from_xml_path(str(source))
     except ValueError as error:
         raise RobotError(f"MuJoCo cannot compile {shown(source)}: {error}") from error
