@@ -37,7 +37,7 @@ ELSEWHERE = {
     "Enforce": "ROS's security", "ROS_SECURITY_ENCLAVE_OVERRIDE": "ROS's security",
     "MultiThreadedExecutor": "rclpy", "open_port_internal": "Fast DDS", "PATH": "the shell",
     "composition_interfaces": "ROS", "foxglove_bridge": "ROS", "joint_state_publisher_gui": "ROS",
-    "rviz2": "ROS",
+    "rviz2": "ROS", "meta/info.json": "LeRobot's data sets",
 }  # fmt: skip
 """Names that are not the project's and that its sources do not use, with whose they are."""
 
@@ -395,7 +395,8 @@ def looks(pattern: str) -> Callable[[str], bool]:
 def is_parameter(name: str) -> bool:
     """Tell a parameter: a first word that begins one, and dots or a value."""
     key = re.fullmatch(r"([a-z_]+(?:\.(?:\w+|<\w+>))*)(?:: \S.*)?", name)
-    if key is None or not re.search(r"[.:]", name) or SUFFIX.search(name):
+    # With an ellipsis it is a message that begins like one.
+    if key is None or not re.search(r"[.:]", name) or SUFFIX.search(name) or "…" in name:
         return False
     first = key[1].partition(".")[0]
     return any(each.partition(".")[0] == first for each in parameters()) or first == "contacts"

@@ -213,7 +213,7 @@ def test_what_is_assigned_to_an_input_is_copied_into_the_kernel_s_array(solver) 
         ("q", [0.1], r"inputs\['q'\] has shape \(1,\), expected \(3,\)"),
         ("q", 0.1, r"inputs\['q'\] has shape \(\), expected \(3,\)"),
         ("q", "abc", r"inputs\['q'\] is 'abc'; expected numbers of shape \(3,\)"),
-        ("Q", Q, r"inputs: unknown input 'Q'; inputs: q"),
+        ("Q", Q, r"inputs: unknown input 'Q'; did you mean 'q'\? inputs: q"),
     ],
 )
 def test_what_is_no_input_cannot_be_assigned(solver, name, values, words) -> None:
@@ -329,7 +329,8 @@ def test_what_was_not_computed_yet_is_no_number(solver) -> None:
 
 def test_an_unknown_input_is_named_where_it_is_read(solver) -> None:
     bound = solver.bind()
-    with pytest.raises(InputError, match="^inputs: unknown input 'Q'; inputs: q$") as caught:
+    words = r"^inputs: unknown input 'Q'; did you mean 'q'\? inputs: q$"
+    with pytest.raises(InputError, match=words) as caught:
         bound.inputs["Q"][:] = 0.0
     assert isinstance(caught.value, KeyError)
     assert "Q" not in bound.inputs and bound.inputs.get("Q") is None
