@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from delassus_ros.domains import own_domains
 from delassus_ros.errors import DelassusError
 from delassus_ros.model.reading.xml import number
 from delassus_ros.monitor.agreement import Agreement
@@ -79,8 +80,12 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """
     own = dict(environment)
     own.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    # Up to 101 the ports of a domain are free of the ephemeral ones on every system.
-    own.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 101))
+    if "ROS_DOMAIN_ID" not in own:
+        try:
+            own["ROS_DOMAIN_ID"] = str(own_domains()[0])
+        except DelassusError:
+            # All are taken: one that probably nobody uses at this moment.
+            own["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
     if not any(name in own for name in _FAST_DDS_PROFILES):
         profiles = str(Path(__file__).with_name("fastdds.xml"))
         own.update(dict.fromkeys(_FAST_DDS_PROFILES, profiles))

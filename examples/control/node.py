@@ -145,6 +145,14 @@ class ControlNode(Node):
         if state.names is not self._names:
             # The same list as long as they do not change.
             place = {name: k for k, name in enumerate(state.names)}
+            absent = [name for name in self.joints if name not in place]
+            if absent:
+                self.get_logger().warning(
+                    f"a joint state lacks joint {absent[0]!r}; it has {state.names}: of another "
+                    "robot in this ROS domain?",
+                    throttle_duration_sec=1.0,
+                )
+                return
             self._names, self._order = state.names, [place[name] for name in self.joints]
         q, v = state.values[self._order], state.motion[0][self._order]
         self._states[state.sec * 10**9 + state.nanosec] = q, v

@@ -14,7 +14,8 @@ import delassus_ros
 
 PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
-    "version", "terminal", "errors", "stopping", "arguments", "needs", "processes", "ros_program",
+    "version", "terminal", "errors", "stopping", "arguments", "needs", "domains", "processes",
+    "ros_program",
     "model", "contacts", "problem", "samples",
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",

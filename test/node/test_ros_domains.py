@@ -1,4 +1,4 @@
-"""Tests with ROS do not meet those of another process."""
+"""Programs and tests with ROS do not meet those of another process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import ros_domains
+
+from delassus_ros.domains import claimed
+from delassus_ros.errors import DelassusError
 
 
 def domains_of_another_process(folder: Path) -> set[int]:
@@ -28,10 +30,10 @@ def domains_of_another_process(folder: Path) -> set[int]:
 
 
 def test_a_block_belongs_to_one_process_until_it_ends(tmp_path: Path) -> None:
-    one, first = ros_domains.claimed(tmp_path)
-    other, second = ros_domains.claimed(tmp_path)
+    one, first = claimed(tmp_path)
+    other, second = claimed(tmp_path)
     with first, second:
-        assert (one, other) == (1, 6)
+        assert (one, other) == (range(1, 6), range(6, 11))
         # The second of these processes gets what the first one had.
         for _ in range(2):
             assert domains_of_another_process(tmp_path) == set(range(11, 16))
@@ -41,6 +43,6 @@ def test_a_block_belongs_to_one_process_until_it_ends(tmp_path: Path) -> None:
 def test_says_when_there_are_none_left(tmp_path: Path) -> None:
     with ExitStack() as stack:
         for _ in range(20):
-            stack.enter_context(ros_domains.claimed(tmp_path)[1])
-        with pytest.raises(RuntimeError, match="20 processes run tests"):
-            ros_domains.claimed(tmp_path)
+            stack.enter_context(claimed(tmp_path)[1])
+        with pytest.raises(DelassusError, match="20 processes have claimed"):
+            claimed(tmp_path)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -558,3 +559,25 @@ def compared(program: Program) -> int:
     """Return how many matrices were compared, by the newest line."""
     counts = re.findall(r"(\d+) compared", program.text)
     return int(counts[-1]) if counts else 0
+
+
+def test_two_demos_are_in_two_domains() -> None:
+    """Beside each other, and beside tests, which claim theirs likewise."""
+    code = (
+        "import sys\n"
+        "from delassus_ros.sim.demo import demo_environment\n"
+        "print(demo_environment({})['ROS_DOMAIN_ID'], flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code]
+    with ExitStack() as stack:
+        demos = [
+            stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for _ in range(2)
+        ]
+        told = [int(each.stdout.readline()) for each in demos]
+        assert len({*told, new_domain()}) == 3
+        for each in demos:
+            each.stdin.close()

@@ -232,6 +232,15 @@ def test_an_invalid_matrix_commands_nothing(node: WholeBodyNode) -> None:
     assert node.refused == 1
 
 
+def test_joint_states_of_another_robot_are_passed_over(node: WholeBodyNode) -> None:
+    node._on_layout(LAYOUT)
+    node._on_description(String(data=demo_urdf()))
+    node._on_joints(serialize_message(JointState(name=["elbow"], position=[0.0])))
+    assert not node._states
+    node._on_joints(joints(5))
+    assert list(node._states) == [5 * 10**9]
+
+
 class Counting(ControlNode):
     """Commands how often it was asked."""
 
