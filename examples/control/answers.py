@@ -46,8 +46,11 @@ class Answers:
             self._sent.popitem(last=False)
 
     def answer(self, stamp: int, sent: int, refused: bool = False) -> None:
-        """Note an answer; the first that is none of the refused begins the run."""
-        if stamp <= self._last[0] or (refused and not self.count):
+        """Note an answer; the first that is none of the refused begins the run.
+
+        One with a later stamp than the newest joint state is of another clock, and none.
+        """
+        if not self._last[0] < stamp <= self._asked or (refused and not self.count):
             return
         if not self.count:
             self._first = stamp, sent

@@ -85,6 +85,12 @@ def test_what_comes_again_counts_once_and_from_the_first_time() -> None:
     assert "(99 %: 4" in answers.words(True) and answers.factor == pytest.approx(2 / 502)
 
 
+def test_an_answer_of_another_clock_is_none() -> None:
+    answers = answered(1001, 2 * MS, 2 * MS, MS)
+    answers.answer(1_800_000_000 * 10**9, 10**18 + 3 * 10**9)
+    assert answers.seconds == pytest.approx(2.0) and answers.states == 1001
+
+
 def test_joint_states_without_a_valid_matrix_are_a_fault() -> None:
     answers = Answers("commands")
     for k in range(100):
