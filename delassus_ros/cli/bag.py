@@ -51,8 +51,9 @@ def add_bag(parser: argparse.ArgumentParser) -> None:
 def add_bags(parser: argparse.ArgumentParser) -> None:
     """Add many recordings, and what works at them."""
     parser.add_argument(
-        "recordings", nargs="+", metavar="RECORDING", help=".mcap files, or folders of rosbag2"
-    )
+        "recordings", nargs="+", metavar="RECORDING",
+        help=".mcap or .db3 files, or folders of rosbag2",
+    )  # fmt: skip
     _add_task(parser)
     parser.add_argument(
         "--engine",
@@ -324,7 +325,7 @@ class _Progress:
         now = time.monotonic()
         if sys.stderr.isatty() and now - self._said > _PERIOD and recording.size:
             self._said = now
-            share = recording.position / recording.size
+            share = min(recording.position / recording.size, 1.0)
             bar = "█" * int(30 * share)
             replace_line(f"{bar:30} {100.0 * share:3.0f} %  {recording.path.name}")
 

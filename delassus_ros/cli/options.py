@@ -198,7 +198,7 @@ def robot_of(options: argparse.Namespace) -> Robot:
 
 def described_robot(options: argparse.Namespace) -> tuple[Robot, Element]:
     """Return the same, and the description, which may come from a pipe and is read once."""
-    if options.robot.endswith(".mcap"):
+    if options.robot.endswith((".mcap", ".db3", ".bag")):
         raise InputError(
             f"{options.robot} is a recording: first 'delassus bag {options.robot} -o out' makes "
             "tables of its matrices"

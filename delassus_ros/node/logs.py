@@ -11,6 +11,8 @@ from typing import Any
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.impl.logging_severity import LoggingSeverity
 
+from delassus_ros.terminal import visible
+
 
 class LogBridge(logging.Handler):
     """Passes the records of ``delassus_ros`` on to a node's logger while it is installed.
@@ -82,21 +84,21 @@ class LoopLog:
     def info(self, text: str) -> None:
         """Write what is of interest."""
         if _write is None:
-            self._logger.info(text)
+            self._logger.info(_shown(text))
         else:
             self._line(LoggingSeverity.INFO, text)
 
     def warning(self, text: str) -> None:
         """Write what may be wrong."""
         if _write is None:
-            self._logger.warning(text)
+            self._logger.warning(_shown(text))
         else:
             self._line(LoggingSeverity.WARN, text)
 
     def error(self, text: str) -> None:
         """Write what is wrong."""
         if _write is None:
-            self._logger.error(text)
+            self._logger.error(_shown(text))
         else:
             self._line(LoggingSeverity.ERROR, text)
 
@@ -105,7 +107,13 @@ class LoopLog:
             # That of whoever has called info(), warning() or error().
             frame = sys._getframe(2)
             code, line = frame.f_code, frame.f_lineno
-            _write(severity, self._logger.name, text, code.co_name, code.co_filename, line)
+            name = self._logger.name
+            _write(severity, name, _shown(text), code.co_name, code.co_filename, line)
+
+
+def _shown(text: str) -> str:
+    """Return a line such that terminals obey nothing in it: names come from messages, too."""
+    return visible(text, "\n\t")
 
 
 class Throttle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -14,14 +14,15 @@ _END = ".partial"
 
 
 class PartialFile:
-    """A file that is written under a name of its own and then takes the place of another.
+    """A file that is written under another name and then takes the place of its target.
 
-    The writer holds a lock on it, which ends with its process. Files of the same target whose
-    writer was killed are removed; those of other writers that still work are left alone.
+    The other name is that of the target and ``.partial``. The writer holds a lock on the file,
+    which ends with its process: what a killed writer has left is written anew by the next one. A
+    second writer of the same target, while the first one works, takes a name that nobody has.
 
     Parameters
     ----------
-    path : target. Until :meth:`finish` the file is called ``name.0123456789ab.partial``.
+    path : target.
 
     Attributes
     ----------
@@ -35,17 +36,12 @@ class PartialFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        _remove_abandoned(path)
-        while True:
+        self._written = path.with_name(path.name + _END)
+        file = _locked(self._written)
+        if file is None:
             self._written = path.with_name(f"{path.name}.{uuid4().hex[:12]}{_END}")
-            self.file: IO[bytes] = self._written.open("xb")
-            # Some file systems have no locks; nothing is removed there.
-            with suppress(OSError):
-                fcntl.flock(self.file, fcntl.LOCK_EX)
-            if os.fstat(self.file.fileno()).st_nlink:
-                return
-            # Another process took it for abandoned before it was locked.
-            self.file.close()
+            file = self._written.open("xb")
+        self.file: IO[bytes] = file
 
     def finish(self) -> None:
         """Give the file its name, once its content is on the disk.
@@ -72,12 +68,28 @@ class PartialFile:
         self._written.unlink(missing_ok=True)
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove the files of a target whose writers have ended without removing them."""
-    pattern = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{12}}{re.escape(_END)}")
-    for file in path.parent.iterdir():
-        if pattern.fullmatch(file.name):
-            # Locked: another process writes to it. Absent: another process has removed it.
-            with suppress(OSError), file.open("rb") as opened:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                file.unlink()
+def _locked(path: Path) -> IO[bytes] | None:
+    """Return an empty file that this process alone writes to; None where it cannot be had."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    while True:
+        try:
+            number = os.open(path, flags, 0o666)
+        except OSError:
+            # A link, or a file of somebody else; a folder that takes no file is said later.
+            return None
+        state = os.fstat(number)
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+            os.close(number)
+            return None
+        file = os.fdopen(number, "r+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(path.stat(), state):
+                file.truncate()
+                return file
+        except OSError:
+            # Another process writes to it, or the file system has no locks.
+            file.close()
+            return None
+        # Its writer has just given it its name.
+        file.close()

@@ -123,7 +123,7 @@ def test_watch_goes_on_after_messages_that_cannot_be_read(graph, node, after: bo
     wrong[0].validity = 77
     wrong[1].row_offsets = [0, 4]
     wrong[2].matrix = array.array("d", [np.nan] * 9)
-    with command("watch", "--seconds", "5", "--node", "odd", "--json") as watch:
+    with command("watch", "--seconds", "10", "--node", "odd", "--json") as watch:
 
         def ended() -> bool:
             for message in wrong[: 2 + after]:

@@ -39,12 +39,12 @@ def test_lines_have_level_name_and_place(graph, speaker, monkeypatch, quick) -> 
     def said() -> bool:
         log.info("all is well")
         log.warning("something is odd: 100 %s")
-        log.error("gone")
+        log.error("gone\x1b[2J\n\tnow")
         return len(heard) >= 3
 
     graph.until(said, "lines on /rosout")
     lines = {line.msg: line for line in heard}
-    texts = "all is well", "something is odd: 100 %s", "gone"
+    texts = "all is well", "something is odd: 100 %s", "gone\\x1b[2J\n\tnow"
     assert [(lines[text].level, lines[text].name) for text in texts] == [
         (20, "hall.speaker"), (30, "hall.speaker"), (40, "hall.speaker"),
     ]  # fmt: skip

@@ -37,8 +37,7 @@ def test_a_file_has_its_name_once_it_is_whole(tmp_path: Path) -> None:
     target.write_text("before")
     partial = PartialFile(target)
     partial.file.write(b"after")
-    (unfinished,) = set(names(tmp_path)) - {"out.txt"}
-    assert unfinished.endswith(".partial") and target.read_text() == "before"
+    assert names(tmp_path) == ["out.txt", "out.txt.partial"] and target.read_text() == "before"
     partial.finish()
     assert names(tmp_path) == ["out.txt"] and target.read_text() == "after"
     partial = PartialFile(target)
@@ -50,9 +49,6 @@ def test_what_a_killed_writer_left_is_removed_and_that_of_a_living_one_is_not(
     tmp_path: Path,
 ) -> None:
     target = tmp_path / "out.txt"
-    others = [tmp_path / "other.txt.0123456789ab.partial", tmp_path / "out.txt.mine.partial"]
-    for other in others:
-        other.write_text("of somebody else")
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(target)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -60,20 +56,42 @@ def test_what_a_killed_writer_left_is_removed_and_that_of_a_living_one_is_not(
         try:
             assert writer.stdout is not None and writer.stdout.readline() == "begun\n"
             partial = PartialFile(target)
+            partial.file.write(b"of this one")
+            assert len(names(tmp_path)) == 2
             partial.finish()
-            assert len(names(tmp_path)) == 4
+            assert (tmp_path / "out.txt.partial").read_text() == "half"
         finally:
             writer.kill()
             writer.wait()
-    PartialFile(target).discard()
-    assert names(tmp_path) == sorted(["out.txt", *(other.name for other in others)])
+    assert names(tmp_path) == ["out.txt", "out.txt.partial"]
+    partial = PartialFile(target)
+    partial.file.write(b"new")
+    partial.finish()
+    assert names(tmp_path) == ["out.txt"] and target.read_text() == "new"
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe"])
+def test_what_is_there_under_that_name_and_is_no_file_of_a_writer_stays(
+    tmp_path: Path, kind: str
+) -> None:
+    other, place = tmp_path / "other.txt", tmp_path / "out.txt.partial"
+    other.write_text("of somebody else")
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        (os.symlink if kind == "link" else os.link)(other, place)
+    partial = PartialFile(tmp_path / "out.txt")
+    partial.file.write(b"new")
+    partial.finish()
+    assert (tmp_path / "out.txt").read_text() == "new"
+    assert other.read_text() == "of somebody else" and place.lstat()
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     path, out = write(tmp_path / "run.mcap", walk(20)), tmp_path / "out"
     out.mkdir()
     for end in ("parquet", "mcap", "json"):
-        (out / f"run.{end}.0123456789ab.partial").write_text("half")
+        (out / f"run.{end}.partial").write_text("half")
     assert map_episode(path, Task(PARAMETERS, str(out))).matrices == 20
     assert names(out) == ["run.json", "run.mcap", "run.parquet"]
 
