@@ -79,8 +79,8 @@ class Recording:
         if path.is_dir() and not about:
             names = ", ".join(file.name for file in self.files)
             self.remark = (
-                f"{path} has no {_METADATA}, as where a recorder was killed: read from {names}; "
-                "nothing tells how many messages there should be"
+                f"{path} has no {_METADATA} with its files, as where a recorder was killed: read "
+                f"from {names}; nothing tells how many messages there should be"
             )
         self.name = name_of(path)
         self.size = sum(file.stat().st_size for file in self.files)
@@ -239,7 +239,7 @@ def _drained(waiting: list[tuple[int, int, Recorded]]) -> Iterator[Recorded]:
 
 
 def _about(folder: Path) -> Mapping[str, Any]:
-    """Return the metadata of a folder."""
+    """Return the metadata of a folder; nothing where a crash left none in its file."""
     metadata = folder / _METADATA
     try:
         content = load_yaml(metadata, "metadata", most=_LARGEST_METADATA)
@@ -248,6 +248,8 @@ def _about(folder: Path) -> Mapping[str, Any]:
     found = content.get("rosbag2_bagfile_information") if isinstance(content, Mapping) else None
     about: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
     names = about.get("relative_file_paths")
+    if content is None or names == []:
+        return {}
     if not names or not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise RecordingError(
             f"{metadata}: no relative_file_paths of a rosbag2 recording; {_REINDEX}"

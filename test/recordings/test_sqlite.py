@@ -122,7 +122,11 @@ def test_a_folder_without_metadata_is_read(tmp_path: Path, storage) -> None:
     assert states(list(recording.messages())) == states(messages) and not recording.damage
     episode = map_episode(tmp_path / "run", Task(PARAMETERS, str(tmp_path / "out")))
     assert episode.matrices == 90 and not episode.error
-    assert "has no metadata.yaml, as where a recorder was killed" in str(episode.warnings)
+    assert "has no metadata.yaml with its files, as where a rec" in str(episode.warnings)
+    for left in ("", "rosbag2_bagfile_information: {version: 9, relative_file_paths: []}\n"):
+        (tmp_path / "run" / "metadata.yaml").write_text(left)
+        assert Recording(tmp_path / "run").files == files and Recording(tmp_path / "run").remark
+    (tmp_path / "run" / "metadata.yaml").unlink()
     episode = map_episode(tmp_path / "run", Task(PARAMETERS, str(tmp_path / "run")))
     assert "outputs are not written into a recording" in episode.error
     shutil.copy(files[0], tmp_path / "run" / f"other{files[0].suffix}")
