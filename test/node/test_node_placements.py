@@ -165,6 +165,34 @@ def test_of_two_publishers_the_newer_placement_stays(solver) -> None:
         assert words in rig.pipeline.last.text and "two nodes publish them" in rig.warnings[-1][1]
 
 
+def test_two_publishers_of_one_placement_that_take_turns_are_told(solver) -> None:
+    """Two that each send their own contact's are as good as one, whatever their counts."""
+    rig = Moving(solver)
+    rig.positions, rig.turns = {"rolls": [0.01, 0.0, 0.0], "slides": [0.0, 0.0, 0.01]}, {}
+
+    def send(name: str, count: int) -> tuple[int, int]:
+        rig.wait(5.0)
+        rig.touch("rolls", "slides")
+        message = placed([name], [rig.positions[name]], stamp=rig.now)
+        rig.pipeline.read("contact_placements", message, 0, count)
+        answer = rig.send()
+        assert answer is not None
+        return said(answer)
+
+    send("rolls", 500)
+    for k in range(1, 5):
+        assert send("slides", k) == (OK, Reason.NONE)
+        assert send("rolls", 500 + k) == (OK, Reason.NONE)
+    # A publisher that was restarted is one; a second change within 3 s is not.
+    assert send("rolls", 1) == (OK, Reason.NONE)
+    assert send("rolls", 505) == (OK, Reason.NONE)
+    assert send("rolls", 2) == (DEGRADED, Reason.SOURCES_CONTRADICT)
+    words = "two publishers of contact_placements send the placements of contact 'rolls'"
+    assert words in rig.pipeline.last.text
+    rig.touch("slides")
+    assert said(rig.send()) == (OK, Reason.NONE)
+
+
 @pytest.mark.parametrize(
     ("message", "words"),
     [

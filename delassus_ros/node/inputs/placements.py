@@ -15,6 +15,7 @@ import numpy as np
 from delassus_ros.errors import SAID, UnknownNames
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
+from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.node.reasons import Complaint, InputHealth, Reason
 from delassus_ros.problem import Problem
 
@@ -32,21 +33,28 @@ _FAULTS = Faults(Reason.PLACEMENT_MISSING, Reason.PLACEMENT_INVALID, Reason.PLAC
 
 
 class _Known(Latest):
-    """Age and order of the placements of a contact, and why the latest was refused."""
+    """Age, order and publishers of a contact's placements, and why the latest was refused."""
 
-    __slots__ = ("refusal",)
+    __slots__ = ("publishers", "refusal")
 
     def __init__(self) -> None:
         super().__init__()
         self.refusal = ""
+        self.publishers = PublisherWatch()
+
+    def restart(self, now: int) -> None:
+        """See :meth:`Latest.restart`."""
+        super().restart(now)
+        self.publishers.reset()
 
 
 class PlacementInput(Input):
     """The latest placements of the moving contacts of a problem.
 
-    Several publishers may send them, each for its own contacts. Of a contact that has a newer
-    placement already, an older one is ignored. A message that contradicts itself is refused:
-    contacts that it lists have no placement until the next good one.
+    Several publishers may send them, each for its own contacts; two that take turns on one
+    contact are a reason for doubt. Of a contact that has a newer placement already, an older one
+    is ignored. A message that contradicts itself is refused: contacts that it lists have no
+    placement until the next good one.
 
     Parameters
     ----------
@@ -70,7 +78,7 @@ class PlacementInput(Input):
         super().reset()
         self._values = {name: np.array(values) for name, values in self._own.items()}
         self._known: dict[str, _Known] = {}
-        self._text = ""
+        self._text, self._count = "", 0
 
     def restart(self, now: int) -> None:
         """Let the present placements count as new, as when the clock was set."""
@@ -88,6 +96,10 @@ class PlacementInput(Input):
                 self._values[ports][row[name]] = other._values[ports][others[name]]
                 self._known[name] = deepcopy(other._known[name])
         self.latest = deepcopy(other.latest)
+
+    def note_publisher(self, now: int, count: int) -> None:
+        """See :meth:`Input.note_publisher`; counts for the contacts that the next message lists."""
+        self._count = count
 
     def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
         """Take a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
@@ -123,6 +135,8 @@ class PlacementInput(Input):
         for k, name in enumerate(names):
             if name in self._row:
                 known = self._known.setdefault(name, _Known())
+                if not refusal:
+                    known.publishers.note(now, self._count)
                 if known.overtaken(stamp, now):
                     continue
                 known.note(stamp, now, delay)
@@ -171,8 +185,13 @@ class PlacementInput(Input):
         """Return why placements of the active contacts are in doubt, or None."""
         for name in active:
             known = self._known.get(name)
+            if known is None:
+                continue
             subject = f"the placements of contact {name!r}"
-            found = None if known is None else known.caveat(subject, now)
+            if known.publishers.two(now):
+                text = two_publishers(self.full_topic or self.topic, subject)
+                return Complaint(Reason.SOURCES_CONTRADICT, text)
+            found = known.caveat(subject, now)
             if found is not None:
                 return found
         return None
