@@ -98,7 +98,7 @@ class PlacementInput(Input):
         self.latest = deepcopy(other.latest)
 
     def note_publisher(self, now: int, count: int) -> None:
-        """See :meth:`Input.note_publisher`; counts for the contacts that the next message lists."""
+        """Note the count for the contacts of the next message; see :meth:`Input.note_publisher`."""
         self._count = count
 
     def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
