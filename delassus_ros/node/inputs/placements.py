@@ -98,7 +98,10 @@ class PlacementInput(Input):
         self.latest = deepcopy(other.latest)
 
     def note_publisher(self, now: int, count: int) -> None:
-        """Note the count for the contacts of the next message; see :meth:`Input.note_publisher`."""
+        """Note the count of the next message; see :meth:`Input.note_publisher`.
+
+        It counts for the contacts that the message lists.
+        """
         self._count = count
 
     def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
