@@ -266,7 +266,7 @@ def test_a_table_without_rows_is_no_figure(capsys, run: str) -> None:
 
 def test_a_trajectory(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Q = np.random.default_rng(3).uniform(-1, 1, (40, 12))
+    Q = np.random.default_rng(3).uniform(-1, 0.1, (40, 12))
     np.save("q.npy", Q)
     out = output(
         capsys, "trajectory", QUADRUPED, "--contact", "LF_FOOT", "--data", "q.npy", "-o",
