@@ -493,6 +493,59 @@ def test_many_descriptions_replaced_under_load(graph, start, urdf, robot, q) -> 
     replace_under_load(graph, start, urdf, robot, q, times=200)
 
 
+def describe_in_a_row(graph, start, urdf, robot, q, times: int) -> None:
+    """Send a description every 0.3 s; the last is in use at the end, and no build goes on.
+
+    Every matrix is right for the robot whose layout it names, those of robots in between as well.
+    """
+    node = start(robot_description="", input_timeout=10.0)
+    graph.describe(urdf)
+    graph.until(lambda: state_of(node) == "active", "activation")
+    graph.touch(FEET)
+    first = graph.ask_until(lambda m: m.validity == OK, robot.joint_names, q)
+    already, layouts = len(graph.matrices), len(graph.layouts)
+    others = [heavier(urdf, 1.5 + 0.01 * k, f"number_{k}") for k in range(times)]
+    due = time.monotonic()
+    for other in others:
+        graph.describe(other)
+        due += 0.3
+        while (rest := due - time.monotonic()) > 0.0:
+            graph.move(robot.joint_names, q)
+            graph.executor.spin_once(timeout_sec=min(rest, 0.02))
+    sent = time.monotonic()
+    configuration = node._configuration
+    graph.until(lambda: configuration.computation.description == others[-1], "last robot")
+    took = time.monotonic() - sent
+    answer = follow(graph, robot, q, first.layout_id)
+    assert relative_error(matrix_to_numpy(answer), solve(others[-1], q)) < 1e-12
+    graph.until(lambda: not configuration.description.building and not children(), "end of builds")
+    # Nothing that was on its way comes behind it.
+    assert graph.ask(robot.joint_names, q).layout_id == answer.layout_id
+    assert configuration.computation.problem.robot.name == f"number_{times - 1}"
+    names = {layout.layout_id: layout.robot for layout in graph.layouts}
+    robots_by_name = {"delassus_quadruped": urdf} | {
+        f"number_{k}": other for k, other in enumerate(others)
+    }
+    checked = 0
+    for message in graph.matrices[already:]:
+        if message.validity != INVALID and message.matrix:
+            expected = solve(robots_by_name[names[message.layout_id]], q)
+            assert relative_error(matrix_to_numpy(message), expected) < 1e-12
+            checked += 1
+    print(f"\n{times} descriptions, {len(graph.layouts) - layouts} robots were in use after the "
+          f"first; the last one {took:.2f} s after it was sent; {checked} matrices are right")
+    assert checked > times
+
+
+def test_of_descriptions_in_a_row_the_last_comes(graph, start, urdf, robot, q) -> None:
+    describe_in_a_row(graph, start, urdf, robot, q, times=10)
+
+
+@pytest.mark.slow
+def test_of_descriptions_for_twenty_seconds_the_last_comes(graph, start, urdf, robot, q) -> None:
+    describe_in_a_row(graph, start, urdf, robot, q, times=67)
+
+
 def test_the_demo_robot_has_a_trunk_to_make_heavier() -> None:
     urdf = robots.unlimited()
     assert heavier(urdf, 2.0) != urdf
