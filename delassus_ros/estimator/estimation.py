@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,8 @@ class Estimation:
         self.gate = JointGate(robot, limits.max_skew, limits.input_timeout)
         timeout = settings.input_timeout
         self.base = OrientationInput(robot, timeout=timeout) if floating else None
+        if self.base is not None:
+            self.base.words = replace(self.base.words, timeout="input_timeout")
         # Rates, torques and gravity, as for free accelerations.
         some = next((f.name for f in robot.frames.values() if f.body != WORLD), None)
         if some is None:

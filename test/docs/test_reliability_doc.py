@@ -57,7 +57,7 @@ def test_the_validity_is_that_of_the_tests() -> None:
 def test_the_reasons_exist() -> None:
     messages = [
         (ROOT / "msg" / "msg" / f"{name}.msg").read_text(encoding="utf-8")
-        for name in ("DelassusMatrix", "ContactDynamics")
+        for name in ("DelassusMatrix", "ContactDynamics", "Estimate")
     ]
     known = set(re.findall(r"REASON_(\w+)=", "".join(messages)))
     named = {

@@ -194,6 +194,41 @@ def test_efforts_of_another_robot_contradict(standing: Standing) -> None:
     assert "the effort of joint 'RF_KFE' contradicts" in answer.text
 
 
+@pytest.mark.parametrize("sensor", ["wrench", "imu"])
+def test_two_publishers_of_a_sensor_that_take_turns_are_told(
+    standing: Standing, sensor: str
+) -> None:
+    """Both send the same; nothing but the middleware's count tells them apart."""
+    standing.settle()
+    topic = {"wrench": "wrenches/LF_FOOT", "imu": "imu"}[sensor]
+    read = standing.estimation.read
+
+    def hear(count: int) -> Answer:
+        standing.now += 2 * MS
+        counts = {topic: count}
+        standing.estimation.read = lambda name, message, now, delay=0: read(  # type: ignore
+            name, message, now, delay, counts.get(name, 0)
+        )
+        standing.sense()
+        return standing.joints()
+
+    for count in (1, 2, 3, 1, 2, 3):
+        assert hear(count).validity == OK
+    for count in (700, 4, 701, 5, 702, 6):
+        answer = hear(count)
+    assert (answer.validity, answer.reasons) == (DEGRADED, Reason.SOURCES_CONTRADICT)
+    assert f"two publishers of {topic} send the numbers of the" in answer.text
+
+
+def test_after_a_jump_of_the_clock_all_inputs_have_to_come_anew(standing: Standing) -> None:
+    standing.settle()
+    standing.now -= 3600_000 * MS
+    standing.estimation.reset(standing.now)
+    answer = standing.joints()
+    assert (answer.validity, answer.reasons) == (INVALID, Reason.ORIENTATION_MISSING)
+    assert standing.settle().validity == OK
+
+
 def test_the_twist_of_the_base_grows_old(standing: Standing) -> None:
     standing.settle()
     for _ in range(400):
@@ -202,3 +237,4 @@ def test_the_twist_of_the_base_grows_old(standing: Standing) -> None:
         standing.imu()
         answer = standing.joints()
     assert answer.validity == INVALID and answer.reasons & Reason.ORIENTATION_STALE
+    assert "at most 0.5 s are allowed (input_timeout)" in answer.text

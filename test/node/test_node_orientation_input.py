@@ -320,6 +320,24 @@ def test_without_rates_that_can_be_it_stays(source, rates, frame) -> None:
     assert np.array_equal(source.as_of(50), source.target)
 
 
+def test_what_turns_in_a_way_that_no_base_does_is_doubtful(source) -> None:
+    """It is not carried on, and nobody knows how far it has turned since."""
+    base = source.input
+    stale = Reason.ORIENTATION_STALE
+    for rates, reason in (
+        ((math.nan, 1.0, 1.0), stale), ((0.0, 2e3, 0.0), stale), ((0.0, 0.0, 0.0), None),
+        (RATES, None), (None, None),
+    ):  # fmt: skip
+        base.read((0, 0, 0, 1), START, START, "base", None, rates)
+        found = base.caveat(START, 0.005, 0, START)
+        assert (found and found.reason) == reason
+    base.read((0, 0, 0, 1), START, START, "base", None, (math.inf, 0.0, 0.0))
+    assert "angular velocity of the base is refused" in base.caveat(START, 0.005).text
+    base.reset()
+    base.read((0, 0, 0, 1), START, START, "base", None)
+    assert base.caveat(START, 0.005) is None
+
+
 def test_without_stamps_it_stays(source) -> None:
     source.send(rates=RATES)
     target = np.full(4, np.nan)

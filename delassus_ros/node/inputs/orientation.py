@@ -87,6 +87,7 @@ class OrientationInput(Input):
         super().reset()
         self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
         self._rates: Vector3 | None = None
+        self._is_turning_refused = False
         self._twist: list[float] | Complaint = _NO_TWIST
 
     def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
@@ -141,7 +142,7 @@ class OrientationInput(Input):
         world : what the message calls its reference; empty if it does not, None if messages of
             its type cannot.
         rates : angular velocity in the axes of `frame` [rad/s]; None if not known. NaN, infinity
-            and what no base can have are not used.
+            and what no base can have are not used, and a reason for doubt.
         delay : how long before it was sent.
         velocity : of the origin of `frame`, in its axes [m/s]; zero if not known.
 
@@ -155,7 +156,10 @@ class OrientationInput(Input):
             return self._refuse(wrong)
         mounting = self._mountings[self._frame or frame]
         self._orientation = _normalized(_times_conjugate(orientation, mounting))
-        turns = rates is not None and _SLOWEST < math.hypot(*rates) < _FASTEST
+        speed = 0.0 if rates is None else math.hypot(*rates)
+        turns = _SLOWEST < speed < _FASTEST
+        # Written so that NaN is refused.
+        self._is_turning_refused = not speed < _FASTEST
         self._rates = _turned(rates, mounting) if turns and rates is not None else None
         self._twist = self._twist_of(self._frame or frame, rates, velocity)
         self._accept()
@@ -215,12 +219,19 @@ class OrientationInput(Input):
         found = super().caveat(now, max_skew, clock_step)
         taken = self.latest.taken
         apart = 1e-9 * (stamp - taken) if stamp and taken and self._rates else 0.0
-        if abs(apart) <= _CARRIED:
+        if self._is_turning_refused:
+            text = (
+                "the angular velocity of the base is refused, so that its orientation cannot be "
+                "carried on to the stamps of the joint positions; expected finite numbers below "
+                f"{_FASTEST:g} rad/s"
+            )
+        elif abs(apart) > _CARRIED:
+            text = (
+                f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
+                f"positions; it is carried on by {_CARRIED:g} s at most"
+            )
+        else:
             return found
-        text = (
-            f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
-            f"positions; it is carried on by {_CARRIED:g} s at most"
-        )
         stale = Complaint(Reason.ORIENTATION_STALE, text)
         return stale if found is None else Complaint(found.reason | stale.reason, found.text)
 
