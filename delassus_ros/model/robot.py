@@ -326,7 +326,8 @@ class Robot:
         """Return the q (nq,) with these positions, by name of the joints.
 
         Joints that couplings tie to those that are named go where these put them, and so do all
-        others that are coupled; loops are not closed, which :class:`~delassus_ros.closure.Closure` does.
+        others that are coupled. Loops stay open; :class:`~delassus_ros.closure.Closure` closes
+        them.
 
         Parameters
         ----------

@@ -93,7 +93,7 @@ class Written:
 
     Attributes
     ----------
-    rows, failed : rows in all, and those without a matrix.
+    rows, failed : how many in all, and how many without a matrix.
     implausible : columns with positions that their joints cannot have.
     """
 

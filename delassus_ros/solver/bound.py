@@ -299,8 +299,8 @@ class ConstrainedMotion:
     ----------
     forces : (k,) contact forces.
     accelerations : (n,) of the independent velocities, under the torques and the forces.
-    status : that of the solution; NOT_POSITIVE_DEFINITE if no forces do what is wanted, NOT_FINITE
-        if they overflow. Forces and accelerations are NaN unless it is OK.
+    status : that of the solution; NOT_POSITIVE_DEFINITE if no forces do what is wanted, and
+        NOT_FINITE if they overflow. Forces and accelerations are NaN unless it is OK.
     """
 
     forces: Array
