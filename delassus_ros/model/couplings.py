@@ -47,9 +47,14 @@ class CouplingRow:
         return TOLERANCE * sum(terms, 1.0 + abs(self.offset))
 
 
-@lru_cache(maxsize=32)
 def coupling_rows(robot: Robot) -> tuple[CouplingRow, ...]:
     """Return the couplings of a robot in their order; those of loops' joints as well."""
+    return _rows(robot) if robot.couplings else ()
+
+
+@lru_cache(maxsize=32)
+def _rows(robot: Robot) -> tuple[CouplingRow, ...]:
+    """Return the same; the latest robots with couplings are kept."""
     offsets = {
         joint.name: offset for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
     }

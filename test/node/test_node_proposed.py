@@ -32,6 +32,8 @@ def test_a_node_of_what_is_proposed_publishes_ok(
     text = urdf.read_text(encoding="utf-8")
     problem = settings_of(str(file)).problem(text)
     q = np.random.default_rng(0).uniform(-0.5, 0.5, problem.robot.nq)
+    single = [joint for joint in problem.robot.joints if joint.kind.nq == 1]
+    q = np.clip(q, [joint.lower for joint in single], [joint.upper for joint in single])
     expected = DelassusSolver(problem, "dense").solve(q).matrix
     with Graph(capfd) as graph:
         node = DelassusNode(
