@@ -431,6 +431,7 @@ class Storm:
         self.received: dict[type, list[bytes]] = {}
         self.layouts: list[Layout] = []
         self.pair: Pair | None = None
+        self.sent = 0
         peer, deep = graph.peer, QoSProfile(depth=5000)
         for kind, topic in (
             (DelassusMatrix, "delassus_node/delassus"),
@@ -523,6 +524,7 @@ class Storm:
                         self.second[self.pair.topic].publish(message)
                 order = max(order, time.time_ns())
                 self.first[JOINTS].publish(truth.message(JOINTS, order))
+                self.sent = k + 1
                 tick += 1.0 / RATE
                 while (rest := tick - time.monotonic()) > 0.0:
                     graph.executor.spin_once(timeout_sec=rest)
@@ -589,8 +591,8 @@ def storm(
     weather.run(seconds, pairs, swaps)
     counts = weather.check(least)
     print(
-        f"\n{axes} axes, {source}, {len(pairs)} pairs of publishers, "
-        f"{len(weather.layouts) - 1} robots: {dict(counts)}"
+        f"\n{axes} axes, {source}: {weather.sent} joint states, {len(pairs)} pairs of publishers, "
+        f"{len(weather.layouts) - 1} changes of the robot: {dict(counts)}"
     )
     # What was sent has come, and was told.
     told = weather.reasons
