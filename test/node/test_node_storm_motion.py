@@ -323,8 +323,8 @@ def _joints(field: str, spoil: Callable[[Any], Any], truth: Truth, now: int) -> 
     return message
 
 
-def _in_degrees(truth: Truth, now: int) -> JointState:
-    return _joints("position", lambda values: np.degrees(values).tolist(), truth, now)
+def _in_degrees(truth: Truth, stamp: int) -> JointState:
+    return _joints("position", lambda values: np.degrees(values).tolist(), truth, stamp)
 
 
 def _turned_twice(truth: Truth, now: int) -> ContactPlacements:
@@ -377,27 +377,35 @@ class Twin:
 class Pair:
     """A second publisher of a topic: right until the nodes say that there are two, then wrong.
 
+    While matrices are still in doubt, joint states are in degrees until that is said.
+
     Attributes
     ----------
-    told : kinds of messages that have said so.
+    told : kinds of messages that have said that there are two.
+    in_degrees : whether joint states have to be.
+    is_over : whether it has been said of them.
     """
 
     def __init__(self, topic: str, needed: set[type]) -> None:
         self.topic, self._needed = topic, needed
         self.told: set[type] = set()
+        self.in_degrees = self.is_over = False
         self._wrong_until = math.inf
 
     def hear(self, kind: type, message: Any) -> None:
         if message.reasons & Reason.SOURCES_CONTRADICT:
             self.told.add(kind)
+        if self.in_degrees and message.reasons & Reason.JOINT_OUTSIDE_LIMITS:
+            self.is_over = True
 
     def next(self, truth: Truth, now: int) -> Any:
-        """Return its next message; None at its end."""
+        """Return its next message; None where it has ended."""
         if not self._needed <= self.told:
             return truth.message(self.topic, now)
         if self._wrong_until == math.inf:
             self._wrong_until = time.monotonic() + PAIR_LASTS
-        if time.monotonic() > self._wrong_until:
+        if self.in_degrees or time.monotonic() > self._wrong_until:
+            self.in_degrees = True
             return None
         return truth.wrong(self.topic, now)
 
@@ -517,13 +525,14 @@ class Storm:
                         graph.describe(next(variants))
                 if self.pair is not None and k % SENSORS_EVERY == 2:
                     message = self.pair.next(truth, time.time_ns())
-                    if message is None:
-                        self.pair, ended = None, now
-                        self.first[JOINTS].publish(_in_degrees(truth, time.time_ns()))
-                    else:
+                    if message is not None:
                         self.second[self.pair.topic].publish(message)
+                    if self.pair.is_over:
+                        self.pair, ended = None, now
                 order = max(order, time.time_ns())
-                self.first[JOINTS].publish(truth.message(JOINTS, order))
+                is_strange = self.pair is not None and self.pair.in_degrees
+                joints = _in_degrees if is_strange else partial(Truth.message, topic=JOINTS)
+                self.first[JOINTS].publish(joints(truth, stamp=order))
                 self.sent = k + 1
                 tick += 1.0 / RATE
                 while (rest := tick - time.monotonic()) > 0.0:
