@@ -73,7 +73,7 @@ LATE, SLOW, AHEAD = -3600_000_000_000, -700_000_000, 300_000_000  # ns
 SIGMAS = 3.0
 """Most that an estimate that is OK may be off, in its standard deviations."""
 NAMES = ("INVALID", "DEGRADED", "OK")
-PAIR_LASTS, PAUSE = 0.4, 2.0  # s
+PAIR_LASTS, PAUSE = 0.4, 1.2  # s
 
 JOINTS, ODOMETRY, IMU, TORQUE, PLACEMENT, WRENCH = (
     "joint_states", "odometry", "imu", "joint_torques", "contact_placements", "wrenches/LF_FOOT",
