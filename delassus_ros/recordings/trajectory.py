@@ -93,7 +93,8 @@ class Written:
 
     Attributes
     ----------
-    rows, failed : how many in all, and how many without a matrix.
+    rows : number of configurations.
+    failed : number of those without a matrix.
     implausible : columns with positions that their joints cannot have.
     """
 
