@@ -286,14 +286,14 @@ class Pipeline:
         count : which of its publisher's messages it is; 0 if it is not told.
         """
         if topic == CONTACTS:
-            self.set_contacts(message, sent)
+            self.set_contacts(message, sent, count)
         else:
             self._inputs.read(topic, message, *self._arrived(sent), count)
 
-    def set_contacts(self, message: ActiveContacts, sent: int = 0) -> None:
+    def set_contacts(self, message: ActiveContacts, sent: int = 0, count: int = 0) -> None:
         """Use this set of active contacts from the next joint state on; see :meth:`read`."""
         before = self._contacts.active
-        self._inputs.read(CONTACTS, message, *self._arrived(sent))
+        self._inputs.read(CONTACTS, message, *self._arrived(sent), count)
         self._stale = False
         self._output.set_contacts_stamp(message.header.stamp)
         if self._contacts.active != before:

@@ -20,7 +20,16 @@ from flat_foot import flat_foot  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import settings as examples  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from pipeline_support import DEGRADED, INVALID, MS, OK, START, Rig, said  # noqa: E402
+from pipeline_support import (  # noqa: E402
+    DEGRADED,
+    INVALID,
+    MS,
+    OK,
+    START,
+    Rig,
+    said,
+    to_message,
+)
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
@@ -805,3 +814,22 @@ def test_whatever_comes_is_answered_right_or_marked(solver, events) -> None:
         else:
             rig.now += GRID * MS * what[0]
             rig.pipeline.clock_jumped()
+
+
+def test_two_publishers_of_contacts_that_take_turns_are_told(rig) -> None:
+    """Commands that publish once, one after the other, are none of them."""
+
+    def touch(count: int, *names: str) -> tuple[int, Reason]:
+        rig.wait(10)
+        message = ActiveContacts(names=list(names), status=[ActiveContacts.ACTIVE] * len(names))
+        message.header.stamp = to_message(rig.now)
+        rig.touching = tuple(c for c in rig.problem.contacts.names if c in names)
+        rig.pipeline.set_contacts(message, 0, count)
+        return said(rig.send())
+
+    for count in (1, 1, 1, 2, 3, 1, 2):
+        assert touch(count, "LF", "RH") == (OK, Reason.NONE)
+    found = [touch(count, *names) for count, names in
+             ((80, ("LF",)), (3, ("RF",)), (81, ("LF",)), (4, ("RF",)))]  # fmt: skip
+    assert found[-1] == (DEGRADED, Reason.SOURCES_CONTRADICT)
+    assert "two publishers of active_contacts" in rig.pipeline.last.text

@@ -226,6 +226,10 @@ class Input(ABC):
         """Note which of its publisher's messages the next one is; 0 where that is not told."""
         self._publishers.note(now, count)
 
+    def is_doubtful(self, now: int) -> bool:
+        """Return whether :meth:`caveat` says anything where no stamp is needed; quicker."""
+        return self.latest.jumped > 0 or self._publishers.two(now)
+
     def _accept(self) -> None:
         self.latest.accept()
         self._complaint = None
@@ -267,11 +271,11 @@ class Input(ABC):
         stamp : of the joint positions that the values go with [ns]; 0 if they have none.
         """
         subject = self.words.subject
-        if not self.needs_stamp:
-            return self.latest.caveat(subject, now)
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
             return Complaint(Reason.SOURCES_CONTRADICT, text)
+        if not self.needs_stamp:
+            return self.latest.caveat(subject, now)
         if not self.latest.stamp:
             verb = "has" if self.words.verb == "is" else "have"
             return Complaint(

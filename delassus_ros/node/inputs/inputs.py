@@ -298,9 +298,10 @@ class Inputs:
             text = text or stale.text
             missing = missing or not all_rows
         judged.stale = judged.doubtful = stale is not None
-        if contacts.latest.jumped and contacts.active is not None:
+        if contacts.active is not None and contacts.is_doubtful(now):
             caveat = self._caveat(contacts, now)
             if caveat is not None:
+                self._warn(f"stamp of the {contacts.words.name}", caveat.text)
                 reasons |= caveat.reason
                 text, judged.doubtful = text or caveat.text, True
         if self._source is not None and self._turns_rows:

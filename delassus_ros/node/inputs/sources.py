@@ -27,8 +27,10 @@ class PublisherWatch:
     """Tells two publishers that take turns on a topic from one, and from one that is restarted.
 
     The middleware counts the messages of each publisher, so a count that does not rise is another
-    publisher's. Where the middleware is silent, something that one publisher does not change may
-    tell. One change is a restart; a second one within 3 s is not.
+    publisher's. A first message is that of a restart, or of a publisher of one message, as a
+    command line has it. Where the middleware is silent, something that one publisher does not
+    change may tell. One change may be a restart whose first message was lost; a second one within
+    3 s is not.
     """
 
     __slots__ = ("_changed", "_count", "_mark", "_until")
@@ -51,7 +53,7 @@ class PublisherWatch:
         mark : what changes with the publisher; looked at without a count alone. None for nothing.
         """
         counted = count > 0 and self._count > 0
-        if count <= self._count if counted else self._mark not in (None, mark):
+        if 1 < count <= self._count if counted else self._mark not in (None, mark):
             if self._changed and now - self._changed < _ALTERNATING:
                 self._until = now + _LATCHED
             self._changed = now
