@@ -29,7 +29,7 @@ from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
 from delassus_ros.node.diagnostics import names_of
 from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.inputs.topics import PLACEMENTS
+from delassus_ros.node.inputs.topics import FEW
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.parameters import overrides_of
 from delassus_ros.node.queue import take
@@ -122,7 +122,7 @@ class MarkerNode(Node):
         for name, kind, qos in (
             ("robot_description", String, _LATCHED), ("layout", Layout, _LATCHED),
             ("joint_states", JointState, _LATEST), ("odometry", Odometry, _LATEST),
-            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, PLACEMENTS),
+            ("imu", Imu, _LATEST), ("contact_placements", ContactPlacements, FEW),
             ("delassus", DelassusMatrix, _LATEST),
         ):  # fmt: skip
             topic = f"delassus_node/{name}" if name in ("layout", "delassus") else name

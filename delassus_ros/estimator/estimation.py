@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from delassus_ros.closure import Closure
 from delassus_ros.contacts import Contact
 from delassus_ros.dynamics import GRAVITY
 from delassus_ros.errors import NumericalError, RobotError
@@ -22,6 +23,8 @@ from delassus_ros.measured import Accelerometer, SparseDynamics
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import WORLD, Robot
 from delassus_ros.model.spatial import Array
+from delassus_ros.node.inputs.closed_joints import ClosedGate
+from delassus_ros.node.inputs.contact_estimator import LONGEST
 from delassus_ros.node.inputs.input import Input
 from delassus_ros.node.inputs.joints import Gate, JointGate
 from delassus_ros.node.inputs.motion import MotionInput
@@ -29,6 +32,8 @@ from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import JOINTS
 from delassus_ros.node.reasons import Complaint, InputHealth, Limits, Reason, Validity
 from delassus_ros.problem import Problem
+
+_NOTHING = Complaint(Reason.NONE, "")
 
 
 @dataclass(frozen=True)
@@ -85,9 +90,8 @@ class Estimation:
         floating = robot.base == "floating"
         self.joints = tuple(joints[1:] if floating else joints)
         limits = Limits(input_timeout=settings.input_timeout)
-        self.gate = JointGate(robot, limits.max_skew, limits.input_timeout)
-        timeout = settings.input_timeout
-        self.base = OrientationInput(robot, timeout=timeout) if floating else None
+        timeout, world = settings.input_timeout, settings.world_frame
+        self.base = OrientationInput(robot, world=world, timeout=timeout) if floating else None
         if self.base is not None:
             self.base.words = replace(self.base.words, timeout="input_timeout")
         # Rates, torques and gravity, as for free accelerations.
@@ -95,6 +99,11 @@ class Estimation:
         if some is None:
             raise RobotError(f"robot {robot.name!r} has no frame on a body that moves")
         problem = Problem(robot, [Contact("any", some, "point")], outputs=("G", "qdd0"))
+        self.gate: JointGate | ClosedGate
+        if robot.is_closed:
+            self.gate = ClosedGate(Closure(problem), limits.max_skew, limits.input_timeout)
+        else:
+            self.gate = JointGate(robot, limits.max_skew, limits.input_timeout)
         source = "effort" if settings.effort_sigma else "zero"
         self._motion = MotionInput(problem, source, GRAVITY, self.base, timeout)
         self._inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
@@ -120,6 +129,7 @@ class Estimation:
         if imu is not None:
             self._read.append((places[Accelerometer(frame)], imu, [0, 1, 2]))
         self._consistency = Consistency(self.system, settings)
+        self._unsaid = _NOTHING
         self.last: Answer | None = None
         self._went_out: int | None = None
 
@@ -129,6 +139,7 @@ class Estimation:
         self._past.clear()
         for each in self.by_topic.values():
             each.reset()
+        self._unsaid = _NOTHING
         self.last = self._went_out = None
 
     @property
@@ -208,6 +219,11 @@ class Estimation:
             reasons = verdict.reasons | (complaint.reason if complaint else Reason.NONE)
             return self._say(verdict.stamp, reasons, complaint.text if complaint else "", now)
         if self._is_early(now):
+            # What is said once has to be said of the next estimate.
+            unsaid = self._unsaid
+            self._unsaid = Complaint(
+                unsaid.reason | verdict.reasons, unsaid.text or verdict.text
+            )
             return None
         self._fill(accelerations)
         try:
@@ -216,7 +232,8 @@ class Estimation:
             )
         except NumericalError as error:
             return self._say(verdict.stamp, Reason.SOLVER_FAILED, str(error), now)
-        reasons, text = verdict.reasons, verdict.text
+        reasons, text = verdict.reasons | self._unsaid.reason, verdict.text or self._unsaid.text
+        self._unsaid = _NOTHING
         for doubt in self._doubts(numbers, now):
             reasons, text = reasons | doubt.reason, text or doubt.text
         return self._say(verdict.stamp, reasons, text, now, numbers)
@@ -284,7 +301,7 @@ class Estimation:
             past.popleft()
         first, before = past[0]
         # Not over a pause, of which nobody knows what happened.
-        if stamp - first < window or stamp - first > window + 1e9 * self.settings.input_timeout:
+        if stamp - first < window or stamp - first > window + 1e9 * LONGEST:
             return None
         return np.asarray((rates - before) / (1e-9 * (stamp - first)))
 

@@ -23,7 +23,7 @@ from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_imposs
 from delassus_ros.node.diagnostics import Entry, Level, Report, names_of, of_input
 from delassus_ros.node.inputs.arrival import delay_since, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
-from delassus_ros.node.inputs.topics import JOINTS, LATEST, topic_of
+from delassus_ros.node.inputs.topics import FEW, JOINTS, topic_of
 from delassus_ros.node.logs import LoopLog, Throttle
 from delassus_ros.node.main import spin
 from delassus_ros.node.parameters import declare_one, overrides_of
@@ -180,7 +180,7 @@ class EstimatorNode(EventlessNode):
             topic: partial(self._on_message, topic) for topic in estimation.by_topic
         }
         try:
-            self._reception.start({**takers, JOINTS: self._on_joints}, {JOINTS: LATEST})
+            self._reception.start({**takers, JOINTS: self._on_joints}, {JOINTS: FEW})
         except InputError as error:
             self.get_logger().error(f"cannot activate: {error}")
             self._unsubscribe()

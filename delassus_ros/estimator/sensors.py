@@ -66,12 +66,18 @@ class Sensor(Input):
     def _numbers(self, message: Any) -> tuple[float, ...]:
         """Return the numbers in a message."""
 
+    def _is_silent(self, message: Any) -> bool:
+        """Return whether a message says that it has no numbers."""
+        return False
+
     def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
         """Take the next message; see :meth:`Input.take`."""
         stamp = stamp_in(message)
         if self.latest.overtaken(stamp, now):
             return None
         self.latest.note(stamp, now, delay)
+        if self._is_silent(message):
+            return self._refuse("the message says that it has none")
         frame = message.header.frame_id
         if frame and frame not in self._frames:
             return self._refuse(
@@ -113,6 +119,10 @@ class InertialSensor(Sensor):
     def _numbers(self, message: Any) -> tuple[float, ...]:
         a = message.linear_acceleration
         return a.x, a.y, a.z
+
+    def _is_silent(self, message: Any) -> bool:
+        # REP 145 and the message's own comment: -1 says that there is no estimate.
+        return bool(message.linear_acceleration_covariance[0] == -1.0)
 
 
 def frames_at(robot: Robot, name: str) -> frozenset[str]:

@@ -56,6 +56,11 @@ PARAMETERS: Mapping[str, Setting] = {
     "acceleration.window": Setting(
         0.01, "Time between the rates that accelerations are differences of [s].", 0.0, 1.0
     ),
+    "orientation.world_frame": Setting(
+        "odom",
+        "Frame that the odometry of a floating base is in (header.frame_id); its z axis is up. "
+        "Empty: any.",
+    ),
     "imu.frame": Setting(
         "", "Frame of an inertial sensor on the topic imu (sensor_msgs/Imu); empty: there is none."
     ),
@@ -137,6 +142,7 @@ class EstimatorSettings:
     acceleration_sigma: float
     base_sigma: float
     window: float
+    world_frame: str
     imu_frame: str
     imu_sigma: float
     pushed: tuple[Pushed, ...]
@@ -162,15 +168,24 @@ class EstimatorSettings:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
+        pushed = tuple(_pushed(name, given) for name in names)
+        for k, each in enumerate(pushed):
+            for other in pushed[:k]:
+                if other.frame == each.frame:
+                    raise InputError(
+                        f"parameters 'wrenches.{other.name}.frame' and 'wrenches.{each.name}"
+                        f".frame' are both {each.frame!r}; expected a frame for each wrench"
+                    )
         return cls(
             base=values["base"],
             effort_sigma=values["effort.sigma"],
             acceleration_sigma=values["acceleration.sigma"],
             base_sigma=values["acceleration.base_sigma"],
             window=values["acceleration.window"],
+            world_frame=values["orientation.world_frame"],
             imu_frame=values["imu.frame"],
             imu_sigma=values["imu.sigma"],
-            pushed=tuple(_pushed(name, given) for name in names),
+            pushed=pushed,
             armature=by_joint("armature", values),
             rate=values["rate"],
             input_timeout=values["input_timeout"],

@@ -96,8 +96,8 @@ class SparseDynamics:
     UnobservableError
         If what is known is not enough; names the direction that is left open.
     ProblemError
-        If a quantity is known twice, or its joint or frame is unknown; if more is known exactly
-        than can be, or a sensor sits where the forces inside of a loop are not told.
+        If a quantity is known or wanted twice, or its joint or frame is unknown; if more is known
+        exactly than can be, or a sensor sits where the forces inside of a loop are not told.
     """
 
     def __init__(
@@ -127,6 +127,9 @@ class SparseDynamics:
         twice = next((q for q in measured if measured.count(q) > 1), None)
         if twice is not None:
             raise ProblemError(f"{twice} is known twice")
+        twice = next((q for q in self.wanted if self.wanted.count(q) > 1), None)
+        if twice is not None:
+            raise ProblemError(f"{twice} is wanted twice")
         zero = self._without_torques(quantities)
         count = sum(map(system.size_of, measured))
         self.unknowns, self.equations = (

@@ -12,6 +12,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_ros import Robot  # noqa: E402
 from delassus_ros.dynamics import Dynamics  # noqa: E402
+from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.estimator.estimation import Answer, Estimation  # noqa: E402
 from delassus_ros.estimator.settings import EstimatorSettings  # noqa: E402
 from delassus_ros.node.reasons import Reason, Validity  # noqa: E402
@@ -59,14 +60,14 @@ class Standing:
         self.torques = dynamics.inverse(self.q, STILL, STILL, wrenches=wrenches)[6:]
         self.force = forces[0]
 
-    def odometry(self, **changes: Any) -> None:
+    def odometry(self, world: str = "odom", **changes: Any) -> None:
         stamp = changes.get("stamp", self.now)
         twist = SimpleNamespace(twist=SimpleNamespace(linear=vector(0, 0, 0),
                                                       angular=vector(0, 0, 0)))  # fmt: skip
         turn = SimpleNamespace(x=0.0, y=0.0, z=0.0, w=1.0)
         pose = SimpleNamespace(pose=SimpleNamespace(orientation=turn))
         message = SimpleNamespace(
-            header=header(stamp, "odom"), child_frame_id="base", pose=pose, twist=twist
+            header=header(stamp, world), child_frame_id="base", pose=pose, twist=twist
         )
         self.estimation.read("odometry", message, self.now)
 
@@ -76,11 +77,14 @@ class Standing:
         message = SimpleNamespace(header=header(stamp, frame), wrench=wrench)
         return self.estimation.read("wrenches/LF_FOOT", message, self.now, delay)
 
-    def imu(self, stamp: int | None = None, frame: str = "", delay: int = 0):
+    def imu(
+        self, stamp: int | None = None, frame: str = "", delay: int = 0, unknown: bool = False
+    ):
         stamp = self.now if stamp is None else stamp
         message = SimpleNamespace(
-            header=header(stamp, frame), linear_acceleration=vector(0, 0, 9.81)
-        )
+            header=header(stamp, frame), linear_acceleration=vector(0, 0, 9.81),
+            linear_acceleration_covariance=[-1.0 if unknown else 0.0],
+        )  # fmt: skip
         return self.estimation.read("imu", message, self.now, delay)
 
     def sense(self) -> None:
@@ -238,3 +242,89 @@ def test_the_twist_of_the_base_grows_old(standing: Standing) -> None:
         answer = standing.joints()
     assert answer.validity == INVALID and answer.reasons & Reason.ORIENTATION_STALE
     assert "at most 0.5 s are allowed (input_timeout)" in answer.text
+
+
+def test_an_imu_that_has_no_acceleration_is_refused(standing: Standing) -> None:
+    standing.settle()
+    standing.now += 2 * MS
+    standing.sense()
+    standing.imu(unknown=True)
+    answer = standing.joints()
+    assert (answer.validity, answer.reasons) == (INVALID, Reason.IMU_INVALID)
+    assert "the message says that it has none" in answer.text
+
+
+def test_odometry_of_another_world_is_refused_by_name(standing: Standing) -> None:
+    standing.settle()
+    standing.now += 2 * MS
+    standing.sense()
+    standing.odometry("camera_optical_frame")
+    answer = standing.joints()
+    assert (answer.validity, answer.reasons) == (INVALID, Reason.ORIENTATION_INVALID)
+    assert "it is in frame 'camera_optical_frame', expected 'odom'" in answer.text
+
+
+def test_accelerations_are_not_told_across_a_pause(standing: Standing) -> None:
+    standing.settle()
+    standing.now += 450 * MS
+    standing.sense()
+    answer = standing.joints()
+    assert (answer.validity, answer.reasons) == (INVALID, Reason.NO_ACCELERATION)
+    assert standing.settle().validity == OK
+
+
+def test_what_is_said_once_is_said_of_the_next_estimate_of_a_rate() -> None:
+    standing = Standing(rate=100.0)
+    for _ in range(4):
+        standing.now += 2 * MS
+        standing.sense()
+        standing.estimation.answer(
+            standing.robot.joint_names, standing.now, standing.q,
+            (np.zeros(12), standing.torques), standing.now,
+        )  # fmt: skip
+    said = []
+    for k in range(40):
+        standing.now += 2 * MS
+        standing.sense()
+        stamp = standing.now - (30 * MS if k % 8 == 3 else 0)
+        answer = standing.estimation.answer(
+            standing.robot.joint_names, stamp, standing.q, (np.zeros(12), standing.torques),
+            standing.now,
+        )  # fmt: skip
+        if answer is not None:
+            said.append(answer.reasons)
+    assert any(each & Reason.STAMP_JUMPED_BACK for each in said)
+
+
+def test_two_wrenches_on_one_frame_are_refused_by_name() -> None:
+    with pytest.raises(InputError, match="'wrenches.A.frame' and 'wrenches.B.frame' are both"):
+        EstimatorSettings.from_parameters(
+            {"wrenches.names": ("A", "B"), "wrenches.A.frame": "F", "wrenches.B.frame": "F"}
+        )
+
+
+def test_joints_that_couplings_tie_are_closed_before_they_count() -> None:
+    """Two encoders of a gripper never agree to a millionth; what is far off is doubtful."""
+    urdf = """<robot name="gripper">
+      <link name="base"/>
+      <link name="left"><inertial><mass value="1"/><origin xyz="0.1 0 0"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="right"><inertial><mass value="1"/><origin xyz="0.1 0 0"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="f1" type="revolute"><parent link="base"/><child link="left"/>
+        <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="8"/></joint>
+      <joint name="f2" type="revolute"><parent link="base"/><child link="right"/>
+        <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="8"/>
+        <mimic joint="f1" multiplier="-1"/></joint>
+    </robot>"""
+    settings = EstimatorSettings.from_parameters({"base": "fixed", "acceleration.window": 0.004})
+    estimation = Estimation(settings.robot(urdf), settings)
+    now = START
+    estimation.reset(now)
+    for second, validity in ((-0.3001, OK), (0.2, DEGRADED)):
+        for _ in range(4):
+            now += 2 * MS
+            answer = estimation.answer(
+                ["f1", "f2"], now, np.array([0.3, second]), (np.zeros(2), np.zeros(2)), now
+            )
+        assert answer is not None and answer.validity == validity, answer.text

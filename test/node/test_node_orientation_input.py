@@ -149,11 +149,11 @@ def test_other_world(robot) -> None:
     assert source.send(world=None) is None
     complaint = source.send(world="map")
     assert complaint.reason is Reason.ORIENTATION_INVALID
-    assert "it is in frame 'map', but the rows are in 'odom'" in complaint.text
-    assert f"it is in frame '{100 * 'x'}', but" in source.send(world=10_000 * "x").text
+    assert "it is in frame 'map', expected 'odom'" in complaint.text
+    assert f"it is in frame '{100 * 'x'}', expected" in source.send(world=10_000 * "x").text
     complaint = source.send(world="")
     assert complaint.reason is Reason.ORIENTATION_INVALID
-    assert "does not say in which frame it is (header.frame_id); the rows are in 'odom'" in (
+    assert "does not say in which frame it is (header.frame_id); expected 'odom'" in (
         complaint.text
     )
     for world in ("", "map", None):

@@ -833,3 +833,15 @@ def test_two_publishers_of_contacts_that_take_turns_are_told(rig) -> None:
              ((80, ("LF",)), (3, ("RF",)), (81, ("LF",)), (4, ("RF",)))]  # fmt: skip
     assert found[-1] == (DEGRADED, Reason.SOURCES_CONTRADICT)
     assert "two publishers of active_contacts" in rig.pipeline.last.text
+
+
+def test_a_set_out_of_order_is_in_doubt_for_a_second_alone(solver) -> None:
+    """Where sets need not be repeated, none may come that ends the doubt."""
+    rig = Rig(solver, limits=Limits(contacts_timeout=math.inf))
+    rig.touch("LF")
+    late = ActiveContacts(names=["RF"], status=[ActiveContacts.ACTIVE])
+    late.header.stamp = to_message(rig.now - 1000)
+    rig.pipeline.set_contacts(late)
+    assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
+    rig.wait(1001)
+    assert said(rig.send()) == (OK, Reason.NONE)

@@ -18,6 +18,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.inputs.arrival import Arrival, age_of
 from delassus_ros.node.inputs.joints import Gate, JointGate, Motion, Verdict, size_mismatch
+from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.node.reasons import Complaint, Limits, Reason
 
 _COMPLAINTS = {
@@ -182,6 +183,7 @@ class ClosedGate:
         self._route = None
         self._whole = True
         self._passed = Arrival()
+        self._publishers = PublisherWatch()
         self._parts: dict[tuple[str, ...], _Part] = {}
 
     def read(
@@ -217,6 +219,12 @@ class ClosedGate:
         if verdict.gate is Gate.READY:
             self._passed.note(now, delay)
             _close(route.bound, verdict, q)
+            if self._whole:
+                self._publishers.note(now, count, route)
+            if self._publishers.two(now) and verdict.gate is Gate.READY:
+                verdict.reasons |= Reason.SOURCES_CONTRADICT
+                what = "joints that all others follow from"
+                verdict.text = verdict.text or two_publishers(self._topic, what)
         return verdict
 
     def silence(self, now: int, since: float) -> Verdict | None:

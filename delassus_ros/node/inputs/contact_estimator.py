@@ -28,7 +28,8 @@ from delassus_ros.solver.solver import DelassusSolver
 
 INACTIVE, ACTIVE = 1, 2
 """Values of ``ActiveContacts.status``."""
-_LONGEST = 0.1  # s between two joint states that are compared
+LONGEST = 0.1
+"""Time between two joint states whose velocities are compared [s]."""
 _LINEAR = 3
 _ORIENTATION = "base_orientation"
 
@@ -203,7 +204,7 @@ class ContactEstimator:
             # The same instant once more: nothing new to judge by.
             return None
         self._rates, self.stamp = rates.copy(), stamp
-        if not then or not 0.0 < passed < _LONGEST:
+        if not then or not 0.0 < passed < LONGEST:
             self._error = None
             self.touches[:] = False
             self.forces[:] = np.nan
@@ -211,7 +212,7 @@ class ContactEstimator:
                 Reason.NO_CONTACTS_RECEIVED,
                 "contacts are told from the change of velocities between two joint states, and "
                 + (
-                    f"the latest two are {passed:.4g} s apart, at most {_LONGEST:g} s are allowed"
+                    f"the latest two are {passed:.4g} s apart, at most {LONGEST:g} s are allowed"
                     if then and passed > 0.0
                     else "the first has just come"
                 ),

@@ -94,6 +94,7 @@ class ContactInput(Input):
         """Have no set to go by, for a reason of the source's."""
         self._without(Reason.NO_CONTACTS_RECEIVED | complaint.reason)
         self._text = complaint.text
+        self.latest.taken = 0
 
     def doubt(self, complaint: Complaint) -> None:
         """Mark the present set as doubtful, for a reason of the source's."""

@@ -34,11 +34,11 @@ class Latest:
     jumped : how far the latest message is older than the accepted one [ns]; 0 if it is not.
     """
 
-    __slots__ = ("_arrival", "jumped", "stamp", "taken")
+    __slots__ = ("_arrival", "_noted", "jumped", "stamp", "taken")
 
     def __init__(self) -> None:
         self._arrival = Arrival()
-        self.stamp = self.taken = self.jumped = 0
+        self.stamp = self.taken = self.jumped = self._noted = 0
 
     def reset(self) -> None:
         """Return to the state before the first message."""
@@ -63,7 +63,7 @@ class Latest:
         delay : time between sending and `now`.
         """
         self._arrival.note(now, delay)
-        self.stamp = max(stamp, 0)
+        self.stamp, self._noted = max(stamp, 0), now
 
     def accept(self) -> None:
         """Note that the message last noted is in use from now on."""
@@ -79,7 +79,7 @@ class Latest:
         newer = 0 < stamp < self.taken <= now
         if not newer or not self.within(LONGEST_TRUST, now):
             return False
-        self.jumped = self.taken - stamp
+        self.jumped, self._noted = self.taken - stamp, now
         return True
 
     @property
@@ -124,7 +124,8 @@ class Latest:
         """
         stamps = f"the stamps of {subject}"
         reasons, text = Reason.NONE, ""
-        if self.jumped:
+        # A source that does not repeat its messages is in doubt no longer than one that does.
+        if self.jumped and now - self._noted <= 1e9 * LONGEST_TRUST:
             reasons = Reason.STAMP_JUMPED_BACK
             jump = backward_jump(self.jumped, "or two nodes publish them")
             text = f"{stamps} jumped back by {jump}"
@@ -237,6 +238,8 @@ class Input(ABC):
     def _refuse(self, text: str) -> Complaint:
         """Have no values until the next good message; return why."""
         words = self.words
+        # What was in use is no longer, so nothing is older than it.
+        self.latest.taken = 0
         text = f"{words.subject} {words.verb} refused: {text}"
         self._complaint = Complaint(self.faults.invalid, text)
         return self._complaint

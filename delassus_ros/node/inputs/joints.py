@@ -24,7 +24,7 @@ from delassus_ros.node.inputs.arrival import (
     backward_jump,
     too_old,
 )
-from delassus_ros.node.inputs.sources import SourceWatch
+from delassus_ros.node.inputs.sources import PublisherWatch, SourceWatch, two_publishers
 from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
 
 _MOST_LAYOUTS = 16
@@ -209,7 +209,7 @@ class JointGate:
             return self._unusable(part, stamp, len(values), now, delay)
         self.heard.note(now, delay)
         if not part.is_complete:
-            return self._merge(part, stamp, values, now, q, delay, motion)
+            return self._merge(part, stamp, values, now, q, delay, motion, count)
         # The places are in range; mode="clip" spares take() a buffer for the output.
         values.take(part.places, out=q, mode="clip")
         if motion:
@@ -334,9 +334,11 @@ class JointGate:
         q: Array,
         delay: int,
         motion: Motion,
+        count: int,
     ) -> Verdict:
         """Take a part of the joints."""
         joints, targets = self._joints, part.targets
+        part.publishers.note(now, count)
         taken = values[part.places]
         if not np.isfinite(taken).all():
             self._fresh[targets] = False
@@ -358,6 +360,7 @@ class JointGate:
             else part.missing([joints[i] for i in np.flatnonzero(self._seen)])
         )
         if self._has_whole(now):
+            self.sources.contradicts(targets.tolist(), taken.tolist(), stamp, now)
             text += "; it is passed over, as others have all joints" if text else ""
             return self._put_aside(stamp, now, reason, text)
         if not seen:
@@ -384,6 +387,9 @@ class JointGate:
         reason, text = self._jumped, self._jump_text
         self._jumped, self._jump_text = Reason.NONE, ""
         doubt = self.sources.look(oldest, q.tolist(), now, self._clock_step)
+        two = next((each for each in self._known.values() if each.publishers.two(now)), None)
+        if two is not None:
+            doubt = doubt or two_publishers(self.sources.topic, listed("joint", two.names))
         return self._pass(oldest, now, 0, q, reason, text, doubt)
 
     def _wait(self, stamp: int, now: int) -> Verdict:
@@ -515,15 +521,18 @@ class JointNames:
     places : (k,) where in the joint state these are.
     is_complete, is_foreign : they have all of the robot's joints, or others alone.
     refusal : why such joint states cannot be used, or None.
+    publishers : tells whether two send them.
     """
 
     __slots__ = (
-        "count", "is_complete", "is_foreign", "names", "places", "refusal", "targets", "_joints"
+        "count", "is_complete", "is_foreign", "names", "places", "publishers", "refusal",
+        "targets", "_joints",
     )  # fmt: skip
 
     def __init__(self, names: Sequence[str], joints: Sequence[str]) -> None:
         self.names = names
         self.count = len(names)
+        self.publishers = PublisherWatch()
         self._joints = joints
         place = {name: i for i, name in enumerate(names)}
         present = [i for i, joint in enumerate(joints) if joint in place]

@@ -87,7 +87,7 @@ class OrientationInput(Input):
         super().reset()
         self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
         self._rates: Vector3 | None = None
-        self._is_turning_refused = False
+        self._is_turning_refused = self._is_turning_known = False
         self._twist: list[float] | Complaint = _NO_TWIST
 
     def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
@@ -160,6 +160,7 @@ class OrientationInput(Input):
         turns = _SLOWEST < speed < _FASTEST
         # Written so that NaN is refused.
         self._is_turning_refused = not speed < _FASTEST
+        self._is_turning_known = rates is not None
         self._rates = _turned(rates, mounting) if turns and rates is not None else None
         self._twist = self._twist_of(self._frame or frame, rates, velocity)
         self._accept()
@@ -218,14 +219,20 @@ class OrientationInput(Input):
         """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
         found = super().caveat(now, max_skew, clock_step)
         taken = self.latest.taken
-        apart = 1e-9 * (stamp - taken) if stamp and taken and self._rates else 0.0
+        apart = 1e-9 * (stamp - taken) if stamp and taken else 0.0
         if self._is_turning_refused:
             text = (
                 "the angular velocity of the base is refused, so that its orientation cannot be "
                 "carried on to the stamps of the joint positions; expected finite numbers below "
                 f"{_FASTEST:g} rad/s"
             )
-        elif abs(apart) > _CARRIED:
+        elif taken and not self._is_turning_known and abs(apart) > max_skew:
+            text = (
+                f"the orientation of the base is {abs(apart):.4g} s away from the joint "
+                "positions, and its source does not tell how the base turns, by which it is "
+                "carried on"
+            )
+        elif self._rates and abs(apart) > _CARRIED:
             text = (
                 f"the base turns, and its orientation is {abs(apart):.4g} s away from the joint "
                 f"positions; it is carried on by {_CARRIED:g} s at most"
@@ -240,12 +247,12 @@ class OrientationInput(Input):
         if self._world and world is not None and world != self._world:
             if world:
                 return (
-                    f"it is in frame {world[:SAID]!r}, but the rows are in {self._world!r} "
+                    f"it is in frame {world[:SAID]!r}, expected {self._world!r} "
                     "(orientation.world_frame)"
                 )
             return (
-                "its message does not say in which frame it is (header.frame_id); the rows are "
-                f"in {self._world!r} (orientation.world_frame)"
+                "its message does not say in which frame it is (header.frame_id); expected "
+                f"{self._world!r} (orientation.world_frame)"
             )
         if not (self._frame or frame):
             return (

@@ -16,8 +16,8 @@ from sensor_msgs.msg import Imu, JointState
 # shared memory keeps 512.
 JOINT_STATES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Of several contacts by several publishers, each message of its own.
-PLACEMENTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Of several publishers, each message of its own.
+FEW = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -44,7 +44,7 @@ TORQUES = "joint_torques"
 TOPICS: Mapping[str, Topic] = {
     JOINTS: Topic(JointState, JOINT_STATES, "a joint state"),
     CONTACTS: Topic(ActiveContacts, LATCHED, "a set of active contacts"),
-    PLACES: Topic(ContactPlacements, PLACEMENTS, "placements of contacts"),
+    PLACES: Topic(ContactPlacements, FEW, "placements of contacts"),
     "odometry": Topic(Odometry, LATEST, "an odometry"),
     "imu": Topic(Imu, LATEST, "a message of an inertial sensor"),
     TORQUES: Topic(JointState, LATEST, "a set of torques"),
