@@ -8,7 +8,7 @@ from typing import Any
 
 from rclpy.subscription import Subscription
 
-Take = Callable[..., None]
+Take = Callable[[Any, int, int], None]
 """Takes a message (of a raw subscription its bytes), when it was sent, see :func:`sent_at`, and
 which of its publisher's messages it is, see :func:`count_of`."""
 

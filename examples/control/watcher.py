@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from delassus_ros.node.inputs.arrival import stamp_in
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.queue import with_time_sent
+from delassus_ros.node.queue import Take, with_time_sent
 
 from .answers import Answers
 
@@ -42,17 +40,17 @@ class Watcher(Node):
         super().__init__(name)
         self.answers = Answers(what)
         self._chain, self._reader = chain, JointStateReader()
-        takes: tuple[tuple[type, str, Callable[[bytes, int], None]], ...] = (
+        takes: tuple[tuple[type, str, Take], ...] = (
             (JointState, chain[0], self.on_joints), (kind, chain[-1], self.on_answer)
         )  # fmt: skip
         for each, topic, take in takes:
             self.create_subscription(each, topic, with_time_sent(take), _QUEUE, raw=True)
 
-    def on_joints(self, data: bytes, sent: int) -> None:
+    def on_joints(self, data: bytes, sent: int, count: int) -> None:
         """Note a joint state."""
         self.answers.ask(stamp_in(data), sent)
 
-    def on_answer(self, data: bytes, sent: int) -> None:
+    def on_answer(self, data: bytes, sent: int, count: int) -> None:
         """Note an answer; a command without names commands nothing."""
         refused = not self._reader.read(data).names
         self.answers.answer(stamp_in(data), sent, refused)

@@ -79,12 +79,12 @@ class EstimateWatcher(StandingWatcher):
         if len(kept) > _KEPT:
             kept.popitem(last=False)
 
-    def on_joints(self, data: bytes, sent: int) -> None:
+    def on_joints(self, data: bytes, sent: int, count: int) -> None:
         """Note a joint state, and keep it."""
-        super().on_joints(data, sent)
+        super().on_joints(data, sent, count)
         self._keep(self._joints, data)
 
-    def on_answer(self, data: bytes, sent: int) -> None:
+    def on_answer(self, data: bytes, sent: int, count: int) -> None:
         """Note an estimate, and hold it against the truth now and then."""
         self.answers.answer(stamp_in(data), sent)
         self._estimates += 1

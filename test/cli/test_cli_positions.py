@@ -140,7 +140,7 @@ def test_numbers_that_no_float_holds_are_refused(capsys, tmp_path, values) -> No
     np.save(tmp_path / "in.npy", values)
     err = refusal(capsys, "trajectory", QUADRUPED, *FOOT, "--data", str(tmp_path / "in.npy"),
                   "-o", str(tmp_path / "out.parquet"))  # fmt: skip
-    assert "in.npy is array(" in err and "expected numbers" in err
+    assert "in.npy" in err and "expected numbers" in err
 
 
 def test_bag_says_which_joint_and_reads_degrees(capsys, tmp_path, monkeypatch) -> None:
