@@ -13,8 +13,8 @@ others that are as weak, in which Λ has to grow.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +33,32 @@ from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
 from delassus_ros.solver.inputs import Given, InputCheck
 
-if TYPE_CHECKING:
-    from delassus_ros.solver.bound import BoundSolver
-    from delassus_ros.solver.solver import DelassusSolver
+
+class Bound(Protocol):
+    """A solver with inputs of its own, as :class:`~delassus_ros.solver.bound.BoundSolver`."""
+
+    @property
+    def inputs(self) -> Mapping[str, Array]:
+        """Arrays by name of the input."""
+
+    def solve(self) -> Any:
+        """Return a solution: its status, and the matrix of all contacts."""
+
+
+class Binds(Protocol):
+    """A solver that makes those, as :class:`~delassus_ros.solver.solver.DelassusSolver`."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is computed."""
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+
+    def bind(self) -> Bound:
+        """Return a solver with inputs of its own."""
+
 
 _NOISE = 1e-13
 """Diagonal entries below this fraction of the largest are rounding, given rows of like size."""
@@ -68,7 +91,7 @@ def numerical_rank(eigenvalues: Array, tolerance: float = RANK_TOLERANCE) -> int
 
 
 def generic_matrices(
-    solver: DelassusSolver,
+    solver: Binds,
     count: int = 3,
     seed: int = 0,
     configurations: ArrayLike | None = None,
@@ -127,7 +150,7 @@ def generic_matrices(
 
 def _matrices_at(
     problem: Problem,
-    bound: BoundSolver,
+    bound: Bound,
     configurations: Iterable[Array],
     count: int,
     rng: np.random.Generator,
@@ -154,7 +177,7 @@ class Structure:
     bind : makes a solver of it that nobody else uses.
     """
 
-    def __init__(self, problem: Problem, bind: Callable[[], BoundSolver]) -> None:
+    def __init__(self, problem: Problem, bind: Callable[[], Bound]) -> None:
         self._problem, self._bind = problem, bind
         self._ranks: StructuralRank | None = None
         self._lock = threading.Lock()
