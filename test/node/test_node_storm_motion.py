@@ -623,8 +623,8 @@ def storm(
     ("axes", "source", "pairs"),
     [
         ("contact", "odometry", (ODOMETRY, WRENCH)),
-        ("world", "odometry", (TORQUE, PLACEMENT)),
-        ("world", "imu", (JOINTS, IMU)),
+        pytest.param("world", "odometry", (TORQUE, PLACEMENT), marks=pytest.mark.slow),
+        pytest.param("world", "imu", (JOINTS, IMU), marks=pytest.mark.slow),
     ],
 )
 def test_a_short_storm_of_motion(graph, axes: str, source: str, pairs: tuple[str, ...]) -> None:
