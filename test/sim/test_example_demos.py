@@ -147,7 +147,9 @@ SLOW = pytest.mark.slow
     ("example", "seconds", "middle", "options"),
     [
         pytest.param("whole_body_control", 5.0, 3.0, [], id="walk"),
-        pytest.param("whole_body_control", 5.0, 3.0, ["--realtime"], id="walk in time", marks=SLOW),
+        pytest.param(
+            "whole_body_control", 5.0, 3.0, ["--realtime"], id="walk in time", marks=SLOW
+        ),
         pytest.param("estimation", 3.0, 1.5, [], id="estimate"),
         # test_walk_ros.py has these as well, without anybody who is held up.
         pytest.param("estimation", 3.0, 1.5, ["--realtime"], id="the same in time", marks=SLOW),
