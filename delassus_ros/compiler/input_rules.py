@@ -1,8 +1,8 @@
 """What a kernel asks of its inputs: finite numbers, near positions, couplings that hold.
 
-This is no part of the program that is traced: it costs no operation of those that are counted,
-and a robot without couplings has none to look at. It tells a status, for one configuration, for
-vectors of them, and on arrays for back ends.
+The tests of inputs are not part of the traced program, so operation counts do not include them; a
+robot without couplings has no coupling to test. Their result is a status: for one configuration,
+for vectors of configurations, and on arrays for back ends.
 """
 
 from __future__ import annotations

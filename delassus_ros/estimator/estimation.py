@@ -219,7 +219,7 @@ class Estimation:
             reasons = verdict.reasons | (complaint.reason if complaint else Reason.NONE)
             return self._say(verdict.stamp, reasons, complaint.text if complaint else "", now)
         if self._is_early(now):
-            # What is said once has to be said of the next estimate.
+            # A reason that a joint state gives once belongs to the next estimate.
             unsaid = self._unsaid
             self._unsaid = Complaint(
                 unsaid.reason | verdict.reasons, unsaid.text or verdict.text

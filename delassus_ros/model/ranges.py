@@ -118,7 +118,7 @@ class PlausibleRanges:
         return self._joints[number].kind is JointKind.REVOLUTE
 
     def words(self, number: int, position: float) -> str:
-        """Return what there is to say of a position that cannot be, without a way out."""
+        """Return a sentence on an implausible position: joint, value and limits."""
         joint = self._joints[number]
         return (
             f"the position of joint {joint.name!r} is {position:.6g} {_UNITS[joint.kind]}, and "
