@@ -151,7 +151,7 @@ def watch(options: argparse.Namespace) -> Report:
         from delassus_msgs_py import MatrixReader, MessageError
         from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-        from delassus_ros.node.queue import take
+        from delassus_ros.node.system.queue import take
 
         topic = f"{options.node}/delassus"
         qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -198,7 +198,7 @@ def contacts(options: argparse.Namespace) -> Report:
         from delassus_msgs.msg import ActiveContacts, Layout
         from rclpy.qos import DurabilityPolicy, QoSProfile
 
-        from delassus_ros.node.queue import take
+        from delassus_ros.node.system.queue import take
 
         qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         publisher = node.create_publisher(ActiveContacts, options.topic, qos)

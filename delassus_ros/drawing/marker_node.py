@@ -27,14 +27,14 @@ from delassus_ros.drawing.scene import FAINT, Scene, Stage, quaternion_of
 from delassus_ros.errors import DelassusError, InputError, listed, unknown
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_from_quaternion
-from delassus_ros.node.diagnostics import names_of
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import FEW
-from delassus_ros.node.logs import LoopLog, Throttle
-from delassus_ros.node.parameters import overrides_of
-from delassus_ros.node.queue import take
+from delassus_ros.node.lifecycle.diagnostics import names_of
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import PARAMETERS, RCLPYS
+from delassus_ros.node.system.logs import LoopLog, Throttle
+from delassus_ros.node.system.overrides import overrides_of
+from delassus_ros.node.system.queue import take
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest
 

@@ -20,21 +20,22 @@ from delassus_ros.estimator.estimation import Answer, Estimation
 from delassus_ros.estimator.settings import PARAMETERS, EstimatorSettings, parameters_of
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_impossible_changes
-from delassus_ros.node.diagnostics import Entry, Level, Report, names_of, of_input
 from delassus_ros.node.inputs.arrival import delay_since, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
 from delassus_ros.node.inputs.topics import FEW, JOINTS, topic_of
-from delassus_ros.node.logs import LoopLog, Throttle
+from delassus_ros.node.lifecycle.diagnostics import Entry, Level, Report, names_of, of_input
+from delassus_ros.node.lifecycle.parameters import declare_one
+from delassus_ros.node.lifecycle.swaps import DescriptionTopic
+from delassus_ros.node.live.reception import Reception
+from delassus_ros.node.live.timing import Histogram
 from delassus_ros.node.main import spin
-from delassus_ros.node.parameters import declare_one, overrides_of
-from delassus_ros.node.qos import OUTPUTS, Mismatches, advertise
-from delassus_ros.node.queue import Take
 from delassus_ros.node.reasons import Reason, Validity
-from delassus_ros.node.reception import Reception
 from delassus_ros.node.settings import RCLPYS
-from delassus_ros.node.swaps import DescriptionTopic
-from delassus_ros.node.timers import STEADY
-from delassus_ros.node.timing import Histogram
+from delassus_ros.node.system.logs import LoopLog, Throttle
+from delassus_ros.node.system.overrides import overrides_of
+from delassus_ros.node.system.qos import OUTPUTS, Mismatches, advertise
+from delassus_ros.node.system.queue import Take
+from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest
 

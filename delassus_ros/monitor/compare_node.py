@@ -17,7 +17,7 @@ from std_msgs.msg import Float64
 
 from delassus_ros.monitor.agreement import TOLERANCE, NodeAnswer, Pairs, checked_matrix_of
 from delassus_ros.node.main import executing
-from delassus_ros.node.timers import STEADY
+from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import run_program
 
 _PERIOD = 1.0  # s between reports

@@ -23,16 +23,16 @@ from rclpy.subscription import Subscription
 from delassus_ros.algorithms import spelling
 from delassus_ros.errors import SAID, DelassusError, RobotError, unknown
 from delassus_ros.model.reading.xml import check_document
-from delassus_ros.node import parameters
-from delassus_ros.node.computation import Computation
-from delassus_ros.node.configuration import Configuration
-from delassus_ros.node.logs import LogBridge, LoopLog, Throttle
-from delassus_ros.node.parameters import overrides_of
-from delassus_ros.node.qos import Mismatches, unused_overrides
-from delassus_ros.node.services import ListService
+from delassus_ros.node.lifecycle import parameters
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.configuration import Configuration
+from delassus_ros.node.lifecycle.services import ListService
+from delassus_ros.node.lifecycle.swaps import DescriptionTopic, refusal
 from delassus_ros.node.settings import OPERATION, Operation, Settings
-from delassus_ros.node.swaps import DescriptionTopic, refusal
-from delassus_ros.node.timers import STEADY, now_of
+from delassus_ros.node.system.logs import LogBridge, LoopLog, Throttle
+from delassus_ros.node.system.overrides import overrides_of
+from delassus_ros.node.system.qos import Mismatches, unused_overrides
+from delassus_ros.node.system.timers import STEADY, now_of
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 

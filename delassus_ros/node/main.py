@@ -13,7 +13,7 @@ from rclpy.node import Node
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.delassus_node import DelassusNode, EventlessNode
-from delassus_ros.node.logs import Throttle
+from delassus_ros.node.system.logs import Throttle
 from delassus_ros.ros_program import run_program
 from delassus_ros.stopping import StopRequest
 

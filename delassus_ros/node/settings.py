@@ -21,8 +21,8 @@ from delassus_ros.model.robot import Base
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.realtime import RealtimeSettings
 from delassus_ros.node.reasons import Limits
+from delassus_ros.node.system.realtime import RealtimeSettings
 from delassus_ros.problem import AXES, Axes, Problem
 
 

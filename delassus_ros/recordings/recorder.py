@@ -20,7 +20,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.node.inputs.arrival import delay_since
-from delassus_ros.node.queue import take
+from delassus_ros.node.system.queue import take
 from delassus_ros.recordings.writer import RecordingWriter, definition, type_name
 
 _LOOK = 0.5  # s between looks for new topics, and until what has come is in the file

@@ -18,14 +18,14 @@ from std_msgs.msg import String
 
 from delassus_ros.model.ranges import PlausibleRanges, angles
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.background import wait_for_end
-from delassus_ros.node.computation import Computation
 from delassus_ros.node.inputs.arrival import ClockSteps, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
-from delassus_ros.node.pipeline import WATCHES
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.live.pipeline import WATCHES
 from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
+from delassus_ros.node.system.background import wait_for_end
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
 from delassus_ros.recordings.mcap_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording

@@ -24,7 +24,7 @@ from std_msgs.msg import String
 
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
 from delassus_ros.node.main import executing
-from delassus_ros.node.timers import STEADY
+from delassus_ros.node.system.timers import STEADY
 from delassus_ros.ros_program import run_program
 
 Array = npt.NDArray[np.float64]

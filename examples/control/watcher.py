@@ -8,7 +8,7 @@ from sensor_msgs.msg import JointState
 
 from delassus_ros.node.inputs.arrival import stamp_in
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.queue import Take, with_time_sent
+from delassus_ros.node.system.queue import Take, with_time_sent
 
 from .answers import Answers
 

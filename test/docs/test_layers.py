@@ -24,6 +24,11 @@ LAYERS = (
     "cli", "programs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
+NODE_LAYERS = (
+    "node.reasons", "node.system", "node.inputs", "node.settings", "node.outputs", "node.live",
+    "node.lifecycle", "node.delassus_node", "node.main",
+)  # fmt: skip
+"""The same within the node."""
 NEVER = (
     ("rbda", "algorithms"), ("node.inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
     ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"), ("sim", "soak"),
@@ -96,11 +101,14 @@ def test_the_exceptions_are_needed() -> None:
 def test_everything_has_its_layer() -> None:
     found = {module.split(".")[1] for module in _imports() if "." in module}
     assert sorted(LAYERS) == sorted(found)
+    within = {".".join(module.split(".")[1:3]) for module in _imports() if _below(module, "node")}
+    assert sorted(NODE_LAYERS) == sorted(within - {"node"})
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", [*LAYERS, *NODE_LAYERS])
 def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
-    above = LAYERS[LAYERS.index(layer) + 1 :]
+    layers = NODE_LAYERS if layer in NODE_LAYERS else LAYERS
+    above = layers[layers.index(layer) + 1 :]
     own = [module for module in _imports() if _below(module, layer)]
     assert own
     wrong = [

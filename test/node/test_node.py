@@ -250,7 +250,7 @@ def test_a_fault_of_the_program_is_logged_and_leaves_a_node_that_lives(
     graph, start, monkeypatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.computation.make_layout", lambda *_: 1 / 0)
+        patch.setattr("delassus_ros.node.lifecycle.computation.make_layout", lambda *_: 1 / 0)
         node = start()
     assert state_of(node) == "unconfigured"
     graph.wait_for_log("on_configure failed:")
@@ -482,7 +482,7 @@ def test_the_queue_is_drained_with_a_bound(graph, start, robot, q, monkeypatch) 
         return endless
 
     with monkeypatch.context() as patch:
-        patch.setattr("delassus_ros.node.stream.take", take)
+        patch.setattr("delassus_ros.node.live.stream.take", take)
         already = len(graph.matrices)
         graph.move(robot.joint_names, q)
         graph.until(lambda: len(graph.matrices) > already, "answer")

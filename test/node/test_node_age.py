@@ -29,7 +29,7 @@ from rclpy.time import Time  # noqa: E402
 from ros_support import NodeProcess, stamp_of  # noqa: E402
 
 from delassus_ros.node.inputs.arrival import SystemClock, delay_since  # noqa: E402
-from delassus_ros.node.queue import sent_at  # noqa: E402
+from delassus_ros.node.system.queue import sent_at  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 TIMEOUT = 0.5

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from delassus_ros.node import realtime as blas
+from delassus_ros.node.system import realtime as blas
 
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs Linux")
 pytestmark = linux
@@ -40,7 +40,7 @@ def blas_threads() -> int | None:
 
 def test_numpys_own_has_one_thread_or_none_at_all() -> None:
     code = (
-        "import ctypes, numpy; from delassus_ros.node import realtime as blas\n"
+        "import ctypes, numpy; from delassus_ros.node.system import realtime as blas\n"
         f"{inspect.getsource(blas_threads)}\n"
         "outcome = blas.limit_blas_threads()\n"
         "print(outcome.done, blas_threads(), outcome.text, sep='|')"

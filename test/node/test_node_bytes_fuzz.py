@@ -28,7 +28,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination  # noqa: E402
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, UnreadableError  # noqa: E402
-from delassus_ros.node.matrix_output import (
+from delassus_ros.node.outputs.matrix import (
     _CHANGING,  # noqa: E402
     SummaryOutput,  # noqa: E402
 )

@@ -29,7 +29,7 @@ from ros_support import LIMIT, children, endless, stamp_of  # noqa: E402
 
 from delassus_ros import Problem, algorithms  # noqa: E402
 from delassus_ros.compiler import child  # noqa: E402
-from delassus_ros.node.computation import Computation  # noqa: E402
+from delassus_ros.node.lifecycle.computation import Computation  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from delassus_ros.conditioning.monitor import Conditioning, Damping, Examination
-from delassus_ros.node.diagnostics import (
+from delassus_ros.node.lifecycle.diagnostics import (
     Entry,
     Level,
     names_of,
@@ -20,9 +20,9 @@ from delassus_ros.node.diagnostics import (
     qos_mismatch,
     to_message,
 )
-from delassus_ros.node.realtime import Outcome
+from delassus_ros.node.live.timing import Timing
 from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
-from delassus_ros.node.timing import Timing
+from delassus_ros.node.system.realtime import Outcome
 
 HEALTHY = InputHealth(
     "joint states", "/joint_states", publishers=1, age=0.002, silence=0.001, timeout=0.5,

@@ -21,11 +21,11 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
-from delassus_ros.node.dynamics_output import DynamicsOutput  # noqa: E402
 from delassus_ros.node.inputs.motion import MotionInput  # noqa: E402
 from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
-from delassus_ros.node.matrix_output import make_layout  # noqa: E402
-from delassus_ros.node.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.outputs.dynamics import DynamicsOutput  # noqa: E402
+from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")

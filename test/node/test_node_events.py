@@ -31,8 +31,8 @@ from rclpy.qos import (  # noqa: E402
 from ros_support import LIMIT, ROOT, NodeProcess  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
-from delassus_ros.node.outputs import OfferedDeadline  # noqa: E402
-from delassus_ros.node.qos import Mismatches, incompatible_policies  # noqa: E402
+from delassus_ros.node.live.publishers import OfferedDeadline  # noqa: E402
+from delassus_ros.node.system.qos import Mismatches, incompatible_policies  # noqa: E402
 
 CONFIG = ROOT / "config"
 ROUNDS = 15

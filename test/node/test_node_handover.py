@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
-from delassus_ros.node import background  # noqa: E402
-from delassus_ros.node.background import PATIENCE, BackgroundTask, wait_for_end  # noqa: E402
-from delassus_ros.node.swaps import Handover  # noqa: E402
+from delassus_ros.node.lifecycle.swaps import Handover  # noqa: E402
+from delassus_ros.node.system import background  # noqa: E402
+from delassus_ros.node.system.background import PATIENCE, BackgroundTask, wait_for_end  # noqa: E402
 
 LIMIT = 20.0  # s
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delassus_ros.node.timing import Histogram
+from delassus_ros.node.live.timing import Histogram
 
 
 @settings(deadline=None)

@@ -26,8 +26,8 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import LIMIT, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node import realtime as collection  # noqa: E402
 from delassus_ros.node.settings import OPERATION  # noqa: E402
+from delassus_ros.node.system import realtime as collection  # noqa: E402
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
 ILL = DelassusMatrix.REASON_ILL_CONDITIONED

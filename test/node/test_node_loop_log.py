@@ -19,8 +19,8 @@ from rclpy.logging import LoggingSeverity  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from delassus_ros.node import logs as loop_log  # noqa: E402
-from delassus_ros.node.logs import LoopLog  # noqa: E402
+from delassus_ros.node.system import logs as loop_log  # noqa: E402
+from delassus_ros.node.system.logs import LoopLog  # noqa: E402
 
 
 @pytest.fixture(name="speaker")

@@ -23,8 +23,8 @@ from delassus_ros.node.inputs.contact_estimator import (  # noqa: E402
     ObserverSettings,
 )
 from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
-from delassus_ros.node.matrix_output import make_layout  # noqa: E402
-from delassus_ros.node.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 

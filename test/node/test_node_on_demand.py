@@ -20,8 +20,8 @@ from delassus_ros.conditioning.structural_rank import (
 from delassus_ros.errors import InputError
 from delassus_ros.model import Frame, Transform
 from delassus_ros.node.inputs.closed_joints import BeingMadeError, BoundClosures
+from delassus_ros.node.lifecycle.services import OnDemand, list_algorithms
 from delassus_ros.node.reasons import Reason
-from delassus_ros.node.services import OnDemand, list_algorithms
 
 Q = np.array([0.3, -0.8, 1.2])
 NAMES = ["hip2", "extra", "hip0", "hip1"]

@@ -11,11 +11,11 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
-from delassus_ros.node.realtime import RealtimeSettings  # noqa: E402
 from delassus_ros.node.settings import (
     OPERATION,  # noqa: E402
     Operation,  # noqa: E402
 )
+from delassus_ros.node.system.realtime import RealtimeSettings  # noqa: E402
 
 RANGES = [(name, s) for name, s in OPERATION.items() if s.low is not None]
 

@@ -19,8 +19,8 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform  # noqa: E402
-from delassus_ros.node.matrix_output import make_layout  # noqa: E402
-from delassus_ros.node.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
+from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import (
     Limits,  # noqa: E402
     Reason,  # noqa: E402

@@ -13,9 +13,9 @@ import weakref
 
 import pytest
 
-from delassus_ros.node import realtime
-from delassus_ros.node import realtime as memory_lock
-from delassus_ros.node.realtime import GarbageKeeper, RealtimeMode, RealtimeSettings
+from delassus_ros.node.system import realtime
+from delassus_ros.node.system import realtime as memory_lock
+from delassus_ros.node.system.realtime import GarbageKeeper, RealtimeMode, RealtimeSettings
 
 linux = pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="needs Linux")
 pytestmark = linux
@@ -23,7 +23,7 @@ pytestmark = linux
 
 def in_child(code: str) -> str:
     """Return what the code prints in a process of its own, whose priority is nobody else's."""
-    start = "import os, gc\nfrom delassus_ros.node import realtime\n"
+    start = "import os, gc\nfrom delassus_ros.node.system import realtime\n"
     text = start + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False

@@ -21,9 +21,9 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node import realtime as blas  # noqa: E402
-from delassus_ros.node.diagnostics import OVERRIDABLE  # noqa: E402
-from delassus_ros.node.realtime import (
+from delassus_ros.node.lifecycle.diagnostics import OVERRIDABLE  # noqa: E402
+from delassus_ros.node.system import realtime as blas  # noqa: E402
+from delassus_ros.node.system.realtime import (
     Outcome,  # noqa: E402
     RealtimeMode,  # noqa: E402
 )

@@ -28,7 +28,7 @@ from ros_support import LATCHED, NodeProcess, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from delassus_ros import Contact, ContactSet, Problem, Robot  # noqa: E402
-from delassus_ros.node.matrix_output import make_layout  # noqa: E402
+from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 
 RATE = 500.0

@@ -46,7 +46,7 @@ from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Contact, Problem, Robot  # noqa: E402
 from delassus_ros.model import Transform  # noqa: E402
-from delassus_ros.node.matrix_output import make_layout  # noqa: E402
+from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402

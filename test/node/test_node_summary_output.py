@@ -18,8 +18,8 @@ if not hasattr(messages, "Summary"):
 from delassus_msgs_py import MessageError  # noqa: E402
 from rclpy.serialization import deserialize_message  # noqa: E402
 
-from delassus_ros.node import matrix_output as summary_output  # noqa: E402
-from delassus_ros.node.matrix_output import SummaryOutput  # noqa: E402
+from delassus_ros.node.outputs import matrix as summary_output  # noqa: E402
+from delassus_ros.node.outputs.matrix import SummaryOutput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 
 

@@ -25,8 +25,8 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
 from delassus_ros.compiler.kernel import CompiledKernel  # noqa: E402
-from delassus_ros.node import swaps as algorithm_change  # noqa: E402
-from delassus_ros.node import swaps as handover
+from delassus_ros.node.lifecycle import swaps as algorithm_change  # noqa: E402
+from delassus_ros.node.lifecycle import swaps as handover
 
 PERIOD = 0.005  # s between joint states
 

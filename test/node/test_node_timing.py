@@ -7,7 +7,7 @@ import math
 import pytest
 
 from delassus_ros.errors import InputError
-from delassus_ros.node.timing import Schedule, Timing, timer_period
+from delassus_ros.node.live.timing import Schedule, Timing, timer_period
 
 
 def run(timing: Timing, intervals: list[float], takes: float = 1e-4, start: float = 5.0) -> float:

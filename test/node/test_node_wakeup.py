@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from delassus_ros.node import realtime as wakeup
-from delassus_ros.node.realtime import RealtimeMode, RealtimeSettings
+from delassus_ros.node.system import realtime as wakeup
+from delassus_ros.node.system.realtime import RealtimeMode, RealtimeSettings
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import numpy as np
 from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.errors import DelassusError, InputError, listed
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.inputs.arrival import Arrival, age_of
 from delassus_ros.node.inputs.joints import Gate, JointGate, Motion, Verdict, size_mismatch
 from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
 from delassus_ros.node.reasons import Complaint, Limits, Reason
+from delassus_ros.node.system.background import BackgroundTask
 
 _COMPLAINTS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),

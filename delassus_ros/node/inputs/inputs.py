@@ -9,7 +9,6 @@ from typing import Any
 
 from delassus_ros.closure import BoundClosure, Closure
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.background import BackgroundTask
 from delassus_ros.node.inputs.arrival import age_of, stamp_of
 from delassus_ros.node.inputs.closed_joints import ClosedGate
 from delassus_ros.node.inputs.contacts import ContactInput
@@ -21,6 +20,7 @@ from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.placements import PlacementInput
 from delassus_ros.node.inputs.topics import JOINTS
 from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
+from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.problem import Problem
 
 _WAITING, _REFUSED = Gate.WAITING, Gate.REFUSED

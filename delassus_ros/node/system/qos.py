@@ -22,9 +22,9 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
 from delassus_ros.errors import InputError, unknown
-from delassus_ros.node.parameters import overrides_of
 from delassus_ros.node.reasons import Mismatch
-from delassus_ros.node.timers import STEADY
+from delassus_ros.node.system.overrides import overrides_of
+from delassus_ros.node.system.timers import STEADY
 
 OUTPUTS = QoSProfile(depth=10)
 

@@ -19,8 +19,6 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.errors import ProblemError
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.dynamics_output import DynamicsOutput
 from delassus_ros.node.inputs.arrival import Arrival, delay_since
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator
 from delassus_ros.node.inputs.inputs import Inputs, Judgement
@@ -28,7 +26,8 @@ from delassus_ros.node.inputs.joints import Gate, Verdict
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
-from delassus_ros.node.matrix_output import MatrixOutput
+from delassus_ros.node.outputs.dynamics import DynamicsOutput
+from delassus_ros.node.outputs.matrix import MatrixOutput
 from delassus_ros.node.reasons import (
     Complaint,
     InputHealth,
@@ -37,6 +36,7 @@ from delassus_ros.node.reasons import (
     Reason,
     Validity,
 )
+from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.bound import BoundSolver
 from delassus_ros.solver.solution import Solution

@@ -15,15 +15,15 @@ from rclpy.subscription import Subscription
 from delassus_ros.node.inputs.arrival import delay_since
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
 from delassus_ros.node.inputs.topics import CONTACTS, JOINT_STATES, JOINTS, topic_of
-from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.pipeline import WATCHES, Pipeline
-from delassus_ros.node.queue import Take, take
-from delassus_ros.node.realtime import Outcome, RealtimeMode
+from delassus_ros.node.live.pipeline import WATCHES, Pipeline
+from delassus_ros.node.live.publishers import Outputs
+from delassus_ros.node.live.reception import Reception
+from delassus_ros.node.live.timing import Schedule, Timing, timer_period
 from delassus_ros.node.reasons import Reason
-from delassus_ros.node.reception import Reception
 from delassus_ros.node.settings import Operation
-from delassus_ros.node.timers import STEADY
-from delassus_ros.node.timing import Schedule, Timing, timer_period
+from delassus_ros.node.system.queue import Take, take
+from delassus_ros.node.system.realtime import Outcome, RealtimeMode
+from delassus_ros.node.system.timers import STEADY
 
 _SHORTEST_WATCH = 0.002  # s
 _IDLE = 1.0  # s between looks at the garbage, also where nothing is published

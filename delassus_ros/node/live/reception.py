@@ -15,8 +15,8 @@ from rclpy.subscription import Subscription
 from delassus_ros.node.inputs.arrival import ClockSteps, SystemClock
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError
 from delassus_ros.node.inputs.topics import topic_of
-from delassus_ros.node.qos import subscribe
-from delassus_ros.node.queue import Take, with_time_sent
+from delassus_ros.node.system.qos import subscribe
+from delassus_ros.node.system.queue import Take, with_time_sent
 
 _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True

@@ -9,13 +9,13 @@ from builtin_interfaces.msg import Time
 from delassus_msgs.msg import Layout
 
 from delassus_ros.closure import BoundClosure
-from delassus_ros.node.background import BackgroundTask
-from delassus_ros.node.dynamics_output import DynamicsOutput
 from delassus_ros.node.inputs.closed_joints import BoundClosures
-from delassus_ros.node.matrix_output import make_layout
-from delassus_ros.node.pipeline import Pipeline
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.dynamics import DynamicsOutput
+from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
+from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 

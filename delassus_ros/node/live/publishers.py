@@ -18,10 +18,10 @@ from geometry_msgs.msg import Wrench
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher
 
 from delassus_ros.node.inputs.topics import LATCHED
-from delassus_ros.node.matrix_output import SummaryOutput
-from delassus_ros.node.pipeline import Pipeline
-from delassus_ros.node.qos import OUTPUTS, advertise
-from delassus_ros.node.timers import STEADY
+from delassus_ros.node.live.pipeline import Pipeline
+from delassus_ros.node.outputs.matrix import SummaryOutput
+from delassus_ros.node.system.qos import OUTPUTS, advertise
+from delassus_ros.node.system.timers import STEADY
 
 _LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed deadlines
 

@@ -1,6 +1,6 @@
 """Making one thing in a thread, so that the control loop goes on meanwhile.
 
-How the node takes what was made is in :mod:`~delassus_ros.node.swaps`.
+How the node takes what was made is in :mod:`~delassus_ros.node.lifecycle.swaps`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
-from delassus_ros.node.realtime import following, thread_priority
+from delassus_ros.node.system.realtime import following, thread_priority
 
 PATIENCE = 5.0
 """Time that what is not wanted any more has to end in [s]."""

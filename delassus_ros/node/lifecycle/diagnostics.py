@@ -20,15 +20,15 @@ from rclpy.qos import QoSProfile
 from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
-from delassus_ros.node.computation import Computation
-from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.qos import Mismatches
-from delassus_ros.node.realtime import Outcome
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.swaps import AlgorithmChange, DescriptionChange
+from delassus_ros.node.live.publishers import Outputs
+from delassus_ros.node.live.stream import Stream
+from delassus_ros.node.live.timing import Histogram, Timing
 from delassus_ros.node.reasons import InputHealth, Mismatch, Reason, Validity
-from delassus_ros.node.stream import Stream
-from delassus_ros.node.swaps import AlgorithmChange, DescriptionChange
-from delassus_ros.node.timers import steady
-from delassus_ros.node.timing import Histogram, Timing
+from delassus_ros.node.system.qos import Mismatches
+from delassus_ros.node.system.realtime import Outcome
+from delassus_ros.node.system.timers import steady
 
 
 class Level(IntEnum):

@@ -1,9 +1,9 @@
 """Changes while the node runs: another algorithm, another robot description.
 
 One story. A thread makes what is wanted (:class:`Handover`, with the thread of
-:mod:`~delassus_ros.node.background` and, for a kernel, a process of its own), while the stream
-goes on with what it has; what is ready is taken into use between two joint states. If it cannot be
-made, the log, the diagnostics and the parameter say so, and the stream still goes on.
+:mod:`~delassus_ros.node.system.background` and, for a kernel, a process of its own), while the
+stream goes on with what it has; what is ready is taken into use between two joint states. If it
+cannot be made, the log, the diagnostics and the parameter say so, and the stream still goes on.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from delassus_ros.compiler.cached_code import stored_kernel
 from delassus_ros.compiler.kernel import CompiledKernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
-from delassus_ros.node.background import BackgroundTask, GivenUpError, Ready, wait_for_end
-from delassus_ros.node.computation import Computation
 from delassus_ros.node.inputs.topics import LATCHED
-from delassus_ros.node.logs import LoopLog, Throttle
-from delassus_ros.node.qos import subscribe
-from delassus_ros.node.queue import take
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.services import reason_against
 from delassus_ros.node.reasons import Reason
-from delassus_ros.node.services import reason_against
 from delassus_ros.node.settings import Settings
-from delassus_ros.node.timers import STEADY
+from delassus_ros.node.system.background import BackgroundTask, GivenUpError, Ready, wait_for_end
+from delassus_ros.node.system.logs import LoopLog, Throttle
+from delassus_ros.node.system.qos import subscribe
+from delassus_ros.node.system.queue import take
+from delassus_ros.node.system.timers import STEADY
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 

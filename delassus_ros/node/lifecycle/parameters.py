@@ -22,6 +22,7 @@ from delassus_ros.node.settings import (
     Setting,
     misspelt,
 )
+from delassus_ros.node.system.overrides import overrides_of
 
 _LISTS = {
     "names": Parameter.Type.STRING_ARRAY,
@@ -276,13 +277,3 @@ def _is_numbers(parameter: Parameter) -> bool:
     # An empty list may have the type of a list of anything.
     empty = parameter.value is None or _is_empty_list(parameter)
     return parameter.type_ in _NUMBERS or empty
-
-
-def overrides_of(node: Node) -> dict[str, Parameter]:
-    """Return what the node looks up when a parameter is declared, by name.
-
-    From parameter files, the command line and the node's constructor. rclpy has no public
-    way to it but to declare them all, which it cannot where one is an empty list.
-    """
-    found: dict[str, Parameter] = node._parameter_overrides
-    return found

@@ -8,17 +8,17 @@ from contextlib import ExitStack
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.closure import BoundClosure
-from delassus_ros.node.background import BackgroundTask, wait_for_end
-from delassus_ros.node.computation import Computation
-from delassus_ros.node.diagnostics import Account, Entry, Report
-from delassus_ros.node.logs import LoopLog
-from delassus_ros.node.outputs import Outputs
-from delassus_ros.node.qos import Mismatches
-from delassus_ros.node.services import ComputeService
+from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.diagnostics import Account, Entry, Report
+from delassus_ros.node.lifecycle.services import ComputeService
+from delassus_ros.node.lifecycle.swaps import AlgorithmChange, DescriptionChange
+from delassus_ros.node.live.publishers import Outputs
+from delassus_ros.node.live.stream import Stream
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.node.stream import Stream
-from delassus_ros.node.swaps import AlgorithmChange, DescriptionChange
-from delassus_ros.node.timers import now_of
+from delassus_ros.node.system.background import BackgroundTask, wait_for_end
+from delassus_ros.node.system.logs import LoopLog
+from delassus_ros.node.system.qos import Mismatches
+from delassus_ros.node.system.timers import now_of
 from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]

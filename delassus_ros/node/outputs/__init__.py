@@ -1,0 +1,1 @@
+"""Results of a solve as serialized messages."""
