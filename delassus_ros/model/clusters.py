@@ -15,8 +15,8 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.joint_group import Constraint, Members
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
-from delassus_ros.model.members import Constraint, Members
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
-from delassus_ros.model.members import Members
+from delassus_ros.model.joint_group import Members
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
 

@@ -318,7 +318,7 @@ class Robot:
             For a position far outside the limits of its joint, see
             :mod:`~delassus_ros.model.ranges`; not of a robot with couplings or loops.
         """
-        from delassus_ros.model.parts import locked
+        from delassus_ros.model.edit import locked
 
         return locked(self, positions)
 
@@ -499,7 +499,7 @@ class Robot:
             If there is no such joint, it is a floating base, or a coupling, loop or function is
             between the limb and the rest.
         """
-        from delassus_ros.model.parts import subtree
+        from delassus_ros.model.edit import subtree
 
         return subtree(self, joint)
 

@@ -37,7 +37,7 @@ NEVER = (
 SANCTIONED = (
     "delassus_ros.model.robot",
     {
-        "delassus_ros.model.parts", "delassus_ros.model.positions",
+        "delassus_ros.model.edit", "delassus_ros.model.positions",
         "delassus_ros.model.reading.mujoco",
         "delassus_ros.model.reading.mujoco_state", "delassus_ros.model.reading.pinocchio",
         "delassus_ros.model.reading.urdf",

@@ -19,7 +19,7 @@ from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.clusters import clusters_of, groups_of, independent_joints, null_motions
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import root_name
-from delassus_ros.model.members import Members
+from delassus_ros.model.joint_group import Members
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,

@@ -7,7 +7,7 @@ from small_loops import assembled, four_bar, geared_chain, hinge
 
 from delassus_ros.model import WORLD, Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.members import Members
+from delassus_ros.model.joint_group import Members
 
 
 def cam(q: list[float]) -> list[float]:
