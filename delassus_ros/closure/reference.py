@@ -139,7 +139,7 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
     """Close the cluster by joints of q, given by their number in it; return the gap that is left.
 
     Levenberg-Marquardt; first on gaps that also see large rotations, then on the rows
-    themselves. Linear joints, see :attr:`Members.is_linear`, follow the others, however far.
+    themselves. Linear joints, see :attr:`JointGroup.is_linear`, follow the others, however far.
     """
     offsets = np.array([robot.q_offsets[joint] for joint in cluster.joints])
     entries = offsets[list(moved)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
-from delassus_ros.model.joint_group import Constraint, Members
+from delassus_ros.model.joint_group import Constraint, JointGroup
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
@@ -30,7 +30,7 @@ _KEPT = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster(Members):
+class Cluster(JointGroup):
     """Joints that constrain each other, and the bodies they move, with their coordinates.
 
     Attributes
@@ -76,12 +76,11 @@ def clusters_of(robot: Robot) -> tuple[Cluster, ...]:
         for it are of wrong number or do not determine the others. Names the constraints.
     """
     return tuple(
-        Cluster(**vars(members), independent=independent_joints(members))
-        for members in groups_of(robot)
+        Cluster(**vars(group), independent=independent_joints(group)) for group in groups_of(robot)
     )
 
 
-def groups_of(robot: Robot) -> tuple[Members, ...]:
+def groups_of(robot: Robot) -> tuple[JointGroup, ...]:
     """Return the joints and constraints of each cluster, without its coordinates.
 
     Raises
@@ -105,12 +104,12 @@ def groups_of(robot: Robot) -> tuple[Members, ...]:
     for constraint, joints in tied:
         constraints.setdefault(groups.leader(joints[0]), []).append(constraint)
     return tuple(
-        _members(robot, joints, constraints.get(leader, ()))
-        for leader, joints in groups.members().items()
+        _group(robot, joints, constraints.get(leader, ()))
+        for leader, joints in groups.joints().items()
     )
 
 
-def _members(robot: Robot, joints: Iterable[int], constraints: Iterable[Constraint]) -> Members:
+def _group(robot: Robot, joints: Iterable[int], constraints: Iterable[Constraint]) -> JointGroup:
     couplings, loops, functions = [], [], []
     for constraint in constraints:
         if isinstance(constraint, Coupling):
@@ -119,7 +118,7 @@ def _members(robot: Robot, joints: Iterable[int], constraints: Iterable[Constrai
             loops.append(constraint)
         else:
             functions.append(constraint)
-    return Members(robot, tuple(joints), tuple(couplings), tuple(loops), tuple(functions))
+    return JointGroup(robot, tuple(joints), tuple(couplings), tuple(loops), tuple(functions))
 
 
 def velocity_offsets(robot: Robot) -> dict[int, int]:
@@ -152,7 +151,7 @@ class _Groups:
         for leader in leaders:
             self._above[leader] = min(leaders)
 
-    def members(self) -> dict[int, list[int]]:
+    def joints(self) -> dict[int, list[int]]:
         """Return the joints of each group by its leader, both in increasing order."""
         groups: dict[int, list[int]] = {}
         for joint in range(len(self._above)):
@@ -211,7 +210,7 @@ _SMALLEST_PIVOT = 1e-6
 """A joint is not made dependent because of a wish where its factor is relatively smaller."""
 
 
-def independent_joints(members: Members, motors: Iterable[int] = ()) -> tuple[int, ...]:
+def independent_joints(group: JointGroup, motors: Iterable[int] = ()) -> tuple[int, ...]:
     """Return the independent joints of a cluster, increasing.
 
     Those that the robot states for this cluster are checked. If it states none, they are
@@ -226,25 +225,25 @@ def independent_joints(members: Members, motors: Iterable[int] = ()) -> tuple[in
         the stated joints are too few, too many or do not determine the others, or it cannot be
         told which equations are redundant.
     """
-    if members.is_ordinary:
-        return members.joints
-    regular, rank = _regular_jacobians(members)
+    if group.is_ordinary:
+        return group.joints
+    regular, rank = _regular_jacobians(group)
     jacobians = [jacobian for _, jacobian in regular]
-    stated = set(members.robot.independent)
+    stated = set(group.robot.independent)
     independent = tuple(
-        joint for joint in members.joints if members.robot.joints[joint].name in stated
+        joint for joint in group.joints if group.robot.joints[joint].name in stated
     )
     if independent:
-        _check_stated(members, independent, rank, jacobians)
+        _check_stated(group, independent, rank, jacobians)
     else:
         best = max(jacobians, key=lambda each: _singular_values(each)[rank - 1])
-        dependent = _dependent_columns(members, best, rank, set(motors))
-        independent = tuple(joint for i, joint in enumerate(members.joints) if i not in dependent)
-    _check_kept(members, jacobians, independent)
+        dependent = _dependent_columns(group, best, rank, set(motors))
+        independent = tuple(joint for i, joint in enumerate(group.joints) if i not in dependent)
+    _check_kept(group, jacobians, independent)
     return independent
 
 
-def null_motions(members: Members) -> tuple[LoopClosure, Array, Array]:
+def null_motions(group: JointGroup) -> tuple[LoopClosure, Array, Array]:
     """Return the closure of a cluster, a regular q, and the motions left there as columns.
 
     Raises
@@ -252,32 +251,32 @@ def null_motions(members: Members) -> tuple[LoopClosure, Array, Array]:
     RobotError
         As for :func:`independent_joints`.
     """
-    candidates, rank = _regular_jacobians(members)
+    candidates, rank = _regular_jacobians(group)
     q, jacobian = max(candidates, key=lambda each: _singular_values(each[1])[rank - 1])
-    return LoopClosure(members), q, np.linalg.svd(jacobian)[2][rank:].T
+    return LoopClosure(group), q, np.linalg.svd(jacobian)[2][rank:].T
 
 
-def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int]:
+def _regular_jacobians(group: JointGroup) -> tuple[list[tuple[Array, Array]], int]:
     """Return closed configurations with their constraint Jacobians, and the rank of these.
 
     Singular configurations have a smaller rank than those around them and are left out.
     """
-    _check_consistent(members)
-    closure = LoopClosure(members)
-    if members.loops or members.functions:
+    _check_consistent(group)
+    closure = LoopClosure(group)
+    if group.loops or group.functions:
         candidates = closed_jacobians(closure)
         if not candidates:
-            raise RobotError(_not_closed(members, closure))
+            raise RobotError(_not_closed(group, closure))
     else:
         candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
-    candidates = _evenly(members, closure, candidates)
+    candidates = _evenly(group, closure, candidates)
     # What turns a fine screw counts as much as what it moves.
-    linear = members.is_linear
+    linear = group.is_linear
     ranks = [_rank(np.where(linear, _even(jacobian), jacobian)) for _, jacobian in candidates]
     rank = max(ranks)
-    if rank == len(members.joints):
+    if rank == len(group.joints):
         raise RobotError(
-            f"{members.described()}: joints {members.names(members.joints)} cannot move; if they "
+            f"{group.described()}: joints {group.names(group.joints)} cannot move; if they "
             "should, the frames of a loop may not be aligned as its type asks: give it one "
             "with fewer rows; else make the joints fixed, or lock them, too, at positions that "
             "close the loop"
@@ -286,13 +285,13 @@ def _regular_jacobians(members: Members) -> tuple[list[tuple[Array, Array]], int
 
 
 def _evenly(
-    members: Members, closure: LoopClosure, candidates: list[tuple[Array, Array]]
+    group: JointGroup, closure: LoopClosure, candidates: list[tuple[Array, Array]]
 ) -> list[tuple[Array, Array]]:
     """Return the candidates with functions in units that make their largest slopes 1.
 
     Rows of loops and couplings are of that order; what a function counts in is its own affair.
     """
-    rows = [each[1] for each in closure.blocks()[len(members.couplings) + len(members.loops) :]]
+    rows = [each[1] for each in closure.blocks()[len(group.couplings) + len(group.loops) :]]
     scale = np.ones(len(candidates[0][1]))
     for row in (k for block in rows for k in range(block.start, block.stop)):
         scale[row] = max(float(np.abs(jacobian[row]).max()) for _, jacobian in candidates) or 1.0
@@ -320,40 +319,40 @@ def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
     return np.asarray(opened / np.maximum(rates, still))
 
 
-def _check_kept(members: Members, regular: list[Array], independent: tuple[int, ...]) -> None:
+def _check_kept(group: JointGroup, regular: list[Array], independent: tuple[int, ...]) -> None:
     """Refuse motions of the independent joints that open a constraint: all rows must hold.
 
     What was taken for redundant is looked at again here, each constraint by itself.
     """
-    lead = [i for i, joint in enumerate(members.joints) if joint in independent]
-    follow = [i for i, joint in enumerate(members.joints) if joint not in independent]
+    lead = [i for i, joint in enumerate(group.joints) if joint in independent]
+    follow = [i for i, joint in enumerate(group.joints) if joint not in independent]
 
     def regularity(jacobian: Array) -> float:
         return float(_singular_values(_even(jacobian[:, follow])).min(initial=1.0))
 
     jacobian = max(regular, key=regularity)
     columns, lengths = _even(jacobian[:, follow]), _lengths(jacobian[:, follow])
-    motions = np.eye(len(members.joints))[:, lead]
+    motions = np.eye(len(group.joints))[:, lead]
     motions[follow] = -np.linalg.lstsq(columns, jacobian[:, lead], rcond=_SAME)[0]
     motions[follow] /= lengths[:, None]
-    for number, (what, rows) in enumerate(LoopClosure(members).blocks()):
-        opened = openings(jacobian[rows], motions, number < len(members.couplings))
+    for number, (what, rows) in enumerate(LoopClosure(group).blocks()):
+        opened = openings(jacobian[rows], motions, number < len(group.couplings))
         if opened.max(initial=0.0) > KEPT:
             joint = independent[int(np.argmax(opened))]
             raise RobotError(
-                f"{members.described()}: it cannot be told how many of the equations are "
-                f"redundant: where joint {members.names([joint])} moves, {what} opens at "
+                f"{group.described()}: it cannot be told how many of the equations are "
+                f"redundant: where joint {group.names([joint])} moves, {what} opens at "
                 f"{opened.max():.3g} of the rate of its joints; check its frames and the factors "
                 "of couplings"
             )
 
 
-def _check_consistent(members: Members) -> None:
+def _check_consistent(group: JointGroup) -> None:
     """Refuse a coupling that contradicts those before it, or says nearly the same."""
-    rows = members.coupling_rows()
-    for count, coupling in enumerate(members.couplings, start=1):
+    rows = group.coupling_rows()
+    for count, coupling in enumerate(group.couplings, start=1):
         factors, constants = rows[:count, :-1], rows[:count, -1]
-        others = ", ".join(repr(each.name) for each in members.couplings[: count - 1])
+        others = ", ".join(repr(each.name) for each in group.couplings[: count - 1])
         if _rank(_even(factors), _SAME) > _rank(_even(factors)):
             raise RobotError(
                 f"coupling {coupling.name!r} says nearly, but not quite, what these say together: "
@@ -370,18 +369,18 @@ def _check_consistent(members: Members) -> None:
             )
 
 
-def _not_closed(members: Members, closure: LoopClosure) -> str:
+def _not_closed(group: JointGroup, closure: LoopClosure) -> str:
     """Return the message: about a loop that cannot close by itself, if there is one."""
-    (name, gap), joints, others = closure.worst(), members.joints, ""
-    suspects = members
-    for loop in members.loops:
-        by_itself = replace(members, couplings=(), loops=(loop,), functions=())
+    (name, gap), joints, others = closure.worst(), group.joints, ""
+    suspects = group
+    for loop in group.loops:
+        by_itself = replace(group, couplings=(), loops=(loop,), functions=())
         alone = LoopClosure(by_itself)
         if closed_jacobians(alone):
             continue
-        if len(members.loops) + len(members.couplings) + len(members.functions) > 1:
+        if len(group.loops) + len(group.couplings) + len(group.functions) > 1:
             others = ", not even without the others"
-        (name, gap), joints, suspects = alone.worst(), members.on_the_way(loop), by_itself
+        (name, gap), joints, suspects = alone.worst(), group.on_the_way(loop), by_itself
         break
     points = tuple(replace(loop, kind=LoopKind.POINT) for loop in suspects.loops)
     hint = ""
@@ -393,7 +392,7 @@ def _not_closed(members: Members, closure: LoopClosure) -> str:
         hint = f"; {loops} would, so it is a matter of directions"
     return (
         f"{name} does not close{others}: a gap of {gap:.3g} (m or rad) remains at the best "
-        f"configuration found of joints {members.names(joints)}; check its frames, its type and "
+        f"configuration found of joints {group.names(joints)}; check its frames, its type and "
         f"the joints{hint}"
     )
 
@@ -421,37 +420,39 @@ def _lengths(jacobian: Array) -> Array:
 
 
 def _check_stated(
-    members: Members, independent: tuple[int, ...], rank: int, regular: list[Array]
+    group: JointGroup, independent: tuple[int, ...], rank: int, regular: list[Array]
 ) -> None:
-    what = members.described()
-    needed = len(members.joints) - rank
+    what = group.described()
+    needed = len(group.joints) - rank
     if len(independent) != needed:
         raise RobotError(
             f"{what}: {len(independent)} independent joints are stated "
-            f"({members.names(independent)}), but the {len(members.joints)} joints "
-            f"{members.names(members.joints)} need {needed}"
+            f"({group.names(independent)}), but the {len(group.joints)} joints "
+            f"{group.names(group.joints)} need {needed}"
         )
-    dependent = [i for i, joint in enumerate(members.joints) if joint not in independent]
+    dependent = [i for i, joint in enumerate(group.joints) if joint not in independent]
     if all(_rank(_even(jacobian[:, dependent])) < rank for jacobian in regular):
         raise RobotError(
-            f"{what}: joints {members.names(members.joints[i] for i in dependent)} cannot close "
-            f"it: they do not follow from the independent joints {members.names(independent)}"
+            f"{what}: joints {group.names(group.joints[i] for i in dependent)} cannot close "
+            f"it: they do not follow from the independent joints {group.names(independent)}"
         )
 
 
-def _dependent_columns(members: Members, jacobian: Array, rank: int, motors: set[int]) -> set[int]:
+def _dependent_columns(
+    group: JointGroup, jacobian: Array, rank: int, motors: set[int]
+) -> set[int]:
     """Return the columns to be eliminated, by Gauss-Jordan with preferences.
 
     `jacobian` has the rows of the couplings first and of the functions last.
     """
     left, lengths = jacobian.copy(), np.minimum(_lengths(jacobian), 1.0)
-    columns = members.columns
-    spared = np.array([joint in motors for joint in members.joints])
+    columns = group.columns
+    spared = np.array([joint in motors for joint in group.joints])
     dependent: set[int] = set()
     rest = list(range(len(left)))
-    wished = [(row, each.ratios[0][0]) for row, each in enumerate(members.couplings)]
-    row = len(left) - sum(function.rows for function in members.functions)
-    for function in members.functions:
+    wished = [(row, each.ratios[0][0]) for row, each in enumerate(group.couplings)]
+    row = len(left) - sum(function.rows for function in group.functions)
+    for function in group.functions:
         wished += [(row + k, name) for k, name in enumerate(function.dependent)]
         row += function.rows
     for row, name in wished:

@@ -16,7 +16,7 @@ Constraint = Coupling | Loop | FunctionConstraint
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
+class JointGroup:
     """The joints of a cluster with the constraints between them.
 
     Attributes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
-from delassus_ros.model.joint_group import Members
+from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.robot import WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
 
@@ -50,21 +50,21 @@ class LoopClosure:
 
     Parameters
     ----------
-    members : the cluster; its joints are revolute and prismatic.
+    group : the cluster; its joints are revolute and prismatic.
     """
 
-    def __init__(self, members: Members) -> None:
-        self._members = members
-        self._robot = members.robot
-        self._joints = members.joints
-        self._loops = members.loops
-        self._column = {joint: i for i, joint in enumerate(members.joints)}
+    def __init__(self, group: JointGroup) -> None:
+        self._group = group
+        self._robot = group.robot
+        self._joints = group.joints
+        self._loops = group.loops
+        self._column = {joint: i for i, joint in enumerate(group.joints)}
         self._ways = [branches_of(self._robot, loop) for loop in self._loops]
         self._sizes = [size_of(self._robot, loop) for loop in self._loops]
         self._units = self._units_of_joints()
-        self._linear = members.coupling_rows() * np.append(self._units, 1.0)
+        self._linear = group.coupling_rows() * np.append(self._units, 1.0)
         self._linear /= np.abs(self._linear[:, :-1]).max(axis=1, initial=0.0, keepdims=True)
-        self._is_linear = members.is_linear
+        self._is_linear = group.is_linear
         self._best = (np.inf, "", np.inf)
 
     def reference(self) -> Array:
@@ -79,11 +79,11 @@ class LoopClosure:
 
     def blocks(self) -> list[tuple[str, slice]]:
         """Return each coupling, loop and function, as in messages, with its rows."""
-        members, blocks, first = self._members, [], 0
+        group, blocks, first = self._group, [], 0
         for what, rows in (
-            *((f"coupling {each.name!r}", 1) for each in members.couplings),
-            *((f"loop {each.name!r}", each.kind.rows) for each in members.loops),
-            *((f"constraint {each.name!r}", each.rows) for each in members.functions),
+            *((f"coupling {each.name!r}", 1) for each in group.couplings),
+            *((f"loop {each.name!r}", each.kind.rows) for each in group.loops),
+            *((f"constraint {each.name!r}", each.rows) for each in group.functions),
         ):
             blocks.append((what, slice(first, first + rows)))
             first += rows
@@ -120,7 +120,7 @@ class LoopClosure:
     def close(self, q: Array) -> Array | None:
         """Return a closed configuration near `q`, by Levenberg-Marquardt, or None.
 
-        Linear joints, see :attr:`Members.is_linear`, follow the others, however far. A function
+        Linear joints, see :attr:`JointGroup.is_linear`, follow the others, however far. A function
         that is not defined on the way ends it, too.
         """
         try:
@@ -158,7 +158,7 @@ class LoopClosure:
             kinds = np.array(_ROWS[loop.kind])
             units[first : first + len(kinds)] = np.where(kinds < 3, 1.0, size)
             first += len(kinds)
-        worst = (self._members.described(), -1.0)
+        worst = (self._group.described(), -1.0)
         for what, rows in self.blocks()[len(self._linear) :]:
             worst = max(worst, (what, float((gap * units)[rows].max())), key=lambda each: each[1])
         self._best = (float(gap.max()), *worst)
@@ -185,13 +185,13 @@ class LoopClosure:
             gap, jacobian = self._loop_rows(number, self._values(q))
             gaps.append(gap)
             jacobians.append(jacobian)
-        for function in self._members.functions:
+        for function in self._group.functions:
             gaps.append(self._function_gap(function, q))
             jacobians.append(self._function_slopes(function, q))
         return np.concatenate(gaps), np.concatenate(jacobians)
 
     def _function_gap(self, constraint: FunctionConstraint, q: Array) -> Array:
-        columns, values = self._members.columns, q * self._units
+        columns, values = self._group.columns, q * self._units
         results = constraint.function([float(values[columns[name]]) for name in constraint.joints])
         if len(results) != constraint.rows:
             raise RobotError(
@@ -210,9 +210,9 @@ class LoopClosure:
         """
         slopes = np.zeros((constraint.rows, len(q)))
         for row, name in enumerate(constraint.dependent):
-            slopes[row, self._members.columns[name]] = self._units[self._members.columns[name]]
+            slopes[row, self._group.columns[name]] = self._units[self._group.columns[name]]
         for name in constraint.joints:
-            column = self._members.columns[name]
+            column = self._group.columns[name]
             step = np.zeros(len(q))
             step[column] = _DIFFERENCE
             ahead = self._function_gap(constraint, q + step)
@@ -267,9 +267,7 @@ _ROWS: dict[LoopKind, list[int]] = {
 """What each kind closes of: rotation about x, y, z, then translation along them; z is the axis."""
 
 
-def loop_gap(
-    loop: Loop, predecessor: Transform, successor: Transform, size: float = 1.0
-) -> Array:
+def loop_gap(loop: Loop, predecessor: Transform, successor: Transform, size: float = 1.0) -> Array:
     """Return by how much the frames of a loop are off, angles first [rad, `size`]; 0 if closed."""
     basis = rotation_between((0.0, 0.0, 1.0), loop.axis)
     axes = predecessor.rotation @ basis

@@ -50,11 +50,11 @@ def test_constraints_are_those_of_the_reference(name: str) -> None:
         for cluster in clusters_of(robot)
     }
     assert ours == theirs
-    for members, cluster in zip(groups_of(robot), clusters_of(robot), strict=True):
-        if members.is_ordinary:
+    for group, cluster in zip(groups_of(robot), clusters_of(robot), strict=True):
+        if group.is_ordinary:
             continue
-        closure = LoopClosure(members)
-        described = [bodies[robot.bodies[joint].name] for joint in members.joints]
+        closure = LoopClosure(group)
+        described = [bodies[robot.bodies[joint].name] for joint in group.joints]
         for state in data["states"]:
             q = np.array([state["q_span"][body["q_index"]] for body in described])
             loop_jacobian = np.array([state["G"][body["v_index"]] for body in described])
@@ -63,7 +63,7 @@ def test_constraints_are_those_of_the_reference(name: str) -> None:
             # It closes its loops to 1e-11.
             assert np.abs(closure.gap(q)).max() < 1e-10
             assert np.abs(closure.jacobian(q) @ loop_jacobian).max() < 1e-14
-            rows = [members.joints.index(joint) for joint in cluster.independent]
+            rows = [group.joints.index(joint) for joint in cluster.independent]
             assert np.array_equal(loop_jacobian[rows][:, columns], np.eye(len(rows)))
 
 
@@ -96,14 +96,14 @@ def test_the_digit_like_robot_closes_its_six_loops_by_its_motors() -> None:
     assert found == [(8, 2, 1), (8, 2, 1), (14, 2, 2), (14, 2, 2)]
     for cluster in clusters:
         assert all(robot.joints[joint].name.startswith("motor") for joint in cluster.independent)
-    for members in groups_of(robot):
-        if not members.is_ordinary:
-            closure = LoopClosure(members)
+    for group in groups_of(robot):
+        if not group.is_ordinary:
+            closure = LoopClosure(group)
             closed = closure.close(closure.reference())
             assert closed is not None
             assert np.abs(closure.gap(closed)).max() < 1e-8
             rank = np.linalg.matrix_rank(closure.jacobian(closed), tol=1e-4)
-            assert rank == len(members.joints) - 2
+            assert rank == len(group.joints) - 2
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from delassus_ros.testing.random_trees import random_robot
 
 
 def groups(robot: Robot) -> list[tuple[int, ...]]:
-    return [members.joints for members in groups_of(robot)]
+    return [group.joints for group in groups_of(robot)]
 
 
 def same(q: list[float]) -> list[float]:

@@ -187,10 +187,10 @@ def test_refuses_a_loop_that_locks_its_joints() -> None:
 
 
 def test_motors_are_independent_as_far_as_possible() -> None:
-    (members,) = groups_of(four_bar())
+    (group,) = groups_of(four_bar())
     for joint in range(3):
-        assert independent_joints(members, [joint]) == (joint,)
-    chosen = independent_joints(members, [0, 2])
+        assert independent_joints(group, [joint]) == (joint,)
+    chosen = independent_joints(group, [0, 2])
     assert len(chosen) == 1 and chosen[0] in (0, 2)
     (geared,) = groups_of(geared_chain(1, floating=False))
     assert independent_joints(geared, [1]) == (1,)
@@ -308,8 +308,8 @@ def test_refuses_a_function_that_returns_another_number_of_rows() -> None:
 
 
 def test_null_motions_keep_loops_closed() -> None:
-    (members,) = groups_of(four_bar())
-    closure, q, motions = null_motions(members)
+    (group,) = groups_of(four_bar())
+    closure, q, motions = null_motions(group)
     assert motions.shape == (3, 1)
     assert np.abs(closure.gap(q)).max() < 1e-9
     for step in (1e-4, -1e-4):

@@ -7,7 +7,7 @@ from small_loops import assembled, four_bar, geared_chain, hinge
 
 from delassus_ros.model import WORLD, Coupling, FunctionConstraint, Loop, LoopKind
 from delassus_ros.model.clusters import groups_of
-from delassus_ros.model.joint_group import Members
+from delassus_ros.model.joint_group import JointGroup
 
 
 def cam(q: list[float]) -> list[float]:
@@ -20,10 +20,10 @@ def test_coupling_rows_are_scaled_to_their_largest_factor() -> None:
         Coupling("one", (("c", -8.0), ("a", 2.0)), 4.0),
         Coupling("two", (("b", 1.0), ("a", 0.5))),
     )
-    members = Members(assembled(joints, couplings=couplings), (0, 1, 2), couplings)
-    assert members.columns == {"a": 0, "b": 1, "c": 2}
+    group = JointGroup(assembled(joints, couplings=couplings), (0, 1, 2), couplings)
+    assert group.columns == {"a": 0, "b": 1, "c": 2}
     expected = np.array([[0.25, 0.0, -1.0, 0.5], [0.5, 1.0, 0.0, 0.0]])
-    assert np.array_equal(members.coupling_rows(), expected)
+    assert np.array_equal(group.coupling_rows(), expected)
 
 
 def test_described_names_every_constraint() -> None:
@@ -31,11 +31,11 @@ def test_described_names_every_constraint() -> None:
         [Coupling("g", (("crank", 1.0), ("rocker", 1.0)))],
         functions=[FunctionConstraint("cam", ("rod",), cam, 1)],
     )
-    (members,) = groups_of(robot)
-    assert not members.is_ordinary
-    assert members.described() == "coupling 'g' and loop 'bar' and constraint 'cam'"
-    assert members.names([2, 0]) == "'rocker', 'crank'"
-    assert members.names([]) == "none"
+    (group,) = groups_of(robot)
+    assert not group.is_ordinary
+    assert group.described() == "coupling 'g' and loop 'bar' and constraint 'cam'"
+    assert group.names([2, 0]) == "'rocker', 'crank'"
+    assert group.names([]) == "none"
 
 
 def test_linear_joints_are_in_no_loop_and_no_input_of_a_function() -> None:
@@ -49,9 +49,9 @@ def test_linear_joints_are_in_no_loop_and_no_input_of_a_function() -> None:
         loops=[Loop("bar", LoopKind.HINGE, 2, 3)],
         functions=[FunctionConstraint("cam", ("cam",), cam, 1, ("follower",))],
     )
-    (members,) = groups_of(robot)
-    assert members.on_the_way(robot.loops[0]) == (1, 2, 3)
-    linear = dict(zip(names, members.is_linear.tolist(), strict=True))
+    (group,) = groups_of(robot)
+    assert group.on_the_way(robot.loops[0]) == (1, 2, 3)
+    linear = dict(zip(names, group.is_linear.tolist(), strict=True))
     assert [name for name in names if linear[name]] == ["base", "rotor", "follower"]
 
 

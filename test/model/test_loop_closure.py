@@ -30,8 +30,8 @@ def closed_at(kind: LoopKind, seed: int) -> tuple[Robot, np.ndarray]:
 
 
 def closure_of(robot: Robot) -> tuple[LoopClosure, tuple[int, ...]]:
-    (members,) = [members for members in groups_of(robot) if not members.is_ordinary]
-    return LoopClosure(members), members.joints
+    (group,) = [group for group in groups_of(robot) if not group.is_ordinary]
+    return LoopClosure(group), group.joints
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -411,7 +411,7 @@ def test_a_loop_that_lost_its_rows_is_refused_by_name(monkeypatch: pytest.Monkey
     told = ranking._rank
     monkeypatch.setattr(ranking, "_rank", lambda *given: max(told(*given) - 1, 0))
     # Of the coupling alone there is no rank to be told wrongly.
-    monkeypatch.setattr(ranking, "_check_consistent", lambda members: None)
+    monkeypatch.setattr(ranking, "_check_consistent", lambda group: None)
     with pytest.raises(RobotError, match=r"'gear' and loop 'knee': .*redundant: .*(loop 'knee')"):
         clusters_of(robot)
 
@@ -474,6 +474,6 @@ def test_redundant_loops_of_different_sizes_stay_redundant() -> None:
     twice = robot.with_constraints(loops=again)
     assert len(tip(twice).velocities) == 1
     assert off(matrix(tip(twice), q), matrix(tip(robot), q)) < 1e-10
-    (members,) = groups_of(twice)
-    names = [what for what, _ in LoopClosure(members).blocks()]
+    (group,) = groups_of(twice)
+    names = [what for what, _ in LoopClosure(group).blocks()]
     assert names == ["coupling 'gear'"] + [f"loop {loop.name!r}" for loop in twice.loops]

@@ -19,7 +19,7 @@ from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.clusters import clusters_of, groups_of, independent_joints, null_motions
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import root_name
-from delassus_ros.model.joint_group import Members
+from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,
@@ -225,8 +225,8 @@ def check_bodies(
                 massless.append(i)
         _check_semidefinite(robot.joints[i].name, inertia, parts)
     if massless:
-        for members in groups_of(robot):
-            _check_massless(members, sorted(set(massless).intersection(members.joints)))
+        for group in groups_of(robot):
+            _check_massless(group, sorted(set(massless).intersection(group.joints)))
 
 
 def _no_base(link: str, on_root: Sequence[str]) -> str:
@@ -237,12 +237,12 @@ def _no_base(link: str, on_root: Sequence[str]) -> str:
     )
 
 
-def _check_massless(members: Members, massless: list[int]) -> None:
+def _check_massless(group: JointGroup, massless: list[int]) -> None:
     """Refuse bodies without inertia that carry none, where the mass matrix would be singular."""
     if not massless:
         return
-    robot, first = members.robot, massless[0]
-    if members.is_ordinary:
+    robot, first = group.robot, massless[0]
+    if group.is_ordinary:
         if robot.joints[first].armature > 0.0:
             return
         raise RobotError(
@@ -250,14 +250,14 @@ def _check_massless(members: Members, massless: list[int]) -> None:
             f"{robot.joints[first].name!r} moves, nor on links fixed to it; give it an "
             "<inertial>, or the joint an armature, or make the joint fixed"
         )
-    closure, q, motions = null_motions(members)
+    closure, q, motions = null_motions(group)
     inertia = motions.T @ closure.inertia(q) @ motions
     values = np.linalg.eigvalsh(inertia)
     if not values[0] > SMALLEST * values[-1]:
         raise RobotError(
-            f"{members.described()}: some motion of joints {members.names(members.joints)} moves "
+            f"{group.described()}: some motion of joints {group.names(group.joints)} moves "
             f"no inertia; give link {robot.bodies[first].name!r} an <inertial>, or joint "
-            f"{robot.joints[members.joints[0]].name!r} an armature"
+            f"{robot.joints[group.joints[0]].name!r} an armature"
         )
 
 
@@ -373,15 +373,15 @@ def _stated(
     joint of the same cluster that says something.
     """
     independent = []
-    for members in groups_of(robot):
-        names = [robot.joints[joint].name for joint in members.joints]
+    for group in groups_of(robot):
+        names = [robot.joints[joint].name for joint in group.joints]
         stated = {name: described[name].independent for name in names if name in described}
         is_stated = any(value is not None for value in stated.values())
-        if not members.is_ordinary and is_stated and not set(names) & set(named):
+        if not group.is_ordinary and is_stated and not set(names) & set(named):
             others = [name for name, value in stated.items() if value is not False]
             if not others:
                 raise RobotError(
-                    f"{members.described()}: all joints of the description in it, "
+                    f"{group.described()}: all joints of the description in it, "
                     f'{listed(list(stated))}, are independent="false"; say so of fewer, or name '
                     "the independent ones in the loops file"
                 )
@@ -398,9 +398,9 @@ def _check_determined(
     """
     tied = {
         robot.joints[joint].name
-        for members in groups_of(robot)
-        if not members.is_ordinary
-        for joint in members.joints
+        for group in groups_of(robot)
+        if not group.is_ordinary
+        for joint in group.joints
     }
     for joint in described.values():
         # On a fixed joint the statement means nothing; names of the side file count before it.
@@ -424,9 +424,9 @@ def _led(robot: Robot, motors: Sequence[str]) -> list[str]:
     led = {indices[name] for name in motors}
     return [
         robot.joints[joint].name
-        for members in groups_of(robot)
-        if not members.is_ordinary and led.intersection(members.joints)
-        for joint in independent_joints(members, led)
+        for group in groups_of(robot)
+        if not group.is_ordinary and led.intersection(group.joints)
+        for joint in independent_joints(group, led)
     ]
 
 
