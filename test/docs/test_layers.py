@@ -20,7 +20,7 @@ LAYERS = (
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",
     "testing",
-    "node", "estimator", "monitor", "drawing", "recordings", "sim", "soak",
+    "node", "estimator", "monitor", "drawing", "recordings", "sim",
     "cli", "programs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
@@ -31,7 +31,7 @@ NODE_LAYERS = (
 """The same within the node."""
 NEVER = (
     ("rbda", "algorithms"), ("node.inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
-    ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"), ("sim", "soak"),
+    ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"),
 )  # fmt: skip
 """What would be easy to do, and would turn the house upside down."""
 SANCTIONED = (

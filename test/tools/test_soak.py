@@ -18,21 +18,31 @@ from child_processes import children_of
 from ros_domains import new_domain
 
 from delassus_ros import DelassusSolver
-from delassus_ros.soak import main as soak
-from delassus_ros.soak.accounting import STRETCH, Account, Arrivals, Gaps, NodeCounts, Timing
-from delassus_ros.soak.accounting import account as account_for
-from delassus_ros.soak.control import Control, Order, Receiver
-from delassus_ros.soak.humanoid import CONTACTS, TWIST, Motion, problem, recomputed
-from delassus_ros.soak.run import (
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = str(ROOT / "tools")
+sys.path.insert(0, TOOLS)
+from soak import __main__ as soak  # noqa: E402
+from soak.accounting import (  # noqa: E402
+    STRETCH,
+    Account,
+    Arrivals,
+    Gaps,
+    NodeCounts,
+    Timing,
+)
+from soak.accounting import account as account_for  # noqa: E402
+from soak.control import Control, Order, Receiver  # noqa: E402
+from soak.humanoid import CONTACTS, TWIST, Motion, problem, recomputed  # noqa: E402
+from soak.run import (  # noqa: E402
     SoakError,
     Swapper,
     ended_readers,
     node_arguments,
     node_counts,
 )
-from delassus_ros.soak.verdict import EndedReaders, Limits, Result
+from soak.verdict import EndedReaders, Limits, Result  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 120.0  # s for a short run, on a busy machine
 
 
@@ -269,10 +279,10 @@ def test_node_counts_are_read_from_its_last_words() -> None:
 def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
     pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
     pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
-    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    path = os.pathsep.join(filter(None, [TOOLS, str(ROOT), os.environ.get("PYTHONPATH", "")]))
     own = {k: v for k, v in os.environ.items() if k not in ("ROS_DOMAIN_ID", "SOAK_SECONDS")}
     return subprocess.Popen(
-        [sys.executable, "-u", "-m", "delassus_ros.soak.main", *arguments],
+        [sys.executable, "-u", "-m", "soak", *arguments],
         env=own | {"PYTHONPATH": path, "ROS_DOMAIN_ID": str(new_domain())} | extra,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -358,6 +368,33 @@ def test_node_arguments_describe_the_contacts() -> None:
         assert f"contacts.{name}.frame:={frame}" in arguments
         assert f"contacts.{name}.kind:=surface" in arguments
     assert arguments.endswith("-p algorithm:=efpa")
+
+
+def test_the_soak_consumer_notes_a_message_that_contradicts_itself() -> None:
+    """And goes on: the run says so at its next look."""
+    rclpy = pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
+    pytest.importorskip("delassus_msgs", reason="the package delassus_msgs is not installed")
+    from delassus_msgs.msg import DelassusMatrix
+    from rclpy.serialization import serialize_message
+    from soak.consumer import SoakNode
+
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context, domain_id=new_domain())
+    node = SoakNode(9, 6, context=context)
+    try:
+        good = DelassusMatrix(
+            sequence=3, contacts=["LF"], kinds=["surface"], status=[2], row_offsets=[0, 6],
+            matrix=[1.0] * 36, validity=DelassusMatrix.VALIDITY_OK,
+        )  # fmt: skip
+        wrong = DelassusMatrix(matrix=[1.0], validity=DelassusMatrix.VALIDITY_OK)
+        for on_message in (node._on_matrix, node._on_echo):
+            for message in (good, wrong, good):
+                on_message(serialize_message(message))
+        assert [arrivals.count for arrivals in node.arrivals.values()] == [2, 2]
+        assert node.malformed is not None and "1 matrix values" in node.malformed
+    finally:
+        node.destroy_node()
+        rclpy.shutdown(context=context)
 
 
 # --- changes of the algorithm -----------------------------------------------------------------

@@ -19,12 +19,14 @@ from typing import Any
 from delassus_ros.errors import DelassusError
 from delassus_ros.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
-from delassus_ros.soak.accounting import STRETCH, Gaps, NodeCounts, Timing, account
-from delassus_ros.soak.control import Control, Order, Receiver
-from delassus_ros.soak.humanoid import CONTACTS, problem, recomputed
-from delassus_ros.soak.verdict import EndedReaders, Result
+
+from .accounting import STRETCH, Gaps, NodeCounts, Timing, account
+from .control import Control, Order, Receiver
+from .humanoid import CONTACTS, problem, recomputed
+from .verdict import EndedReaders, Result
 
 _CYCLE = {Receiver.NODE: 8.0, Receiver.ECHO: 2.0}  # s, in turn
+_TOOLS = Path(__file__).resolve().parents[1]
 _START_LIMIT = 60.0  # s until both answer
 _QUIET = 0.3  # s without arrivals, after which nothing is on its way
 _TURN = sum(_CYCLE.values())
@@ -65,7 +67,7 @@ def commands(
     control
         The file through which the publisher is told what to do.
     rate, more
-        As in :func:`delassus_ros.soak.main.run`.
+        As in :func:`soak.__main__.run`.
     readers
         File in which other readers, that come and are killed, are counted; None for no such.
     outputs
@@ -73,14 +75,14 @@ def commands(
     """
 
     def module(name: str, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", f"delassus_ros.{name}", *arguments]
+        return [sys.executable, "-m", name, *arguments]
 
     peer = module("soak.echo")
     if outputs:
         names = ["-r", "__node:=echo", "-r", "joint_states:=echo/joint_states"]
-        peer = module("node.main", *node_arguments(more), *names)
+        peer = module("delassus_ros.node.main", *node_arguments(more), *names)
     return [
-        Command("delassus_node", module("node.main", *node_arguments(more, outputs))),
+        Command("delassus_node", module("delassus_ros.node.main", *node_arguments(more, outputs))),
         Command("echo", peer),
         Command("publisher", module("soak.publisher", str(control), repr(rate))),
         *([] if readers is None else [Command("readers", module("soak.readers", str(readers)))]),
@@ -263,7 +265,7 @@ def measure(
     folder
         Empty; for the file through which the publisher is told what to do.
     seconds, rate, more, swap, kill_readers, outputs
-        As in :func:`delassus_ros.soak.main.run`.
+        As in :func:`soak.__main__.run`.
     proceed
         Asked several times per second; the run ends when it says no, and is accounted for.
 
@@ -276,9 +278,12 @@ def measure(
     # signals were taken care of.
     from delassus_ros.node.main import executing
     from delassus_ros.ros_program import ros
-    from delassus_ros.soak.consumer import SoakNode
+
+    from .consumer import SoakNode
 
     environment = demo_environment(os.environ)
+    paths = [str(_TOOLS), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     os.environ.update(environment)
     capacity = int(1.1 * seconds * rate) + 10_000
     control = Control(folder / "control", capacity)
@@ -339,7 +344,7 @@ class Swapper:
     Parameters
     ----------
     node
-        The consumer, a :class:`~delassus_ros.soak.consumer.SoakNode`.
+        The consumer, a :class:`~soak.consumer.SoakNode`.
     others
         Algorithms to go through, with the one that the node begins with; none to do nothing.
 

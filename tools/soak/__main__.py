@@ -13,12 +13,13 @@ from pathlib import Path
 
 from delassus_ros.model.reading.xml import number
 from delassus_ros.needs import without
-from delassus_ros.soak.run import (
+from delassus_ros.stopping import StopRequest
+
+from .run import (
     SoakError,
     measure,
 )
-from delassus_ros.soak.verdict import Limits
-from delassus_ros.stopping import StopRequest
+from .verdict import Limits
 
 _NEEDED = ("rclpy", "delassus_msgs", "delassus_msgs_py", "lifecycle_msgs")
 
@@ -109,13 +110,13 @@ _LIMIT_HELP = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="delassus_soak",
+        prog="soak",
         description="Send joint states of a humanoid with 30 joints and 4 surface contacts "
         "(m = 24) to delassus_node, and in turn to an echo node, which deserialises each and "
         "publishes a message of the same size; account for every joint state and judge.",
         epilog="Exit status: 0 if nothing was lost, refused or wrong and all is within the "
         "limits; 1 if not; 2 if it could not start. Arguments after -- are ROS arguments of "
-        "delassus_node, as in: delassus_soak -- -p algorithm:=efpa",
+        "delassus_node, as in: make soak ARGS=\"-- -p algorithm:=efpa\"",
     )
     parser.add_argument(
         "--seconds",
@@ -163,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the run; return the exit status."""
     options = _parser().parse_args(arguments)
-    fault = without("delassus_soak", *_NEEDED)
+    fault = without("soak", *_NEEDED)
     if fault is not None:
         print(fault, file=sys.stderr)
         return 2
@@ -178,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.kill_readers, options.outputs,
         )  # fmt: skip
     except (SoakError, ProcessLookupError) as error:
-        print(f"delassus_soak: {error}", file=sys.stderr)
+        print(f"soak: {error}", file=sys.stderr)
         return 1
 
 

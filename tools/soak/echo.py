@@ -19,7 +19,8 @@ from delassus_ros.node.main import executing
 from delassus_ros.node.system.qos import OUTPUTS
 from delassus_ros.node.system.queue import take
 from delassus_ros.ros_program import run_program
-from delassus_ros.soak.humanoid import CONTACTS
+
+from .humanoid import CONTACTS
 
 
 class EchoNode(Node):

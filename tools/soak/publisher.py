@@ -21,8 +21,9 @@ from std_msgs.msg import String
 from delassus_ros.model import Robot
 from delassus_ros.ros_program import run_program
 from delassus_ros.sim.humanoid import humanoid_urdf
-from delassus_ros.soak.control import Control, Order, Receiver
-from delassus_ros.soak.humanoid import CONTACTS, TWIST, Motion
+
+from .control import Control, Order, Receiver
+from .humanoid import CONTACTS, TWIST, Motion
 
 TOPICS = {Receiver.NODE: "joint_states", Receiver.ECHO: "echo/joint_states"}
 """Where the joint states for each target go."""

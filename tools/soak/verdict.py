@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from delassus_ros.soak.accounting import STRETCH, Account, Gaps, Timing
+from .accounting import STRETCH, Account, Gaps, Timing
 
 _KEPT = 0.98  # of the wanted rate, below which a run says nothing of that rate
 

@@ -24,8 +24,8 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from delassus_ros.soak.accounting import Arrivals
-from delassus_ros.soak.control import Receiver
+from .accounting import Arrivals
+from .control import Receiver
 
 TOPICS = {Receiver.NODE: "delassus_node/delassus", Receiver.ECHO: "echo/delassus"}
 """Where the matrices of each come from."""
