@@ -15,7 +15,7 @@ from benchmarks.cases import AbsentError
 from benchmarks.compilers import Compilation
 from benchmarks.timing import Routine
 from delassus_ros import Problem, algorithms
-from delassus_ros.compiler.kernel import aligned_zeros
+from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.model.spatial import Array
 from delassus_ros.scalars import functions as scalars
 

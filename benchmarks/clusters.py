@@ -26,7 +26,7 @@ from benchmarks.measure import Times
 from benchmarks.mechanisms import geared_chain
 from benchmarks.scaling import Growth, Series, growth
 from delassus_ros.algorithms.dense import definition
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import DelassusError, unknown
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.spatial import Array

@@ -11,7 +11,7 @@ from benchmarks import ours, timing
 from benchmarks.cases import Case
 from benchmarks.contenders import CPP, TOLERANCE, Contenders, WrongResultError
 from benchmarks.timing import Routine, Sampler, Timing
-from delassus_ros.compiler.batch_kernel import Layout
+from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.model.spatial import Array
 
 RESIDENT = 64

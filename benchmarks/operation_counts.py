@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks import mechanisms as make
 from delassus_ros import Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.model.robot import Base
 from delassus_ros.scalars.counts import OperationCount
 

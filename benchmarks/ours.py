@@ -10,13 +10,13 @@ import numpy as np
 
 from benchmarks.timing import BatchCall, Routine, Sampler, batch, once
 from delassus_ros import BoundSolver, DelassusSolver, Problem, algorithms
-from delassus_ros.compiler.batch import COLUMNS, ROWS
-from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
-from delassus_ros.compiler.emit import KERNEL
-from delassus_ros.compiler.jit import LoadedCode
-from delassus_ros.compiler.kernel import CompiledKernel, aligned_zeros
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.codegen.batch import COLUMNS, ROWS
+from delassus_ros.compiler.codegen.emit import KERNEL
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.runtime.batch_kernel import Layout
+from delassus_ros.compiler.runtime.jit import LoadedCode
+from delassus_ros.compiler.runtime.kernel import CompiledKernel, aligned_zeros
 from delassus_ros.errors import CompilerError
 from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.counts import OperationCount

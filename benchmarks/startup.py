@@ -17,11 +17,11 @@ from pathlib import Path
 from benchmarks import ours
 from benchmarks.cases import CASES, AbsentError, Case
 from delassus_ros import DelassusSolver, Problem, algorithms
-from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions, splits
-from delassus_ros.compiler.jit import compile_ir
-from delassus_ros.compiler.trace import trace
-from delassus_ros.compiler.vectorize import vectorized
+from delassus_ros.compiler.codegen import emit
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.passes.vectorize import vectorized
+from delassus_ros.compiler.runtime.jit import compile_ir
 
 STAGES = ("trace", "vectorize", "emit", "compile")
 _REPEATED = 3

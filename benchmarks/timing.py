@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import compilers
-from delassus_ros.compiler.kernel import aligned_zeros
+from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.model.spatial import Array
 
 COLD_BYTES = {8 << 20: 2, 64 << 20: 4}

@@ -10,8 +10,8 @@ from small import Counting, tiny
 from delassus_ros import Problem
 from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.compiler import build, kernel_for
-from delassus_ros.compiler.cached_code import stored_kernel
-from delassus_ros.compiler.kernel import Kernel
+from delassus_ros.compiler.cache.cached_code import stored_kernel
+from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.samples import random_inputs
 
 

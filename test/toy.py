@@ -9,8 +9,8 @@ import numpy as np
 
 from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.compiler import kernel_for, trace
-from delassus_ros.compiler.kernel import Kernel
-from delassus_ros.compiler.trace import Trace
+from delassus_ros.compiler.ir.trace import Trace
+from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.model import Robot
 from delassus_ros.problem import Port
 

@@ -22,7 +22,7 @@ class OperationCounter:
 
     Parameters
     ----------
-    generic : see :func:`delassus_ros.compiler.trace.trace`.
+    generic : see :func:`delassus_ros.compiler.ir.trace.trace`.
     """
 
     def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:

@@ -28,10 +28,7 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.algorithms.registry import Algorithm, NumericAlgorithm, TracedAlgorithm, evaluate
-from delassus_ros.compiler import batch, emit
-from delassus_ros.compiler.batch_kernel import BatchKernel
-from delassus_ros.compiler.cache import algorithm_source
-from delassus_ros.compiler.cached_code import (
+from delassus_ros.compiler.cache.cached_code import (
     CachedCode,
     bound_at_random,
     check_against_floats,
@@ -40,19 +37,22 @@ from delassus_ros.compiler.cached_code import (
     stored_batch_kernel,
     stored_kernel,
 )
-from delassus_ros.compiler.jit import (
+from delassus_ros.compiler.cache.disk import algorithm_source
+from delassus_ros.compiler.codegen import batch, emit
+from delassus_ros.compiler.ir.program import Program
+from delassus_ros.compiler.ir.trace import Trace, trace
+from delassus_ros.compiler.passes.calls import Table
+from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, Part, orders, single_parts
+from delassus_ros.compiler.passes.vectorize import batch_program, vectorized
+from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
+from delassus_ros.compiler.runtime.jit import (
     compile_ir,
     has_few_registers,
     host_features,
     host_triple,
     joined,
 )
-from delassus_ros.compiler.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
-from delassus_ros.compiler.parts import LONG, LONG_OF_FEW, Part, orders, single_parts
-from delassus_ros.compiler.program import Program
-from delassus_ros.compiler.tables import Table
-from delassus_ros.compiler.trace import Trace, trace
-from delassus_ros.compiler.vectorize import batch_program, vectorized
+from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.errors import AlgorithmError, CompilerError
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Inputs, Outputs

@@ -13,9 +13,20 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm, get, spelling
-from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.jit import (
+from delassus_ros.compiler.codegen import emit
+from delassus_ros.compiler.ir.program import Program
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.passes.calls import Table
+from delassus_ros.compiler.passes.partition import (
+    LONG,
+    LONG_OF_FEW,
+    Part,
+    depth_first,
+    single_parts,
+)
+from delassus_ros.compiler.passes.vectorize import vectorized
+from delassus_ros.compiler.runtime.jit import (
     check_processor,
     check_triple,
     compile_for,
@@ -23,11 +34,6 @@ from delassus_ros.compiler.jit import (
     host_features,
     oldest_features,
 )
-from delassus_ros.compiler.parts import LONG, LONG_OF_FEW, Part, depth_first, single_parts
-from delassus_ros.compiler.program import Program
-from delassus_ros.compiler.tables import Table
-from delassus_ros.compiler.trace import trace
-from delassus_ros.compiler.vectorize import vectorized
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.problem import Port, Problem
@@ -52,7 +58,7 @@ class Target:
     Attributes
     ----------
     triple : LLVM target triple, e.g. ``aarch64-linux-gnu``; empty for this machine. Its
-        architecture is one of :data:`~delassus_ros.compiler.jit.ARCHITECTURES`.
+        architecture is one of :data:`~delassus_ros.compiler.runtime.jit.ARCHITECTURES`.
     cpu : processor name as LLVM has it, e.g. ``cortex-a76`` or ``x86-64-v3``; empty for this
         processor with the empty triple, else the oldest of the target.
     features : LLVM feature string, e.g. ``+avx2,+fma``; with the oldest processor, besides those

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import numbers
-from delassus_ros.compiler.cached_code import CachedCode, check_against_floats
-from delassus_ros.compiler.emit import KERNEL, functions
-from delassus_ros.compiler.input_rules import InputRules
-from delassus_ros.compiler.jit import LoadedCode, compile_ir
-from delassus_ros.compiler.kernel import aligned_zeros
-from delassus_ros.compiler.parts import depth_first, single_parts
-from delassus_ros.compiler.trace import Trace
-from delassus_ros.compiler.vectorize import scalar_program
-from delassus_ros.compiler.writer import declarations
+from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats
+from delassus_ros.compiler.codegen.emit import KERNEL, functions
+from delassus_ros.compiler.codegen.writer import declarations
+from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.ir.trace import Trace
+from delassus_ros.compiler.passes.partition import depth_first, single_parts
+from delassus_ros.compiler.passes.vectorize import scalar_program
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
+from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.robot import Robot
@@ -95,7 +95,7 @@ class CompiledFunction:
     function : inputs by name, each a flat list of scalars → list of scalars.
     inputs : the ports that it takes.
     key : what the function depends on besides this package's source; with it the machine code is
-        kept in the disk cache (:mod:`delassus_ros.compiler.cache`), else in memory only.
+        kept in the disk cache (:mod:`delassus_ros.compiler.cache.disk`), else in memory only.
     robot : whose couplings the input ``q`` has to satisfy; the status tells.
 
     Raises

@@ -16,14 +16,14 @@ from functools import partial
 
 import numpy as np
 
-from delassus_ros.compiler.cached_code import CachedCode, check_against_floats
-from delassus_ros.compiler.emit import KERNEL
-from delassus_ros.compiler.ir import pointer
-from delassus_ros.compiler.jit import LoadedCode, compile_ir
-from delassus_ros.compiler.kernel import aligned_zeros
-from delassus_ros.compiler.trace import Trace
-from delassus_ros.compiler.vectorize import scalar_program
-from delassus_ros.compiler.writer import KernelWriter, declarations
+from delassus_ros.compiler.cache.cached_code import CachedCode, check_against_floats
+from delassus_ros.compiler.codegen.emit import KERNEL
+from delassus_ros.compiler.codegen.llvm_text import pointer
+from delassus_ros.compiler.codegen.writer import KernelWriter, declarations
+from delassus_ros.compiler.ir.trace import Trace
+from delassus_ros.compiler.passes.vectorize import scalar_program
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
+from delassus_ros.compiler.runtime.kernel import aligned_zeros
 from delassus_ros.errors import CompilerError
 from delassus_ros.model.spatial import Array
 from delassus_ros.scalars.functions import Scalar, Vector

@@ -2,8 +2,8 @@
 
 ``python -m delassus_ros.compiler.worker`` reads a pickled (Problem, algorithm name, function or
 None) on standard input and writes two packed parts on standard output: the kernel as bytes, which
-:func:`~delassus_ros.compiler.cached_code.stored_kernel` loads, and the text of the error; unless
-that is empty, the build has failed. A child ends with the process that started it.
+:func:`~delassus_ros.compiler.cache.cached_code.stored_kernel` loads, and the text of the error;
+unless that is empty, the build has failed. A child ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import IO
 
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
-from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import serialized_kernel
+from delassus_ros.compiler.cache import disk as cache
+from delassus_ros.compiler.runtime import child
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
 

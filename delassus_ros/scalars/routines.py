@@ -7,7 +7,8 @@ small graph of its own, with its operands. Calls share a routine if their argume
 *shape*: the same structure, the same zeros and ones, the same places that hold one and the same
 scalar. Other constants that differ from call to call are operands as well.
 
-:mod:`delassus_ros.compiler.tables` makes code of it: a function per routine, a table of calls.
+:mod:`delassus_ros.compiler.passes.calls` makes code of it: a function per routine, a table of
+calls.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.arguments import count
-from delassus_ros.compiler.batch_kernel import BatchKernel, Layout
-from delassus_ros.compiler.input_rules import InputRules
+from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.compiler.runtime.batch_kernel import BatchKernel, Layout
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Problem

@@ -12,9 +12,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.compiler.contact_code import OVERFLOWED, REDUNDANT, SOLVED, constrained
-from delassus_ros.compiler.kernel import BoundKernel, Kernel, aligned_zeros
-from delassus_ros.compiler.python_call import NOT_TAKEN
+from delassus_ros.compiler.codegen.contact_code import OVERFLOWED, REDUNDANT, SOLVED, constrained
+from delassus_ros.compiler.runtime.kernel import BoundKernel, Kernel, aligned_zeros
+from delassus_ros.compiler.runtime.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
@@ -28,7 +28,8 @@ from delassus_ros.solver.structural_rank import Structure
 _OK = Status.OK
 """Looking up a member of an enumeration takes as long as half of a small kernel."""
 _TIME, _FAILED = 0, 1
-"""Entries of a solution's record, see :func:`~delassus_ros.compiler.python_call.python_solve`."""
+"""Entries of a solution's record, see
+:func:`~delassus_ros.compiler.runtime.python_call.python_solve`."""
 
 
 class _BoundSolution(Solution):

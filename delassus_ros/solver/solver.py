@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.arguments import instance, sized
-from delassus_ros.compiler.batch_kernel import Layout
 from delassus_ros.compiler.build import batch_kernel_for, kernel_for
-from delassus_ros.compiler.kernel import Kernel
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.runtime.batch_kernel import Layout
+from delassus_ros.compiler.runtime.kernel import Kernel
 from delassus_ros.errors import AlgorithmError, InputError, NumericalError, ProblemError
 from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array

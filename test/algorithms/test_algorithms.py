@@ -11,7 +11,7 @@ from delassus_ros.algorithms.auto import Route, decide, estimates, places
 from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.algorithms.ltl import Freedoms, composite_rigid_bodies, factorise
 from delassus_ros.algorithms.pv_osimr import Nodes, wide_nodes
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind, Robot, Transform
 from delassus_ros.rbda.spatial import JointTransform, contact_rows
 from delassus_ros.rbda.trees import tree_of

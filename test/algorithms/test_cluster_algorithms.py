@@ -13,7 +13,7 @@ from cluster_robots import Builder, kkt, random_problem
 
 from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import AlgorithmError, InputError, ProblemError
 from delassus_ros.model import WORLD
 from delassus_ros.rbda import rotors

@@ -13,8 +13,8 @@ from cluster_robots import LOOSE, OVAL, Builder, geared_chain
 
 from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.trace import trace
-from delassus_ros.compiler.vectorize import scalar_program, vectorized
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.passes.vectorize import scalar_program, vectorized
 from delassus_ros.model import WORLD, Body, Joint, JointKind, Transform
 from delassus_ros.rbda import rotors
 from delassus_ros.rbda.trees import closed_tree, tree_of

@@ -14,7 +14,7 @@ from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.algorithms.elimination import Order, decide, delassus
 from delassus_ros.algorithms.ltl import ltl
 from delassus_ros.algorithms.pv_osim import pv_osim
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.model import WORLD
 from delassus_ros.rbda.spatial import contact_rows
 from delassus_ros.rbda.trees import tree_of

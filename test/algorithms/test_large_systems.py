@@ -15,12 +15,12 @@ from benchmarks import mechanisms
 from benchmarks.scaling import contacts_on_feet
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms.registry import evaluate
-from delassus_ros.compiler import emit
 from delassus_ros.compiler.build import checked_positions, kernel_for, splits
-from delassus_ros.compiler.parts import Lengths, split, work_size
-from delassus_ros.compiler.tables import Table
-from delassus_ros.compiler.trace import Trace, trace
-from delassus_ros.compiler.vectorize import scalar_program, vectorized
+from delassus_ros.compiler.codegen import emit
+from delassus_ros.compiler.ir.trace import Trace, trace
+from delassus_ros.compiler.passes.calls import Table
+from delassus_ros.compiler.passes.partition import Lengths, split, work_size
+from delassus_ros.compiler.passes.vectorize import scalar_program, vectorized
 from delassus_ros.errors import CompilerError
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.robot import Base

@@ -14,9 +14,9 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, alg
 from delassus_ros.algorithms import TracedAlgorithm
 from delassus_ros.algorithms.registry import evaluate
 from delassus_ros.compiler.build import checked_positions
-from delassus_ros.compiler.limbs import limb_groups
-from delassus_ros.compiler.trace import trace
-from delassus_ros.compiler.vectorize import vectorized
+from delassus_ros.compiler.ir.trace import trace
+from delassus_ros.compiler.passes.limbs import limb_groups
+from delassus_ros.compiler.passes.vectorize import vectorized
 from delassus_ros.samples import random_inputs
 from delassus_ros.solver.inputs import PLACEMENTS
 from delassus_ros.testing import ALL, SIMPLE, random_problem

@@ -13,7 +13,7 @@ from benchmarks import mechanisms, operation_counts
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import auto
 from delassus_ros.algorithms.counting import OperationCounter
-from delassus_ros.compiler.trace import Trace, trace
+from delassus_ros.compiler.ir.trace import Trace, trace
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 from delassus_ros.problem import Axes
 from delassus_ros.scalars.graph import CONSTANT, Graph

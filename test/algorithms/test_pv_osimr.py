@@ -8,7 +8,7 @@ from test_algorithms import many_contacts, sample, trees
 from delassus_ros import Contact, Problem, algorithms
 from delassus_ros.algorithms.pv_osimr import Nodes, delassus, wide_nodes
 from delassus_ros.algorithms.registry import TreeAlgorithm
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.testing import random_problem
 

@@ -11,10 +11,11 @@ from small import Counting, massless_problem, problem, tiny
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, Transform, algorithms
 from delassus_ros.algorithms import Status, TracedAlgorithm
 from delassus_ros.algorithms.dense import Dense
-from delassus_ros.compiler import cache, kernel_for
-from delassus_ros.compiler.batch_kernel import BatchKernel
+from delassus_ros.compiler import kernel_for
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
-from delassus_ros.compiler.cached_code import stored_batch_kernel, stored_kernel
+from delassus_ros.compiler.cache import disk as cache
+from delassus_ros.compiler.cache.cached_code import stored_batch_kernel, stored_kernel
+from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
 from delassus_ros.samples import random_inputs

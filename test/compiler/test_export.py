@@ -13,8 +13,8 @@ import robots
 from small import tiny
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.compiler import jit as processors
 from delassus_ros.compiler.export import Target, export
+from delassus_ros.compiler.runtime import jit as processors
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.testing import random_problem
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from delassus_ros.compiler import cache, parts
+from delassus_ros.compiler.cache import disk as cache
 from delassus_ros.compiler.function import CompiledFunction
-from delassus_ros.compiler.parts import Lengths
+from delassus_ros.compiler.passes import partition as parts
+from delassus_ros.compiler.passes.partition import Lengths
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
 from delassus_ros.scalars.functions import Vector, positive, sincos, sqrt

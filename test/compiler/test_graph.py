@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from toy import call, compiled, traced
 
-from delassus_ros.compiler import cached_code as samples
+from delassus_ros.compiler.cache import cached_code as samples
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars import functions as scalars
 from delassus_ros.scalars.functions import positive, select, sincos, sqrt

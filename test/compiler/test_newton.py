@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from delassus_ros.compiler import cache
+from delassus_ros.compiler.cache import disk as cache
 from delassus_ros.compiler.newton import BoundNewton, NewtonStep, Outcome, newton_for
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars.functions import absolute, regular

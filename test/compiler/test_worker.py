@@ -19,9 +19,10 @@ from small import contacts, problem, walker
 
 from delassus_ros import Contact, DelassusSolver, Problem, algorithms
 from delassus_ros.algorithms import registry
-from delassus_ros.compiler import cache, child
 from delassus_ros.compiler.build import cached_kernel
-from delassus_ros.compiler.cached_code import stored_kernel
+from delassus_ros.compiler.cache import disk as cache
+from delassus_ros.compiler.cache.cached_code import stored_kernel
+from delassus_ros.compiler.runtime import child
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import CompilerError
 

@@ -32,7 +32,7 @@ from benchmarks.cases import AbsentError, Case
 from benchmarks.pinocchio_model import PinocchioProblem
 from benchmarks.timing import Timing
 from delassus_ros import Problem
-from delassus_ros.compiler.batch_kernel import Layout
+from delassus_ros.compiler.runtime.batch_kernel import Layout
 from delassus_ros.testing import SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 

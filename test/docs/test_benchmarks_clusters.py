@@ -27,7 +27,7 @@ from benchmarks.cluster_cases import CLUSTER_CASES, Closed, Published
 from benchmarks.machine_speed import THERE, MachineSpeed
 from benchmarks.timing import Timing
 from delassus_ros.algorithms.dense import definition
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.model.clusters import clusters_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from delassus_ros.algorithms.counting import OperationCounter
 from delassus_ros.algorithms.elimination import Order, decide, delassus
 from delassus_ros.algorithms.ltl import ltl
 from delassus_ros.algorithms.pv_osim import pv_osim
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.rbda.trees import tree_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "elimination.md"

@@ -11,7 +11,7 @@ from cluster_robots import random_problem as random_geared
 from pinocchio_motion import relative
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Coupling
 from delassus_ros.testing import SIMPLE, random_problem

@@ -32,7 +32,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import LATCHED, children, overrides, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.compiler.kernel import Kernel  # noqa: E402
+from delassus_ros.compiler.runtime.kernel import Kernel  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.lifecycle.configuration import Configuration  # noqa: E402
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402

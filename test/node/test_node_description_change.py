@@ -28,7 +28,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import LIMIT, children, endless, stamp_of  # noqa: E402
 
 from delassus_ros import Problem, algorithms  # noqa: E402
-from delassus_ros.compiler import child  # noqa: E402
+from delassus_ros.compiler.runtime import child  # noqa: E402
 from delassus_ros.node.lifecycle.computation import Computation  # noqa: E402
 from delassus_ros.node.settings import Settings  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402

@@ -37,7 +37,7 @@ from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.registry import NumericAlgorithm  # noqa: E402
-from delassus_ros.compiler import cache as cache_module  # noqa: E402
+from delassus_ros.compiler.cache import disk as cache_module  # noqa: E402
 from delassus_ros.scalars.ports import Status  # noqa: E402
 
 FALLBACK = DelassusMatrix.REASON_FALLBACK_ALGORITHM

@@ -29,7 +29,7 @@ from ros_support import Graph, children, endless, stamp_of  # noqa: E402
 from delassus_ros import algorithms  # noqa: E402
 from delassus_ros.algorithms import registry  # noqa: E402
 from delassus_ros.algorithms.dense import Dense  # noqa: E402
-from delassus_ros.compiler import child  # noqa: E402
+from delassus_ros.compiler.runtime import child  # noqa: E402
 from delassus_ros.errors import CompilerError  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 from delassus_ros.node.lifecycle.diagnostics import Level  # noqa: E402

@@ -110,7 +110,7 @@ def test_a_signal_ends_a_build_as_well(graph, tmp_path: Path) -> None:
     cache = {"XDG_CACHE_HOME": str(no_folder / "below")}
     # One that does not end by itself: the first, which the node waits for, it makes alone.
     code = (
-        "import sys\nfrom delassus_ros.compiler import child\n"
+        "import sys\nfrom delassus_ros.compiler.runtime import child\n"
         "from delassus_ros.programs import node\n"
         "child.command = lambda *_: ['sleep', '300']\nsys.exit(node())"
     )

@@ -24,7 +24,7 @@ from node_support import (  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
-from delassus_ros.compiler.kernel import CompiledKernel  # noqa: E402
+from delassus_ros.compiler.runtime.kernel import CompiledKernel  # noqa: E402
 from delassus_ros.node.lifecycle import swaps as algorithm_change  # noqa: E402
 from delassus_ros.node.lifecycle import swaps as handover
 

@@ -14,7 +14,7 @@ from small_loops import at, four_bar, within
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
 from delassus_ros.closure import Closure
-from delassus_ros.compiler.trace import trace
+from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.model import WORLD, Body, Frame, Joint, JointKind
 from delassus_ros.model.clusters import velocity_offsets

@@ -13,10 +13,10 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
-from delassus_ros.compiler import batch as compiler_batch
-from delassus_ros.compiler.batch import transpose
 from delassus_ros.compiler.build import batch_kernel_for
-from delassus_ros.compiler.ir import Writer
+from delassus_ros.compiler.codegen import batch as compiler_batch
+from delassus_ros.compiler.codegen.batch import transpose
+from delassus_ros.compiler.codegen.llvm_text import Writer
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model import JointKind
 from delassus_ros.samples import random_inputs

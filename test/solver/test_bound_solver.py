@@ -18,7 +18,7 @@ from small import massless_problem, problem
 
 from delassus_ros import BoundSolver, DelassusSolver
 from delassus_ros.algorithms import Status
-from delassus_ros.compiler import kernel as kernel_module
+from delassus_ros.compiler.runtime import kernel as kernel_module
 from delassus_ros.errors import InputError
 from delassus_ros.solver import bound as solver_module
 

@@ -15,7 +15,7 @@ import small
 
 from delassus_ros import Closure, Contact, DelassusSolver, Problem, Robot, Status
 from delassus_ros.arguments import as_numbers
-from delassus_ros.compiler.input_rules import InputRules
+from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.contacts import ContactSet
 from delassus_ros.dynamics import Dynamics, LoopRates
 from delassus_ros.errors import InputError, NumericalError

@@ -21,8 +21,8 @@ from delassus_ros import algorithms
 from delassus_ros.algorithms import registered, spelling
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.build import cached_kernel
-from delassus_ros.compiler.cached_code import stored_kernel
-from delassus_ros.compiler.kernel import CompiledKernel
+from delassus_ros.compiler.cache.cached_code import stored_kernel
+from delassus_ros.compiler.runtime.kernel import CompiledKernel
 from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.node.inputs.topics import LATCHED

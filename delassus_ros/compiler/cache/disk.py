@@ -1,0 +1,328 @@
+"""The disk cache of compiled kernels: ``$XDG_CACHE_HOME/delassus_ros``.
+
+Machine code is executed from these files, so nobody but the user may be able to write them:
+the folder is private, it and its parents are checked, files are opened relative to the checked
+folder, never through a symbolic link, and checked again once open. Without a safe, writable
+place kernels are simply compiled at every start, and the log says so. The folder does not grow
+for ever: the kernels that were not used for longest go first. A cached kernel is not used again
+after one of the Python sources changed that shape it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import inspect
+import logging
+import os
+import secrets
+import stat
+import struct
+import sys
+import time
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from delassus_ros.algorithms.registry import Algorithm
+
+_MAGIC = b"DELASSUS KERNEL 1\n"
+_MAX_BYTES = 256 * 1024 * 1024
+"""Largest file that is read."""
+_MOST_BYTES = 512 * 1024 * 1024
+_MOST_FILES = 1000
+"""What the folder may hold; a kernel of a large robot has a few MB."""
+_SUFFIX = ".kernel"
+_log = logging.getLogger(__name__)
+
+
+class UnsafeCacheError(Exception):
+    """The folder or a file in it cannot be trusted; internal, reported through the log."""
+
+
+def folder() -> Path:
+    """Return the cache folder: below $XDG_CACHE_HOME if that is absolute, else ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return root / "delassus_ros"
+
+
+def load(key: str) -> bytes | None:
+    """Return what was stored under `key`, or None; anything suspicious counts as None."""
+    try:
+        directory = _open_folder(create=False)
+        try:
+            return _read(directory, key)
+        finally:
+            os.close(directory)
+    except FileNotFoundError:
+        return None
+    except (OSError, RuntimeError, UnsafeCacheError) as error:
+        _log.warning("kernel cache not used: %s", error)
+        return None
+
+
+def store(key: str, payload: bytes) -> None:
+    """Store `payload` under `key`, replacing it atomically; failure is logged, not raised."""
+    try:
+        directory = _open_folder(create=True)
+        try:
+            _write(directory, key, payload)
+            _remove_old(directory, _file_name(key))
+        finally:
+            os.close(directory)
+    except (OSError, RuntimeError, UnsafeCacheError) as error:
+        _log.warning("kernel not cached, it will be compiled at every start: %s", error)
+
+
+def _open_folder(create: bool) -> int:
+    """Return a descriptor of the checked cache folder."""
+    path = folder()
+    if create:
+        missing = [p for p in (path, *path.parents) if not os.path.lexists(p)]
+        if missing:
+            # Before anything is made or changed in a place that is somebody else's.
+            _check_all(missing[-1].parent.resolve(strict=True))
+        for each in reversed(missing):
+            _make_private(each)
+    resolved = path.parent.resolve(strict=True)
+    _check_all(resolved)
+    if path.is_symlink():
+        raise UnsafeCacheError(
+            f"{path} is a symbolic link; remove it, or set XDG_CACHE_HOME to where it points"
+        )
+    # By the path that was checked; O_NOFOLLOW in case it has become a link since.
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(resolved / path.name, flags)
+    try:
+        info = os.fstat(descriptor)
+        if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
+            raise UnsafeCacheError(
+                f"{path} must belong to you with mode 0700, it belongs to uid {info.st_uid} "
+                f"with mode {stat.S_IMODE(info.st_mode):04o}; chmod 700 or remove it"
+            )
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _make_private(path: Path) -> None:
+    """Make a folder of mode 0700, as the XDG specification says, whatever the umask."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return  # made by another process at the same time, which gives it this mode, too
+    # The umask may have taken rights of ours; it cannot have given any to others.
+    path.chmod(0o700)
+
+
+def _check_all(folder: Path) -> None:
+    for parent in (folder, *folder.parents):
+        _check_parent(parent, os.stat(parent))
+
+
+def _check_parent(path: Path, info: os.stat_result) -> None:
+    """Refuse a parent in which somebody else could swap the cache folder."""
+    mode = stat.S_IMODE(info.st_mode)
+    others_write = mode & 0o022 and not mode & stat.S_ISVTX
+    if info.st_uid not in (0, os.geteuid()) or others_write:
+        raise UnsafeCacheError(
+            f"{path} belongs to uid {info.st_uid} with mode {mode:04o}: others could replace "
+            "the cache below it; set XDG_CACHE_HOME to a folder that only you can write"
+        )
+
+
+def _read(directory: int, key: str) -> bytes:
+    # O_NONBLOCK: opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    path = folder() / _file_name(key)
+    try:
+        descriptor = os.open(_file_name(key), flags, dir_fd=directory)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise UnsafeCacheError(f"{path} is a symbolic link; it will be replaced") from error
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(descriptor)
+        raise UnsafeCacheError(f"{path} is not a regular file; remove it")
+    with os.fdopen(descriptor, "rb") as file:
+        if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
+            raise UnsafeCacheError(
+                f"{path} must belong to you with mode 0600; it will be replaced"
+            )
+        if info.st_size > _MAX_BYTES:
+            raise UnsafeCacheError(
+                f"{path} is larger than {_MAX_BYTES} bytes; it will be replaced"
+            )
+        content = file.read()
+        with contextlib.suppress(OSError):
+            os.utime(descriptor)  # used now; a read-only file system keeps the old time
+    head = len(_MAGIC)
+    digest, payload = content[head : head + 32], content[head + 32 :]
+    if content[:head] != _MAGIC or hashlib.sha256(payload).digest() != digest:
+        raise UnsafeCacheError(f"{path} is damaged; it will be replaced")
+    return payload
+
+
+def _write(directory: int, key: str, payload: bytes) -> None:
+    # Not the process id: threads share it, and so do containers that share a home.
+    temporary = f".{_file_name(key)}.{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=directory), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)  # the umask may have taken rights of ours
+            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, _file_name(key), src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
+
+
+def _remove_old(directory: int, newest: str) -> None:
+    """Remove the least recently used kernels of a folder that has grown too large."""
+    try:
+        found = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                # Also what a writer that was killed has left.
+                if _SUFFIX not in entry.name or not entry.is_file(follow_symlinks=False):
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # replaced or removed just now
+                    info = entry.stat(follow_symlinks=False)
+                    found.append((entry.name != newest, -info.st_mtime, info.st_size, entry.name))
+        total = 0
+        for count, (_, _, size, name) in enumerate(sorted(found), start=1):
+            total += size
+            if name != newest and (count > _MOST_FILES or total > _MOST_BYTES):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=directory)
+    except OSError as error:
+        _log.warning("old kernels not removed from the cache: %s", error)
+
+
+def _file_name(key: str) -> str:
+    return key + _SUFFIX
+
+
+def pack(*parts: bytes) -> bytes:
+    """Return parts as one payload, each with its length before it."""
+    return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
+
+
+def unpack(payload: bytes) -> list[bytes]:
+    """Return the parts of a payload made by :func:`pack`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths do not add up.
+    """
+    parts, start = [], 0
+    while start < len(payload):
+        if start + 8 > len(payload):
+            raise ValueError("truncated length")
+        (length,) = struct.unpack_from("<Q", payload, start)
+        start += 8
+        if start + length > len(payload):
+            raise ValueError("truncated part")
+        parts.append(payload[start : start + length])
+        start += length
+    return parts
+
+
+_OURS = Path(__file__).absolute().parents[2]
+_BEGAN = time.time_ns()
+
+
+class Source(NamedTuple):
+    """What some files hold.
+
+    Attributes
+    ----------
+    digest : hash of their names and contents.
+    changed : when one of them was put there or changed last [ns of the system's clock]; not the
+        time of modification, which packages bring with them.
+    """
+
+    digest: bytes
+    changed: int
+
+    @property
+    def is_what_runs(self) -> bool:
+        """Whether no file was changed since this process began, which may have read it before.
+
+        A time to come is of a clock that has been set back since, as on a board before it asks
+        for the time: the file has been there.
+        """
+        return not _BEGAN <= self.changed <= time.time_ns()
+
+
+@lru_cache(maxsize=1)
+def package_source() -> Source:
+    """Return everything in this package that shapes a kernel."""
+    files = [_OURS / "contacts.py", _OURS / "problem.py"]
+    for part in ("model", "scalars", "rbda", "algorithms", "compiler", "closure"):
+        files += sorted((_OURS / part).rglob("*.py"))
+    return _hash(_OURS, files)
+
+
+def algorithm_source(algorithm: Algorithm) -> Source:
+    """Return the file of an algorithm and, if it is not ours, what is around it.
+
+    That is its package from the top, or, for a module or script in no package, the modules
+    beside it. The file is read at each call, the others once in a process.
+
+    Raises
+    ------
+    OSError, TypeError
+        If the source cannot be read, or there is none.
+    """
+    definition = algorithm.definition
+    file = Path(inspect.getfile(definition))
+    digest, changed = hashlib.sha256(file.read_bytes()), file.stat().st_ctime_ns
+    package = _package_of(definition)
+    if package != _OURS:
+        around = _beside(file.parent) if package is None else _below(package)
+        digest.update(around.digest)
+        changed = max(changed, around.changed)
+    return Source(digest.digest(), changed)
+
+
+def _package_of(definition: Any) -> Path | None:
+    """Return the folder of a definition's package, from the top; None: of no package."""
+    spec = sys.modules[definition.__module__].__spec__
+    names = spec.parent.split(".") if spec is not None and spec.parent else []
+    for depth in range(1, len(names) + 1):
+        file = getattr(sys.modules.get(".".join(names[:depth])), "__file__", None)
+        if file is not None:  # else a name that several distributions share
+            return Path(file).parent
+    return None
+
+
+@lru_cache
+def _below(folder: Path) -> Source:
+    return _hash(folder, sorted(folder.rglob("*.py")))
+
+
+@lru_cache
+def _beside(folder: Path) -> Source:
+    return _hash(folder, sorted(folder.glob("*.py")))
+
+
+def _hash(folder: Path, files: Iterable[Path]) -> Source:
+    # Half of what it takes to a cached kernel: without pathlib, and with the faster hash.
+    digest, changed, prefix = hashlib.blake2b(), 0, len(str(folder))
+    for file in map(str, files):
+        if os.path.isfile(file):  # an editor's lock is a link to nowhere
+            with open(file, "rb", buffering=0) as opened:
+                digest.update(hashlib.blake2b(os.fsencode(file[prefix:])).digest())
+                digest.update(hashlib.blake2b(opened.read()).digest())
+                changed = max(changed, os.fstat(opened.fileno()).st_ctime_ns)
+    return Source(digest.digest(), changed)

@@ -1,0 +1,1 @@
+"""The data of the compiler: traces, programs and rules of inputs."""

@@ -1,0 +1,140 @@
+"""Tracing: run an algorithm once on symbolic scalars and keep the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
+from delassus_ros.compiler.ir.input_rules import InputRules
+from delassus_ros.errors import CompilerError, DelassusError
+from delassus_ros.problem import Problem
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
+from delassus_ros.scalars.counts import OperationCount, operations
+from delassus_ros.scalars.graph import COS, SIN, Graph, Guard
+from delassus_ros.scalars.routines import Routines, is_large
+from delassus_ros.scalars.steps import recorded
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The graph of one (problem, algorithm).
+
+    Attributes
+    ----------
+    graph : all nodes.
+    live : indices of the nodes that outputs and guards need, operands first.
+    outputs : node of each entry of the output block, in order.
+    guards : values that must be positive, those that the outputs depend on.
+    inputs : what the input block has to be, where a status is to tell.
+    """
+
+    graph: Graph
+    live: list[int]
+    outputs: list[int]
+    guards: list[Guard]
+    inputs: InputRules | None = None
+
+    @classmethod
+    def of(cls, graph: Graph, outputs: list[int], inputs: InputRules | None = None) -> Trace:
+        """Return the trace of a graph with these nodes as outputs."""
+        live, guards = graph.needed(outputs)
+        return cls(graph, live, outputs, guards, inputs)
+
+    @cached_property
+    def early_angles(self) -> list[int]:
+        """Angles that depend on no other sine or cosine."""
+        nodes, operands = self.graph.nodes, self.graph.operands
+        turned: set[int] = set()
+        angles: dict[int, None] = {}
+        for i in self.live:
+            below = operands[i]
+            if nodes[i][0] in (SIN, COS):
+                if below[0] not in turned:
+                    angles[below[0]] = None
+                turned.add(i)
+            elif not turned.isdisjoint(below):
+                turned.add(i)
+        return list(angles)
+
+    @cached_property
+    def operations(self) -> OperationCount:
+        """Operation count of one call: of what depends on the inputs."""
+        return operations(self.graph, self.live)
+
+
+def trace(
+    problem: Problem,
+    algorithm: TracedAlgorithm,
+    generic: bool = False,
+    tree: Tree | None = None,
+) -> Trace:
+    """Run `algorithm` on symbols.
+
+    Parameters
+    ----------
+    generic : keep the robot's constants as unknown numbers of their structure: 0 and ±1 stay,
+        every other one is a parameter. For counting, not for compilation.
+    tree : stands in for the problem's own.
+
+    Raises
+    ------
+    CompilerError
+        If the algorithm raises something else than a DelassusError, or does not return every
+        output of the problem in its shape.
+    """
+    # Other outputs repeat much of what the matrix takes.
+    graph = Graph(repeats=len(problem.outputs) > 1)
+    inputs = graph.input_block(problem.inputs)
+    try:
+        if generic:
+            tree = tree_of_unknown_constants(tree or tree_of(problem), graph.parameter)
+            with unknown_constants(graph.parameter):
+                results = evaluate(problem, algorithm, inputs, tree)
+        else:
+            with recorded(Routines(graph) if is_large(problem) else None):
+                results = evaluate(problem, algorithm, inputs, tree)
+    except ZeroDivisionError as error:
+        raise CompilerError(
+            f"algorithm {algorithm.name!r} divides by a constant zero of {problem.robot.name!r}"
+        ) from error
+    except DelassusError:
+        raise
+    except Exception as error:
+        # It may be somebody else's code, which may raise anything: what branches on a symbol, for
+        # one, gets a TypeError.
+        raise CompilerError(
+            f"algorithm {algorithm.name!r} cannot be traced: {type(error).__name__}: {error}"
+        ) from error
+    outputs: list[int] = []
+    for port in problem.outputs:
+        rows = results.get(port.name)
+        if rows is None:
+            raise CompilerError(
+                f"algorithm {algorithm.name!r} did not return output {port.name!r}; "
+                f"it returned: {', '.join(results) or 'nothing'}"
+            )
+        if not _has_shape(rows, port.shape):
+            raise CompilerError(
+                f"algorithm {algorithm.name!r}: output {port.name!r} must have shape {port.shape}"
+            )
+        try:
+            values = rows if len(port.shape) == 1 else [value for row in rows for value in row]
+            outputs += [graph.index_of(value) for value in values]
+        except CompilerError as error:
+            raise CompilerError(
+                f"algorithm {algorithm.name!r}: output {port.name!r}: {error}"
+            ) from error
+    return Trace.of(graph, outputs, InputRules.of(problem.inputs, problem.robot))
+
+
+def _has_shape(rows: object, shape: tuple[int, ...]) -> bool:
+    """Return whether what an algorithm returned is a list, or a list of rows, of this shape."""
+    try:
+        if len(shape) == 1:
+            return len(rows) == shape[0]  # type: ignore[arg-type]
+        return [len(row) for row in rows] == [shape[1]] * shape[0]  # type: ignore[attr-defined]
+    except TypeError:
+        return False

@@ -1,0 +1,1 @@
+"""What is done to a program before it is written."""

@@ -1,0 +1,1 @@
+"""Machine code in memory and its calls."""
