@@ -25,7 +25,8 @@ from std_msgs.msg import String
 
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.needs import missing
-from delassus_ros.node.inputs.arrival import stamp_in, stamp_of
+from delassus_ros.node.inputs.arrival import stamp_of
+from delassus_ros.node.inputs.joint_state_bytes import stamp_in
 from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
 
@@ -48,7 +49,7 @@ _ANSWERS: dict[str, tuple[str, type]] = {
     "estimates": ("delassus_estimator/estimate", Estimate),
 }
 """Topics and types of the answers to joint states, by the values of the parameter answers."""
-_STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+_STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
 
 _HELP = """\
 usage: delassus_plant [--ros-args ...]
@@ -169,12 +170,11 @@ class PlantNode(Node):
         self._joint_bytes = SerializedMessage(joints, _STAMP, fields)
         base = Odometry(child_frame_id=self._plant.root)
         base.header.frame_id = _WORLD
-        parts = {
+        groups = {
             "pose": [f"pose.pose.position.{x}" for x in "xyz"]
             + [f"pose.pose.orientation.{x}" for x in "xyzw"],
             "twist": [f"twist.twist.{part}.{x}" for part in ("linear", "angular") for x in "xyz"],
         }
-        groups = {name: dict.fromkeys(paths, "d") for name, paths in parts.items()}
         self._base_bytes = SerializedMessage(base, {**_STAMP, **groups})
 
     def _read(self, name: str, default: Any, words: str) -> Any:

@@ -28,10 +28,10 @@ from delassus_ros.sim import ROBOTS, demo_urdf
 _CONTACTS_PERIOD = 100_000_000  # ns; the set is repeated at least this often
 _SPIN_PERIOD = 0.05  # s between looks at parameter requests
 _CATCH_UP = 0.01  # s of delay that is made good
-_STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+_STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
 _REFERENCE = {
     **_STAMP,
-    "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
+    "number": ("sequence", "contacts_stamp.sec", "contacts_stamp.nanosec"),
 }
 _EXTRA_JOINT = "gripper"  # not in the URDF: consumers have to pick their joints by name
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,12 +12,10 @@ import numpy.typing as npt
 from delassus_msgs.msg import ContactDynamics
 from rclpy.serialization import deserialize_message
 
-from .cdr import ORIGIN, PLAIN, MaskedWalk, NotPlainError
+from .cdr import MessageLayout, NotPlainError
 from .errors import WITH_VALUES, MessageError, check_validity
 
 _Array = npt.NDArray[np.float64]
-_TIME = struct.Struct("<iI")
-_NUMBER = struct.Struct("<QB7xQ")  # sequence, validity, reasons
 _DOUBLE = np.dtype("<f8")
 _MOST_KNOWN = 16
 LARGEST = 1 << 24
@@ -35,6 +32,10 @@ BLOCKS: Mapping[str, tuple[str, str]] = {
     "Jbar": ("jbar", "nm"),
 }
 """Per block, in the order of the message, its field and its shape; m rows, n velocities."""
+_STAMP = ("header.stamp.sec", "header.stamp.nanosec")
+_NUMBER = ("sequence", "validity", "reasons")
+_CHANGING = frozenset((*_STAMP, *_NUMBER, *(field for field, _ in BLOCKS.values())))
+"""Numbers that may differ among messages that are read by one layout."""
 
 
 @dataclass(slots=True)
@@ -213,64 +214,39 @@ class DynamicsReader:
 
 
 class _Known:
-    """A message as it came before: what is constant in its bytes, and where its numbers are.
+    """The layout of a message that came before, and what it says.
 
     Raises
     ------
     NotPlainError
-        If the bytes are laid out in another way, or hold text that is to be read the long way.
+        If the places of the fields cannot be computed.
 
     """
 
     def __init__(self, data: bytes, received: ReceivedDynamics) -> None:
-        self._received, self._size = received, len(data)
-        walk = MaskedWalk(data)
-        walk.number("i", changes=True)
-        walk.number("I", changes=True)
-        walk.string()
-        walk.string()
-        walk.number("Q", changes=True)
-        self._number = walk.at - 8
-        walk.number("B", changes=True)
-        self._validity = walk.at - 1
-        walk.number("Q", changes=True)
-        for _ in range(walk.number("I")):
-            walk.string()
-        for _ in range(walk.number("I")):
-            walk.number("I")
-        walk.number("B")
-        for _ in range(walk.number("I")):
-            walk.string()
-        self._mask = int.from_bytes(walk.mask, "little")
-        self._end = walk.at
-        self._constant = int.from_bytes(data[ORIGIN : walk.at], "little") & self._mask
-        self._counts: list[tuple[int, bytes]] = []
+        self._received = received
+        layout = MessageLayout(ContactDynamics, data)
+        self._constant = layout.constant(_CHANGING)
+        self._stamp, self._stamp_at = layout.group(_STAMP)
+        self._number, self._number_at = layout.group(_NUMBER)
+        self._validity = layout.places["validity"].offset
         self._places: list[tuple[str, int, int, tuple[int, ...]]] = []
-        for name in BLOCKS:
-            count = walk.number("I")
-            self._counts.append((walk.at - 4, data[walk.at - 4 : walk.at]))
-            start = walk.skip(count, "d")
-            block = getattr(received, name)
-            if count and block is not None:
-                self._places.append((name, start, count, block.shape))
+        for name, (field, _) in BLOCKS.items():
+            place, block = layout.places[field], getattr(received, name)
+            if place.length and block is not None:
+                self._places.append((name, place.offset, place.length, block.shape))
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has the constant part of this one, and all its blocks."""
-        return (
-            len(data) == self._size
-            and int.from_bytes(data[ORIGIN : self._end], "little") & self._mask == self._constant
-            and data[:2] == PLAIN
-            and data[self._validity] in WITH_VALUES
-            and all(data[at : at + 4] == count for at, count in self._counts)
-        )
+        return self._constant.fits(data) and data[self._validity] in WITH_VALUES
 
     def read(self, data: bytes) -> ReceivedDynamics:
         """Return what a message says that fits."""
         received = self._received
-        sec, nanosec = _TIME.unpack_from(data, ORIGIN)
+        sec, nanosec = self._stamp.unpack_from(data, self._stamp_at)
         received.stamp = sec * 1_000_000_000 + nanosec
-        received.sequence, received.validity, received.reasons = _NUMBER.unpack_from(
-            data, self._number
+        received.sequence, received.validity, received.reasons = self._number.unpack_from(
+            data, self._number_at
         )
         for name, start, count, shape in self._places:
             setattr(received, name, np.frombuffer(data, _DOUBLE, count, start).reshape(shape))

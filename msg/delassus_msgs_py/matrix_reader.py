@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from dataclasses import dataclass, replace
 
@@ -11,16 +10,19 @@ import numpy.typing as npt
 from delassus_msgs.msg import DelassusMatrix
 from rclpy.serialization import deserialize_message
 
-from .cdr import ORIGIN, PLAIN, MaskedWalk, NotPlainError, aligned
+from .cdr import MessageLayout, NotPlainError
 from .errors import WITH_VALUES, MessageError
 from .matrix import matrix_to_numpy
 
-_TIME = struct.Struct("<iI")
-_NUMBER = struct.Struct("<QiI")  # sequence, contacts_stamp
-# validity, reasons, conditioning, rank, structural_rank, condition, damping_mode, damping, and
-# the length of the algorithm's name; the first of them on a multiple of 8
-_TAIL = struct.Struct("<B7xQB3xii4xdB7xdI")
-_TIMES = struct.Struct("<dd")  # compute_time, input_age
+_STAMP = ("header.stamp.sec", "header.stamp.nanosec")
+_NUMBER = ("sequence", "contacts_stamp.sec", "contacts_stamp.nanosec")
+_JUDGEMENT = (
+    "validity", "reasons", "conditioning", "rank", "structural_rank", "condition", "damping_mode",
+    "damping",
+)  # fmt: skip
+_TIMES = ("compute_time", "input_age")
+_CHANGING = frozenset((*_STAMP, *_NUMBER, "status", "matrix", *_JUDGEMENT, *_TIMES))
+"""Numbers that may differ among messages that are read by one layout."""
 _DOUBLE = np.dtype("<f8")
 _MOST_KNOWN = 64
 _MOST_KEPT = 1 << 24
@@ -200,10 +202,7 @@ class MatrixReader:
                 if place:
                     # What comes often is found soon.
                     self._known.insert(0, self._known.pop(place))
-                received = known.read(data)
-                if received is None:
-                    break
-                return received
+                return known.read(data)
         return self._learn(data)
 
     def _learn(self, data: bytes) -> ReceivedMatrix:
@@ -229,9 +228,7 @@ class MatrixReader:
 
 
 class _Known:
-    """A message as it came before: what is constant in its bytes, and where its numbers are.
-
-    The places follow from the bytes alone: what is constant says how long all of it is.
+    """The layout of a message that came before, and what it says.
 
     Parameters
     ----------
@@ -243,87 +240,51 @@ class _Known:
     Raises
     ------
     NotPlainError
-        If the bytes are laid out in another way, or hold text that is to be read the long way.
+        If the places of the fields cannot be computed.
 
     """
 
     def __init__(self, data: bytes, received: ReceivedMatrix) -> None:
         self._received, self._m = received, len(received.matrix)
-        self._algorithm = received.algorithm.encode()
         self._states = bytes(received.status)
         self.size = len(data)
-        head = MaskedWalk(data)
-        head.number("i", changes=True)
-        head.number("I", changes=True)
-        head.string()
-        head.string()
-        head.number("Q", changes=True)
-        self._number = head.at - 8
-        head.number("i", changes=True)
-        head.number("I", changes=True)
-        for _ in ("contacts", "kinds"):
-            for _ in range(head.number("I")):
-                head.string()
-        count = head.number("I")
-        self._status = head.at
-        for _ in range(count):
-            head.number("B", changes=True)
-        for _ in range(head.number("I")):
-            head.number("I")
-        head.number("B")
-        head.number("I")
-        self._mask = int.from_bytes(head.mask, "little")
-        self._head_end = head.at
-        self._constant = int.from_bytes(data[ORIGIN : self._head_end], "little") & self._mask
-        self._matrix = aligned(head.at, 8)
-        self._tail = self._matrix + _DOUBLE.itemsize * self._m**2
-        self._name = self._tail + _TAIL.size
+        layout = MessageLayout(DelassusMatrix, data)
+        self._constant = layout.constant(_CHANGING)
+        self._stamp, self._stamp_at = layout.group(_STAMP)
+        self._number, self._number_at = layout.group(_NUMBER)
+        self._judgement, self._judgement_at = layout.group(_JUDGEMENT)
+        self._times, self._times_at = layout.group(_TIMES)
+        self._matrix = layout.places["matrix"].offset
+        status = layout.places["status"]
+        self._status = slice(status.offset, status.offset + status.length)
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has the constant part of this one, and may have a matrix."""
-        head = int.from_bytes(data[ORIGIN : self._head_end], "little")
-        return (
-            head & self._mask == self._constant
-            and data[:2] == PLAIN
-            and len(data) > self._name
-            and data[self._tail] in WITH_VALUES
-        )
+        return self._constant.fits(data) and data[self._judgement_at] in WITH_VALUES
 
-    def read(self, data: bytes) -> ReceivedMatrix | None:
-        """Return what a message says that fits; None if its end is not what it should be."""
-        try:
-            tail = _TAIL.unpack_from(data, self._tail)
-            end = self._name + tail[-1]
-            times = _TIMES.unpack_from(data, aligned(end, 8))
-            name = data[self._name : end]
-            if name[:-1] != self._algorithm or name[-1:] != b"\0":
-                if name.find(b"\0") != len(name) - 1:
-                    return None
-                self._received.algorithm = name[:-1].decode()
-                self._algorithm = name[:-1]
-        except (struct.error, UnicodeDecodeError):
-            return None
+    def read(self, data: bytes) -> ReceivedMatrix:
+        """Return what a message says that fits."""
         received, m = self._received, self._m
-        sec, nanosec = _TIME.unpack_from(data, ORIGIN)
+        sec, nanosec = self._stamp.unpack_from(data, self._stamp_at)
         received.stamp = sec * 1_000_000_000 + nanosec
-        received.sequence, sec, nanosec = _NUMBER.unpack_from(data, self._number)
+        received.sequence, sec, nanosec = self._number.unpack_from(data, self._number_at)
         received.contacts_stamp = sec * 1_000_000_000 + nanosec
-        states = data[self._status : self._status + len(self._states)]
+        states = data[self._status]
         if states != self._states:
             self._states, received.status = states, tuple(states)
         received.matrix = np.frombuffer(data, _DOUBLE, m * m, self._matrix).reshape(m, m)
         (
             received.validity, received.reasons, received.conditioning, received.rank,
             received.structural_rank, received.condition, received.damping_mode,
-            received.damping, _,
-        ) = tail  # fmt: skip
-        received.compute_time, received.input_age = times
+            received.damping,
+        ) = self._judgement.unpack_from(data, self._judgement_at)  # fmt: skip
+        received.compute_time, received.input_age = self._times.unpack_from(data, self._times_at)
         return received
 
     def reads(self, data: bytes, expected: ReceivedMatrix) -> bool:
         """Whether what it reads is what the message says."""
         found = self.read(data)
-        return found is not None and all(
+        return all(
             # As numbers, of which NaN is one.
             np.array_equal(getattr(found, name), getattr(expected, name), equal_nan=True)
             if isinstance(getattr(expected, name), (float, np.ndarray))

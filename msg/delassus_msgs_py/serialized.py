@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import array
-import itertools
+import functools
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rclpy.serialization import serialize_message
 
+from .cdr import TEXT, Field, MessageLayout, NotPlainError, fields_of
 from .errors import MessageError
-
-_HEADER = 4
-"""Bytes before the fields, which are aligned from there on."""
-_MOST_TURNS = 8
-_turns = itertools.count()
 
 
 class SerializedMessage:
@@ -32,9 +27,9 @@ class SerializedMessage:
     msg
         The message; it is left as it is.
     fields
-        Per group of numbers to change, by name, dots included (``"header.stamp.sec"``), the
-        `struct` code of each: ``"B"``, ``"i"``, ``"I"``, ``"Q"``, ``"d"``. The numbers of a group
-        follow each other in the message, with no more between them than alignment asks for.
+        Per group, the names of the numbers to change, dots included (``"header.stamp.sec"``). The
+        numbers of a group follow each other in the message, with no more between them than
+        alignment asks for.
     arrays
         Names of ``float64[]`` fields to change; their sizes stay.
 
@@ -46,26 +41,38 @@ class SerializedMessage:
     Raises
     ------
     MessageError
-        If a field is not found in the bytes as a number of its own, or those of a group are
-        not neighbours.
+        If a message of this type has no such number, those of a group are not neighbours, or the
+        middleware lays out its bytes in another way than CDR does.
 
     """
 
     def __init__(
-        self, msg: Any, fields: Mapping[str, Mapping[str, str]], arrays: tuple[str, ...] = ()
+        self, msg: Any, fields: Mapping[str, Iterable[str]], arrays: tuple[str, ...] = ()
     ) -> None:
-        self._buffer = bytearray(serialize_message(msg))
-        filled = {name: "d" for name in arrays if len(getattr(msg, name))}
-        codes = {name: code for group in fields.values() for name, code in group.items()}
-        offsets = _offsets(msg, codes | filled)
-        self._places = {
-            group: _place(f"{type(msg).__name__}: group {group!r}", own, offsets)
-            for group, own in fields.items()
-        }
+        kind: type = type(msg)
+        check_layout(kind)
+        data = serialize_message(msg)
+        self._buffer = bytearray(data)
+        layout = _layout(kind, data)
+        self._places: dict[str, tuple[struct.Struct, int]] = {}
+        for group, names in fields.items():
+            try:
+                self._places[group] = layout.group(names)
+            except KeyError as error:
+                raise MessageError(
+                    f"{kind.__name__}: no place of {error.args[0]} in its bytes; numbers: "
+                    f"{', '.join(layout.places)}"
+                ) from None
+            except ValueError as error:
+                raise MessageError(f"{kind.__name__}: group {group!r}: {error}") from None
         self.arrays: dict[str, npt.NDArray[np.float64]] = {}
         for name in arrays:
-            size, start = len(getattr(msg, name)), offsets.get(name, 0)
-            self.arrays[name] = np.frombuffer(self._buffer, np.dtype("<f8"), size, start)
+            place = layout.places.get(name)
+            if place is None or place.code != "d":
+                raise MessageError(f"{kind.__name__}: {name} is no array of float64 in its bytes")
+            self.arrays[name] = np.frombuffer(
+                self._buffer, np.dtype("<f8"), place.length, place.offset if place.length else 0
+            )
 
     def set(self, group: str, *values: float) -> None:
         """Change the numbers of a group, in their order."""
@@ -77,81 +84,65 @@ class SerializedMessage:
         return bytes(self._buffer)
 
 
-def _place(
-    what: str, codes: Mapping[str, str], offsets: Mapping[str, int]
-) -> tuple[struct.Struct, int]:
-    """Return how and where the numbers of a group are written."""
-    first = next(iter(codes))
-    layout, end = "<", offsets[first]
-    for name, code in codes.items():
-        # Bytes between fields hold nothing.
-        gap = -(end - _HEADER) % struct.calcsize(code)
-        if offsets[name] != end + gap:
-            raise MessageError(f"{what}: {name} does not follow the one before it")
-        layout += f"{gap}x{code}"
-        end = offsets[name] + struct.calcsize(code)
-    return struct.Struct(layout), offsets[first]
+@functools.cache
+def check_layout(kind: type) -> None:
+    """Compare the computed layout of a message type with what the middleware writes.
 
+    Fields in arrays of messages are left out.
 
-def _offsets(msg: Any, codes: Mapping[str, str]) -> dict[str, int]:
-    """Return where numbers (of arrays the first ones) are in the bytes of a message.
+    Raises
+    ------
+    MessageError
+        If a number or string of a sample is not where the layout has it.
 
-    All are set at once, each to a pattern of its own, and again to others: where all of its
-    patterns have been is the place of a number. Bytes between fields hold anything, patterns of
-    an older message too, so that it may take more than two.
     """
-    owners = {path: _owner(msg, path) for path in codes}
-    before = {path: getattr(owner, name) for path, (owner, name) in owners.items()}
-    places: dict[str, set[int]] = {}
+    sample = kind()
+    values = {field.path: _sample(field, k) for k, field in enumerate(_plain(kind), 1)}
+    for path, value in values.items():
+        *owners, name = path.split(".")
+        setattr(functools.reduce(getattr, owners, sample), name, value)
+    data = serialize_message(sample)
+    layout = _layout(kind, data)
+    for path, value in values.items():
+        if path in layout.texts:
+            found = layout.texts[path]
+        else:
+            form, offset = layout.group([path])
+            numbers = form.unpack_from(data, offset)
+            found = list(numbers) if isinstance(value, list) else numbers[0]
+        if found != value:
+            raise MessageError(
+                f"{kind.__name__}: its bytes are laid out in another way: {path} is not where it "
+                "was expected"
+            )
+
+
+def _layout(kind: type, data: bytes) -> MessageLayout:
     try:
-        for turn in range(_MOST_TURNS):
-            number = next(_turns)
-            wanted = {
-                path: _pattern(k, number)[: struct.calcsize(code)]
-                for k, (path, code) in enumerate(codes.items())
-            }
-            for path, (owner, name) in owners.items():
-                (value,) = struct.unpack("<" + codes[path], wanted[path])
-                old = before[path]
-                is_array = not isinstance(old, (int, float))
-                setattr(owner, name, array.array("d", [value, *old[1:]]) if is_array else value)
-            image = serialize_message(msg)
-            for path, pattern in wanted.items():
-                found = _found(image, pattern, places.get(path))
-                if not found:
-                    raise MessageError(f"{type(msg).__name__}: no place of {path} in its bytes")
-                places[path] = found
-            if turn and all(len(found) == 1 for found in places.values()):
-                break
-    finally:
-        for path, (owner, name) in owners.items():
-            setattr(owner, name, before[path])
-    several = next((path for path, found in places.items() if len(found) > 1), None)
-    if several is not None:
-        raise MessageError(f"{type(msg).__name__}: several places of {several} in its bytes")
-    return {path: place for path, (place,) in places.items()}
+        return MessageLayout(kind, data)
+    except NotPlainError as error:
+        raise MessageError(
+            f"{kind.__name__}: its bytes are laid out in another way: {error}"
+        ) from error
 
 
-def _owner(msg: Any, path: str) -> tuple[Any, str]:
-    *owners, name = path.split(".")
-    for part in owners:
-        msg = getattr(msg, part)
-    return msg, name
+def _plain(kind: type) -> list[Field]:
+    return [field for field in fields_of(kind) if not field.parts]
 
 
-def _pattern(number: int, turn: int) -> bytes:
-    """Return eight bytes from 1 to 127: a finite, positive number of every type."""
-    return bytes(1 + (37 * number + 11 * k + 29 * turn + 7 * turn * k) % 127 for k in range(8))
-
-
-def _found(image: bytes, pattern: bytes, among: set[int] | None) -> set[int]:
-    """Return where a pattern is in an image, aligned to its size."""
-    size = len(pattern)
-    if among is not None:
-        return {place for place in among if image[place : place + size] == pattern}
-    places, place = set(), image.find(pattern, _HEADER)
-    while place >= 0:
-        if not (place - _HEADER) % size:
-            places.add(place)
-        place = image.find(pattern, place + 1)
-    return places
+def _sample(field: Field, number: int) -> Any:
+    """Return a value that no neighbour of a field has."""
+    one: Any
+    if field.code == TEXT:
+        one = "x" * (number % 5)
+    elif field.code == "c":
+        one = bytes([1 + number % 120])
+    elif field.code == "?":
+        one = True
+    else:
+        one = 1 + number % 120
+        if field.code in "fd":
+            one = float(one)
+    if field.single:
+        return one
+    return [one] * (field.length if field.length >= 0 else 2)

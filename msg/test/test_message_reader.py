@@ -98,7 +98,7 @@ def test_a_message_is_converted_once_for_each_set_of_contacts(
     wires = []
     for contacts in (("LF",), ("LF", "RF"), ("RF",)):
         msg = make_message(contacts)
-        wires.append(SerializedMessage(msg, {"number": {"sequence": "Q"}}, ("matrix",)))
+        wires.append(SerializedMessage(msg, {"number": ["sequence"]}, ("matrix",)))
     for sequence in range(9):
         wire = wires[sequence % 3]
         wire.set("number", sequence)

@@ -174,6 +174,9 @@ def test_joint_states(count: int) -> None:
         assert (state.sec, state.nanosec) == (stamp.sec, stamp.nanosec), data
         assert state.names == list(message.name), data
         assert state.values.tobytes() == message.position.tobytes(), data
+        velocities, efforts = state.motion
+        assert velocities.tobytes() == message.velocity.tobytes(), data
+        assert efforts.tobytes() == message.effort.tobytes(), data
     # Both happen, or nothing is shown.
     assert read > count // 2 and refused > count // 100
 
@@ -239,7 +242,7 @@ def test_what_is_written_into_joint_states(count: int) -> None:
     chance = random.Random(next(SEEDS))
     for _ in range(count):
         state = joint_state(chance)
-        stamp = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+        stamp = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
         wire = SerializedMessage(state, stamp, ("position",))
         values, seconds = payload(chance, len(state.position)), chance.getrandbits(31)
         wire.set("stamp", seconds, 7)

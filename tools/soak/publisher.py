@@ -32,7 +32,7 @@ _PROBE_PERIOD = 0.05  # s
 _REPEAT_PERIOD = 0.05  # s
 _LOOK_PERIOD = 0.2  # s between looks for subscribers, while there is nothing to send
 _CATCH_UP = 0.01  # s of delay that is made good
-_STAMP = {"stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"}}
+_STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
 
 
 class SoakPublisher(Node):

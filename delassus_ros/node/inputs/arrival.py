@@ -6,7 +6,6 @@ Knows no ROS. Stamps and times are integers, ns; an age is in seconds.
 from __future__ import annotations
 
 import math
-import struct
 import time
 from collections import deque
 
@@ -106,12 +105,6 @@ def stamp_of(seconds: int, nanoseconds: int) -> int:
     return seconds * 1_000_000_000 + nanoseconds if nanoseconds < 1_000_000_000 else 0
 
 
-def stamp_in(data: bytes) -> int:
-    """Return the stamp of a serialized message that begins with a header [ns]; 0 for none."""
-    # Behind the four bytes of the encapsulation.
-    return stamp_of(*_STAMP.unpack_from(data, 4))
-
-
 def age_of(stamp: int, now: int) -> float:
     """Return the age of a stamp, negative if it is ahead; NaN without a stamp or a time."""
     return 1e-9 * (now - stamp) if stamp > 0 and now > 0 else math.nan
@@ -149,7 +142,6 @@ def backward_jump(by: int, other_cause: str) -> str:
 
 LONGEST = 1_000_000_000  # ns
 """A longer advance is a jump (e.g. to the simulation's start time), not a step."""
-_STAMP = struct.Struct("<iI")
 _REMEMBERED = 16
 _SLEW = 10_000_000  # ns; what synchronisation does bit by bit is no step
 

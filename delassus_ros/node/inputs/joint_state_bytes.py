@@ -5,25 +5,22 @@ That takes 0.7 µs instead of 11 to 15, of some 180 from a joint state to its ma
 
 from __future__ import annotations
 
-import struct
-import sys
 from typing import Any
 
 import numpy as np
-from delassus_msgs_py.cdr import PLAIN, NotPlainError, Walk, aligned
+from delassus_msgs_py.cdr import ORIGIN, STAMP, MessageLayout, NotPlainError
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from delassus_ros.errors import InputError
-from delassus_ros.model.spatial import Array
+from delassus_ros.node.inputs.arrival import stamp_of
 
-_STAMP = struct.Struct("<iI")
-_COUNT = struct.Struct("<I")
-_STAMP_AT = 4  # after the encapsulation
-_PREFIX_AT = _STAMP_AT + _STAMP.size
 _DOUBLE = np.dtype("<f8")
 _NONE = np.empty(0)
-_MOST_KNOWN = 8  # publishers of parts of a robot's joints
+_NUMBERS = ("position", "velocity", "effort")
+_CHANGING = frozenset(("header.stamp.sec", "header.stamp.nanosec", *_NUMBERS))
+_MOST_KNOWN = 8
+"""Layouts that are remembered: several publishers may send parts of a robot's joints."""
 LARGEST = 1 << 17
 """Bytes of the largest message that is read: there is room for some 2000 joints."""
 
@@ -57,6 +54,11 @@ def deserialized(data: bytes, kind: type, what: str) -> Any:
         raise UnreadableError(f"{what} cannot be read: {error}") from error
 
 
+def stamp_in(data: bytes) -> int:
+    """Return the stamp of a serialized message that begins with a header [ns]; 0 for none."""
+    return stamp_of(*STAMP.unpack_from(data, ORIGIN))
+
+
 class ReceivedJoints:
     """What a joint state says; :meth:`JointStateReader.read` overwrites it.
 
@@ -78,68 +80,49 @@ class ReceivedJoints:
 
 
 class _Known:
-    """A joint state as it came before: what its bytes begin with, and where its positions are.
-
-    The bytes from the frame up to the number of positions say how long all that is. So whatever
-    begins with the same bytes has its positions in the same place.
+    """The layout of a joint state that came before, and what it says.
 
     Raises
     ------
     NotPlainError
-        If the bytes are laid out in another way, or hold text that is to be read the long way.
+        If the places of the fields cannot be computed.
     """
 
-    __slots__ = ("count", "end", "prefix", "prefix_end", "start", "state")
+    __slots__ = ("_constant", "_places", "state")
 
     def __init__(self, data: bytes) -> None:
+        layout = MessageLayout(JointState, data)
+        self._constant = layout.constant(_CHANGING)
         self.state = ReceivedJoints()
-        walk = Walk(data)
-        walk.at = _PREFIX_AT
-        walk.string()
-        self.state.names = walk.strings()
-        self.count = walk.number("I")
-        self.prefix_end = walk.at
-        self.prefix = data[_PREFIX_AT : walk.at]
-        self.start = walk.skip(self.count, "d")
-        self.end = walk.at
+        self.state.names = layout.texts["name"]
+        self._places = tuple(
+            (place.length, place.offset) if place.length else None
+            for place in (layout.places[name] for name in _NUMBERS)
+        )
 
-    def read(self, data: bytes) -> ReceivedJoints | None:
-        """Read a message that begins with the prefix; None if it ends too early."""
-        end = self.end
-        try:
-            velocities, end = _numbers(data, end)
-            efforts, end = _numbers(data, end)
-        except (struct.error, ValueError):
-            return None
+    def fits(self, data: bytes) -> bool:
+        """Whether a message has the same names, and as many numbers of each kind."""
+        return self._constant.fits(data)
+
+    def read(self, data: bytes) -> ReceivedJoints:
+        """Return what a message says that fits."""
         state = self.state
-        state.motion = velocities, efforts
-        state.sec, state.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
-        state.values = np.frombuffer(data, _DOUBLE, self.count, self.start)
+        state.sec, state.nanosec = STAMP.unpack_from(data, ORIGIN)
+        values, velocities, efforts = self._places
+        state.values = np.frombuffer(data, _DOUBLE, *values) if values else _NONE
+        state.motion = (
+            np.frombuffer(data, _DOUBLE, *velocities) if velocities else _NONE,
+            np.frombuffer(data, _DOUBLE, *efforts) if efforts else _NONE,
+        )
         return state
-
-
-def _numbers(data: bytes, at: int) -> tuple[Array, int]:
-    """Return the next sequence of numbers, and where it ends.
-
-    Raises
-    ------
-    struct.error, ValueError
-        If the bytes end before it does.
-    """
-    (count,) = _COUNT.unpack_from(data, at)
-    at += _COUNT.size
-    if not count:
-        return _NONE, at
-    at = aligned(at, 8)
-    return np.frombuffer(data, _DOUBLE, count, at), at + 8 * count
 
 
 class JointStateReader:
     """Reads the numbers from the bytes of sensor_msgs/JointState.
 
     One message of a publisher mostly differs from the one before in its stamp and values alone.
-    As long as the bytes in between (frame, names, number of positions) are those of a message
-    that has come before, only stamp and numbers are read. Everything else is left to
+    Where the other bytes (frame, names, numbers of values) are those of a message that has come
+    before, only stamp and values are read. Everything else is left to
     :func:`rclpy.serialization.deserialize_message`.
     """
 
@@ -147,7 +130,7 @@ class JointStateReader:
         self._known: list[_Known] = []
 
     def read(self, data: bytes) -> ReceivedJoints:
-        """Return what it says; overwritten by the next.
+        """Return the values of a joint state; overwritten by the next one.
 
         Parameters
         ----------
@@ -159,43 +142,40 @@ class JointStateReader:
             If the bytes are not a joint state, or more than :data:`LARGEST`.
         """
         for known in self._known:
-            if data[_PREFIX_AT : known.prefix_end] == known.prefix:
-                plain = data[:2] == PLAIN and len(data) <= LARGEST
-                state = known.read(data) if plain else None
-                return self._learn(data) if state is None else state
+            if known.fits(data):
+                return known.read(data)
         return self._learn(data)
 
     def _learn(self, data: bytes) -> ReceivedJoints:
-        """Read the whole message, and where its positions are."""
+        """Read the whole message, and remember its layout."""
         message = deserialized(data, JointState, "a joint state")
-        known = _known(data)
         state = ReceivedJoints()
         state.sec, state.nanosec = message.header.stamp.sec, message.header.stamp.nanosec
         state.names, state.values = list(message.name), np.array(message.position)
         state.motion = np.array(message.velocity), np.array(message.effort)
-        if known is not None and known.count and _is_same(known.read(data), state):
-            # A prefix may come again with bytes that were read the long way.
-            others = [other for other in self._known if other.prefix != known.prefix]
-            self._known = [known, *others[: _MOST_KNOWN - 1]]
-            return known.state
-        return state
+        known = _known(data)
+        if known is None or not state.values.size or not _is_same(known.read(data), state):
+            return state
+        for other in self._known:
+            if other.state.names == known.state.names:
+                # Index maps of the joints are found by this list.
+                known.state.names = other.state.names
+        self._known = [known, *self._known[: _MOST_KNOWN - 1]]
+        return known.state
 
 
 def _known(data: bytes) -> _Known | None:
-    """Return where a joint state has its positions; None where only the middleware can tell."""
-    if sys.byteorder != "little":
-        return None
+    """Return the layout of a joint state; None where only the middleware can tell it."""
     try:
         return _Known(data)
     except NotPlainError:
         return None
 
 
-def _is_same(found: ReceivedJoints | None, expected: ReceivedJoints) -> bool:
+def _is_same(found: ReceivedJoints, expected: ReceivedJoints) -> bool:
     """Whether both ways of reading agree; else the middleware has another layout in mind."""
     return (
-        found is not None
-        and found.names == expected.names
+        found.names == expected.names
         and (found.sec, found.nanosec) == (expected.sec, expected.nanosec)
         and found.values.tobytes() == expected.values.tobytes()
         and [row.tobytes() for row in found.motion] == [row.tobytes() for row in expected.motion]

@@ -20,8 +20,8 @@ from delassus_ros.solver.contact_space import inertia
 from delassus_ros.solver.solution import Solution
 
 _CHANGING = {
-    "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
-    "judgement": {"sequence": "Q", "validity": "B", "reasons": "Q"},
+    "stamp": ("header.stamp.sec", "header.stamp.nanosec"),
+    "judgement": ("sequence", "validity", "reasons"),
 }
 _MOST_WIRES = 64
 

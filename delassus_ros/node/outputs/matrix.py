@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import array
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import DelassusMatrix, Layout, Summary
-from delassus_msgs_py import MessageError, SerializedMessage, compute_layout_id
+from delassus_msgs_py import SerializedMessage, compute_layout_id
 from geometry_msgs.msg import Pose
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import serialize_message
 
 from delassus_ros.conditioning.monitor import Examination
 from delassus_ros.model import Transform
@@ -82,21 +81,16 @@ def axes_frame(problem: Problem, world_frame: str = "") -> str:
     return next(iter(problem.robot.frames))
 
 
+_STAMP = ("header.stamp.sec", "header.stamp.nanosec")
 _CHANGING = {
-    "stamp": {"header.stamp.sec": "i", "header.stamp.nanosec": "I"},
-    "number": {"sequence": "Q", "contacts_stamp.sec": "i", "contacts_stamp.nanosec": "I"},
-    "judgement": {
-        "validity": "B",
-        "reasons": "Q",
-        "conditioning": "B",
-        "rank": "i",
-        "structural_rank": "i",
-        "condition": "d",
-        "damping_mode": "B",
-        "damping": "d",
-    },
-    "times": {"compute_time": "d", "input_age": "d"},
-}
+    "stamp": _STAMP,
+    "number": ("sequence", "contacts_stamp.sec", "contacts_stamp.nanosec"),
+    "judgement": (
+        "validity", "reasons", "conditioning", "rank", "structural_rank", "condition",
+        "damping_mode", "damping",
+    ),
+    "times": ("compute_time", "input_age"),
+}  # fmt: skip
 """Numbers that differ from one matrix to the next, the matrix itself apart."""
 
 
@@ -233,16 +227,16 @@ def _message_of(layout: Layout) -> DelassusMatrix:
     return message
 
 
-_STAMP = struct.Struct("<iI")
-_STAMP_AT = 4  # after the encapsulation
-_FIELDS = (
-    "sequence", "validity", "reasons", "conditioning", "rows", "rank", "structural_rank",
-    "largest_eigenvalue", "smallest_eigenvalue", "condition", "characteristic_length", "exact",
-    "damping_mode", "damping", "compute_time", "input_age", "latency", "published", "invalid",
-    "superseded", "overruns",
-)  # fmt: skip
-# What follows the header, aligned as CDR does.
-_NUMBERS = struct.Struct("<QB7xQB3xIii4d?B6x4d4Q")
+_SUMMARY = {
+    "stamp": _STAMP,
+    "numbers": (
+        "sequence", "validity", "reasons", "conditioning", "rows", "rank", "structural_rank",
+        "largest_eigenvalue", "smallest_eigenvalue", "condition", "characteristic_length",
+        "exact", "damping_mode", "damping", "compute_time", "input_age", "latency", "published",
+        "invalid", "superseded", "overruns",
+    ),
+}  # fmt: skip
+"""All numbers of a summary, in the order of the message."""
 
 
 class SummaryOutput:
@@ -264,10 +258,7 @@ class SummaryOutput:
         self._length = characteristic_length
         message = Summary()
         message.header.frame_id = layout.header.frame_id
-        self._buffer = bytearray(serialize_message(message))
-        # The numbers are all that follows the only text.
-        self._start = len(self._buffer) - _NUMBERS.size
-        self._check()
+        self._data = SerializedMessage(message, _SUMMARY)
 
     def fill(
         self,
@@ -291,7 +282,7 @@ class SummaryOutput:
         times : compute_time, input_age and latency [s].
         counts : numbers of matrices, INVALID messages, superseded joint states and overruns.
         """
-        _STAMP.pack_into(self._buffer, _STAMP_AT, *stamp)
+        self._data.set("stamp", *stamp)
         if seen is None or seen.condition < 0:
             ranks = (rows, -1, -1) if seen is None else (rows, seen.rank, seen.structural_rank)
             known: tuple[Any, ...] = (0, *ranks, -1.0, -1.0, -1.0, self._length, False)
@@ -301,32 +292,5 @@ class SummaryOutput:
                 seen.smallest, seen.condition, self._length, True,
             )  # fmt: skip
         damping = (0, 0.0) if seen is None else (seen.damping_mode, seen.damping)
-        _NUMBERS.pack_into(
-            self._buffer, self._start, sequence, validity, reasons, *known, *damping, *times,
-            *counts,
-        )  # fmt: skip
-        return bytes(self._buffer)
-
-    def _check(self) -> None:
-        """Compare what is written here with what ROS reads."""
-        values = [float(k) if k in (7, 8, 9, 10, 13, 14, 15, 16) else k for k in range(21)]
-        values[_FIELDS.index("exact")] = True
-        before = bytes(self._buffer)
-        try:
-            _NUMBERS.pack_into(self._buffer, self._start, *values)
-            message = deserialize_message(bytes(self._buffer), Summary)
-        except (RuntimeError, struct.error) as error:
-            raise MessageError(
-                f"Summary: its bytes are laid out in another way: {error}"
-            ) from error
-        wrong = [
-            name
-            for name, value in zip(_FIELDS, values, strict=True)
-            if getattr(message, name) != value
-        ]
-        if wrong:
-            raise MessageError(
-                f"Summary: its bytes are laid out in another way: {wrong[0]} is not where it "
-                "was expected"
-            )
-        self._buffer[:] = before
+        self._data.set("numbers", sequence, validity, reasons, *known, *damping, *times, *counts)
+        return self._data.to_bytes()
