@@ -15,9 +15,10 @@ import numpy as np
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.joint import JointKind
 from delassus_ros.model.joint_group import Constraint, JointGroup
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
-from delassus_ros.model.robot import JointKind, Robot
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
 _WORDS: dict[type[Constraint], str] = {
@@ -61,7 +62,7 @@ class Cluster(JointGroup):
 
 
 @lru_cache(maxsize=_KEPT)
-def clusters_of(robot: Robot) -> tuple[Cluster, ...]:
+def clusters_of(robot: Mechanism) -> tuple[Cluster, ...]:
     """Return the clusters of a robot: every joint is in exactly one.
 
     The body that carries a cluster is in an earlier cluster. Independent coordinates are
@@ -80,7 +81,7 @@ def clusters_of(robot: Robot) -> tuple[Cluster, ...]:
     )
 
 
-def groups_of(robot: Robot) -> tuple[JointGroup, ...]:
+def groups_of(robot: Mechanism) -> tuple[JointGroup, ...]:
     """Return the joints and constraints of each cluster, without its coordinates.
 
     Raises
@@ -109,7 +110,9 @@ def groups_of(robot: Robot) -> tuple[JointGroup, ...]:
     )
 
 
-def _group(robot: Robot, joints: Iterable[int], constraints: Iterable[Constraint]) -> JointGroup:
+def _group(
+    robot: Mechanism, joints: Iterable[int], constraints: Iterable[Constraint]
+) -> JointGroup:
     couplings, loops, functions = [], [], []
     for constraint in constraints:
         if isinstance(constraint, Coupling):
@@ -121,7 +124,7 @@ def _group(robot: Robot, joints: Iterable[int], constraints: Iterable[Constraint
     return JointGroup(robot, tuple(joints), tuple(couplings), tuple(loops), tuple(functions))
 
 
-def velocity_offsets(robot: Robot) -> dict[int, int]:
+def velocity_offsets(robot: Mechanism) -> dict[int, int]:
     """Return per joint with independent velocities the index of its first one: model order.
 
     Those of a robot without couplings and loops are all joints.
@@ -159,7 +162,7 @@ class _Groups:
         return groups
 
 
-def _check_single(robot: Robot, constraint: Constraint, joints: list[int]) -> None:
+def _check_single(robot: Mechanism, constraint: Constraint, joints: list[int]) -> None:
     what = _WORDS[type(constraint)]
     for index in joints:
         joint = robot.joints[index]
@@ -175,7 +178,7 @@ def _check_single(robot: Robot, constraint: Constraint, joints: list[int]) -> No
             )
 
 
-def _coupled(robot: Robot, joints: list[int]) -> list[int]:
+def _coupled(robot: Mechanism, joints: list[int]) -> list[int]:
     """Return coupled joints and those between them and the body that carries them all.
 
     Without the latter a cluster would carry parts of itself.
@@ -186,7 +189,7 @@ def _coupled(robot: Robot, joints: list[int]) -> list[int]:
     return sorted(set().union(*paths) - carriers)
 
 
-def _looped(robot: Robot, loop: Loop) -> list[int]:
+def _looped(robot: Mechanism, loop: Loop) -> list[int]:
     """Return the joints on the two branches from the nearest common ancestor of a loop's ends.
 
     These joints, the predecessor's branch down and the successor's up, are the loop.

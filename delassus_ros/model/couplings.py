@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from delassus_ros.model.clusters import Cluster, clusters_of
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
 TOLERANCE = 1e-6
@@ -47,13 +47,13 @@ class CouplingRow:
         return TOLERANCE * sum(terms, 1.0 + abs(self.offset))
 
 
-def coupling_rows(robot: Robot) -> tuple[CouplingRow, ...]:
+def coupling_rows(robot: Mechanism) -> tuple[CouplingRow, ...]:
     """Return the couplings of a robot in their order; those of loops' joints as well."""
     return _rows(robot) if robot.couplings else ()
 
 
 @lru_cache(maxsize=32)
-def _rows(robot: Robot) -> tuple[CouplingRow, ...]:
+def _rows(robot: Mechanism) -> tuple[CouplingRow, ...]:
     """Return the same; the latest robots with couplings are kept."""
     offsets = {
         joint.name: offset for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
@@ -67,7 +67,7 @@ def _rows(robot: Robot) -> tuple[CouplingRow, ...]:
     return tuple(rows)
 
 
-def open_coupling(robot: Robot, q: Sequence[float]) -> str:
+def open_coupling(robot: Mechanism, q: Sequence[float]) -> str:
     """Return which coupling does not hold at q (nq,), by how much, at which positions; or nothing.
 
     Of several it is the one that is farthest from 0.
@@ -85,7 +85,7 @@ def open_coupling(robot: Robot, q: Sequence[float]) -> str:
     return f"coupling {worst.name!r} is off by {gap:.3g} at {positions}"
 
 
-def follow(robot: Robot, q: Array, named: Collection[str]) -> set[str]:
+def follow(robot: Mechanism, q: Array, named: Collection[str]) -> set[str]:
     """Move joints of q to where couplings put them; return those that the named ones determine.
 
     Dependent joints are moved first, and where those do not do, because they are named, the others
@@ -105,7 +105,7 @@ def follow(robot: Robot, q: Array, named: Collection[str]) -> set[str]:
     return determined
 
 
-def _followed(robot: Robot, cluster: Cluster, q: Array, named: Collection[str]) -> set[str]:
+def _followed(robot: Mechanism, cluster: Cluster, q: Array, named: Collection[str]) -> set[str]:
     rows = cluster.coupling_rows()
     A, offset = rows[:, :-1], rows[:, -1]
     entries = [robot.q_offsets[joint] for joint in cluster.joints]

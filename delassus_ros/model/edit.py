@@ -13,15 +13,15 @@ from delassus_ros.errors import DelassusWarning, RobotError, unknown
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import WORLD, Joint, JointKind
 from delassus_ros.model.loops import CLOSED, loop_gap
+from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.model.robot import Body, Frame, Robot
 from delassus_ros.model.spatial import Inertia, Transform
 
 _HELD = 1e-9
 """A coupling whose joints are all locked holds to so much [units of its joints]."""
 
 
-def _warn(robot: Robot, given: Mapping[str, float]) -> None:
+def _warn(robot: Mechanism, given: Mapping[str, float]) -> None:
     """Warn of positions that cannot be; of robots with loops, their followers may be anywhere."""
     if robot.is_closed:
         return
@@ -33,7 +33,7 @@ def _warn(robot: Robot, given: Mapping[str, float]) -> None:
         warnings.warn(f"lock: {ranges.words(k, values[k])}{hint}", DelassusWarning, stacklevel=4)
 
 
-def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
+def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
     """Return a robot with some joints held; see :meth:`Robot.lock`."""
     given = arguments.by_joint("positions to lock", positions, RobotError)
     by_name = {joint.name: joint for joint in robot.joints}
@@ -83,7 +83,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
     )
 
 
-def subtree(robot: Robot, joint: str) -> Robot:
+def subtree(robot: MechanismT, joint: str) -> MechanismT:
     """Return what a joint carries as a robot of its own; see :meth:`Robot.subtree`."""
     arguments.text("subtree: the joint", joint, "robot.subtree('LF_HAA')", RobotError)
     numbers = {each.name: i for i, each in enumerate(robot.joints)}

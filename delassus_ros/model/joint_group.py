@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
 Constraint = Coupling | Loop | FunctionConstraint
@@ -25,7 +25,7 @@ class JointGroup:
     couplings, loops, functions : the constraints between its joints.
     """
 
-    robot: Robot
+    robot: Mechanism
     joints: tuple[int, ...]
     couplings: tuple[Coupling, ...] = ()
     loops: tuple[Loop, ...] = ()

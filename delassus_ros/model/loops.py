@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import FunctionConstraint, Loop, LoopKind
+from delassus_ros.model.joint import WORLD, JointKind
 from delassus_ros.model.joint_group import JointGroup
-from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
 
 CLOSED = 2e-5
@@ -334,7 +335,7 @@ class LoopBranch:
     rounding: float
 
 
-def branches_of(robot: Robot, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
+def branches_of(robot: Mechanism, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
     """Return the ways to the predecessor's and to the successor's frame."""
     first, second = _joints(robot, loop.predecessor), _joints(robot, loop.successor)
     while first and second and first[0] == second[0]:
@@ -353,7 +354,7 @@ def branches_of(robot: Robot, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
     return way(first, loop.predecessor_placement), way(second, loop.successor_placement)
 
 
-def poses_along(robot: Robot, way: LoopBranch, q: Mapping[int, float]) -> list[Transform]:
+def poses_along(robot: Mechanism, way: LoopBranch, q: Mapping[int, float]) -> list[Transform]:
     """Return the poses of the bodies on a way, then of the loop's frame, from the loop's origin.
 
     Parameters
@@ -369,7 +370,7 @@ def poses_along(robot: Robot, way: LoopBranch, q: Mapping[int, float]) -> list[T
 
 
 @lru_cache(maxsize=256)
-def size_of(robot: Robot, loop: Loop) -> float:
+def size_of(robot: Mechanism, loop: Loop) -> float:
     """Return a typical length of a loop [m]: the longest arm that a joint of it turns its end by.
 
     That is the distance of a joint's axis from the frame at the end of its way, at the largest
@@ -401,7 +402,7 @@ def size_of(robot: Robot, loop: Loop) -> float:
     return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
 
 
-def _joints(robot: Robot, body: int) -> list[int]:
+def _joints(robot: Mechanism, body: int) -> list[int]:
     """Return the joints that carry a body, the root's child first."""
     path = []
     while body != WORLD:

@@ -14,8 +14,8 @@ from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.joint import JointKind
 from delassus_ros.model.loops import CLOSED, LoopClosure
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 
 _UNIT = 1e-3
@@ -29,7 +29,7 @@ _PARTS = {
 """What the numbers of a joint with several are."""
 
 
-def q_of(robot: Robot, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
+def q_of(robot: Mechanism, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
     """Return what :meth:`Robot.q` does; says nothing of positions that cannot be.
 
     Raises
@@ -43,7 +43,7 @@ def q_of(robot: Robot, positions: Mapping[str, ArrayLike], default: float = 0.0)
     return q
 
 
-def checked_q_of(robot: Robot, positions: Mapping[str, ArrayLike], default: float) -> Array:
+def checked_q_of(robot: Mechanism, positions: Mapping[str, ArrayLike], default: float) -> Array:
     """Return the same, and warn of what the caller should know; see :meth:`Robot.q`."""
     q = q_of(robot, positions, default)
     for words in (*_impossible(robot, q, positions), *_open(robot, q, positions)):
@@ -53,7 +53,7 @@ def checked_q_of(robot: Robot, positions: Mapping[str, ArrayLike], default: floa
 
 
 def v_of(
-    robot: Robot,
+    robot: Mechanism,
     rates: Mapping[str, ArrayLike],
     twist: Sequence[float] | Array | None,
     default: float,
@@ -75,7 +75,7 @@ def v_of(
 
 
 def _write(
-    robot: Robot, what: str, given: object, found: Array, order: str, default: float
+    robot: Mechanism, what: str, given: object, found: Array, order: str, default: float
 ) -> set[str]:
     """Write numbers by joint to `found`, in the order of q or v; return whose they are."""
     places = {}
@@ -126,7 +126,7 @@ def _nameless(what: str, given: object, size: int, order: str, names: Sequence[s
     return f"{words}; the joints are {', '.join(names)}"
 
 
-def _impossible(robot: Robot, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
+def _impossible(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
     """Return what to say of positions that cannot be, of joints that are named."""
     ranges, found = PlausibleRanges(robot), []
     for k in ranges.all_outside(q).tolist():
@@ -136,7 +136,7 @@ def _impossible(robot: Robot, q: Array, named: Mapping[str, ArrayLike]) -> list[
     return found
 
 
-def _open(robot: Robot, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
+def _open(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
     """Return what does not close: couplings that do not fit, and loops, of joints that are named.
 
     A loop counts as closed to the digits that descriptions are printed with.

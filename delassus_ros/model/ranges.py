@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from delassus_ros.errors import InputError, unknown
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.joint import Joint, JointKind
-from delassus_ros.model.robot import Robot
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
 FARTHEST = 1e6
@@ -34,7 +34,7 @@ MARGIN = {JointKind.REVOLUTE: 0.5, JointKind.PRISMATIC: 0.02}
 _UNITS = {JointKind.REVOLUTE: "rad", JointKind.PRISMATIC: "m"}
 
 
-def angles(robot: Robot) -> NDArray[np.bool_]:
+def angles(robot: Mechanism) -> NDArray[np.bool_]:
     """Return which entries of q are angles (nq,): those of revolute joints, and of planar ones."""
     found = np.zeros(robot.nq, dtype=np.bool_)
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
@@ -66,7 +66,7 @@ class PlausibleRanges:
         If the robot's couplings contradict each other.
     """
 
-    def __init__(self, robot: Robot, joints: Sequence[str] | None = None) -> None:
+    def __init__(self, robot: Mechanism, joints: Sequence[str] | None = None) -> None:
         followers = _followers(robot)
         self._joints: list[Joint] = []
         if joints is None:
@@ -126,7 +126,7 @@ class PlausibleRanges:
         )
 
 
-def _followers(robot: Robot) -> set[str]:
+def _followers(robot: Mechanism) -> set[str]:
     """Return the joints that follow from others by couplings alone."""
     if not robot.couplings:
         return set()

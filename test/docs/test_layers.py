@@ -34,16 +34,6 @@ NEVER = (
     ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"),
 )  # fmt: skip
 """What would be easy to do, and would turn the house upside down."""
-SANCTIONED = (
-    "delassus_ros.model.robot",
-    {
-        "delassus_ros.model.edit", "delassus_ros.model.positions",
-        "delassus_ros.model.reading.mujoco",
-        "delassus_ros.model.reading.mujoco_state", "delassus_ros.model.reading.pinocchio",
-        "delassus_ros.model.reading.urdf",
-    },
-)  # fmt: skip
-"""What methods of ``Robot`` do elsewhere: the imports that go up, inside of the methods."""
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
@@ -79,8 +69,7 @@ def _needs(module: str) -> set[str]:
     """Return the modules of the package that a module imports; of a package, its __init__."""
     imports = _imports()
     names = {name if name in imports else name.rpartition(".")[0] for name in imports[module]}
-    found = names & imports.keys() - {module}
-    return found - SANCTIONED[1] if module == SANCTIONED[0] else found
+    return names & imports.keys() - {module}
 
 
 def _below(module: str, place: str) -> bool:
@@ -92,10 +81,6 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         TopologicalSorter({module: _needs(module) for module in _imports()}).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
-
-
-def test_the_exceptions_are_needed() -> None:
-    assert SANCTIONED[1] <= {name.rpartition(".")[0] for name in _imports()[SANCTIONED[0]]}
 
 
 def test_everything_has_its_layer() -> None:

@@ -11,14 +11,13 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
 from delassus_ros.model.reading.description import MAX_NAME, describe
-from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.reading.xml import parse_xml
 
 
 def refuses(words: str, *parts: str) -> None:
     """Assert that this URDF is refused with these words."""
     with pytest.raises(RobotError, match=words):
-        read_urdf(robot_xml(*parts))
+        Robot.from_urdf(robot_xml(*parts))
 
 
 def with_joint(inside: str = "", kind: str = "revolute") -> tuple[str, ...]:
@@ -40,19 +39,19 @@ def test_refuses_another_root_element() -> None:
     with pytest.raises(
         RobotError, match="root element is <sdf>, expected <robot>; SDF is not read.* or its MJCF"
     ):
-        read_urdf('<sdf version="1.9"><model name="m"/></sdf>')
+        Robot.from_urdf('<sdf version="1.9"><model name="m"/></sdf>')
 
 
 def test_refuses_a_robot_without_name() -> None:
     with pytest.raises(RobotError, match="a <robot> has no name"):
-        read_urdf(f"<robot>{link('a')}</robot>")
+        Robot.from_urdf(f"<robot>{link('a')}</robot>")
 
 
 def test_a_default_namespace_changes_nothing() -> None:
     parts = (link("a"), link("b"), joint("j", "a", "b"))
     plain = robot_xml(*parts)
     drake = plain.replace("<robot ", '<robot xmlns="http://drake.mit.edu" ')
-    assert read_urdf(drake).to_bytes() == read_urdf(plain).to_bytes()
+    assert Robot.from_urdf(drake).to_bytes() == Robot.from_urdf(plain).to_bytes()
 
 
 def test_elements_of_another_namespace_are_dropped() -> None:
@@ -60,7 +59,7 @@ def test_elements_of_another_namespace_are_dropped() -> None:
     foreign = plain.replace("<robot ", '<robot xmlns:c="urn:x" ').replace(
         "</robot>", '<c:link name="b"/></robot>'
     )
-    assert read_urdf(foreign).to_bytes() == read_urdf(plain).to_bytes()
+    assert Robot.from_urdf(foreign).to_bytes() == Robot.from_urdf(plain).to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -74,8 +73,8 @@ def test_elements_of_another_namespace_are_dropped() -> None:
     ],
 )
 def test_other_tags_are_dropped(dropped: str) -> None:
-    assert read_urdf(robot_xml(link("a"), dropped)).to_bytes() == (
-        read_urdf(robot_xml(link("a"))).to_bytes()
+    assert Robot.from_urdf(robot_xml(link("a"), dropped)).to_bytes() == (
+        Robot.from_urdf(robot_xml(link("a"))).to_bytes()
     )
 
 
@@ -94,7 +93,7 @@ def test_refuses_repeated_and_missing_names() -> None:
 
 def test_refuses_endless_names_without_repeating_them() -> None:
     with pytest.raises(RobotError, match=r"names may have at most 1000 characters") as caught:
-        read_urdf(robot_xml(link("x" * (MAX_NAME + 1))))
+        Robot.from_urdf(robot_xml(link("x" * (MAX_NAME + 1))))
     assert len(str(caught.value)) < 200
 
 
@@ -106,7 +105,7 @@ def test_refuses_unknown_joint_types() -> None:
     refuses(f"joint 'knee': unknown joint type 'ball'; {known}", *with_joint(kind="ball"))
     text = robot_xml(*with_joint()).replace(' type="revolute"', "")
     with pytest.raises(RobotError, match="joint 'knee': unknown joint type ''; types: fixed"):
-        read_urdf(text)
+        Robot.from_urdf(text)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_refuses_unknown_joint_types() -> None:
 def test_refuses_a_statement_about_independence_that_is_none(stated: str, words: str) -> None:
     odd = robot_xml(*with_joint()).replace('type="revolute"', f'type="revolute" {stated}')
     with pytest.raises(RobotError, match=f"joint 'knee': {words}"):
-        read_urdf(odd)
+        Robot.from_urdf(odd)
 
 
 @pytest.mark.parametrize("stated", ["true", "True", "false", "False"])
@@ -131,7 +130,7 @@ def test_independence_may_be_written_as_python_does(stated: str) -> None:
 
 
 def test_mimic_on_a_fixed_joint_means_nothing() -> None:
-    robot = read_urdf(robot_xml(*with_joint('<mimic joint="other"/>', "fixed")))
+    robot = Robot.from_urdf(robot_xml(*with_joint('<mimic joint="other"/>', "fixed")))
     assert robot.joint_names == ()
 
 
@@ -161,7 +160,7 @@ def test_refuses_unreadable_axes(axis: str, words: str) -> None:
 
 @pytest.mark.parametrize("kind", ["fixed", "floating"])
 def test_the_axis_of_fixed_and_floating_joints_means_nothing(kind: str) -> None:
-    read_urdf(robot_xml(*with_joint('<axis xyz="0 0 0"/>', kind)))
+    Robot.from_urdf(robot_xml(*with_joint('<axis xyz="0 0 0"/>', kind)))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +183,7 @@ def test_refuses_unreadable_origins(origin: str, words: str) -> None:
 
 def test_missing_parts_of_an_origin_are_zero() -> None:
     def placement(origin: str) -> list[float]:
-        pose = read_urdf(robot_xml(*with_joint(origin))).joints[1].placement
+        pose = Robot.from_urdf(robot_xml(*with_joint(origin))).joints[1].placement
         return [*pose.translation, *pose.rotation.ravel()]
 
     identity = [0, 0, 0, *np.eye(3).ravel()]
@@ -217,13 +216,14 @@ def test_refuses_unreadable_limits(limit: str, words: str) -> None:
 def test_limits_that_no_position_is_between_are_ignored(
     limit: str, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    moved = read_urdf(robot_xml(*with_joint(f"<limit {limit}/>"))).joints[1]
+    moved = Robot.from_urdf(robot_xml(*with_joint(f"<limit {limit}/>"))).joints[1]
     assert (moved.lower, moved.upper) == (-np.inf, np.inf)
     assert caplog.messages == [f"joint 'knee': limits are ignored, as {words}"]
 
 
 def test_effort_and_velocity_are_neither_needed_nor_read() -> None:
-    moved = read_urdf(robot_xml(*with_joint('<limit lower="-1" upper="2" effort="x"/>'))).joints[1]
+    text = robot_xml(*with_joint('<limit lower="-1" upper="2" effort="x"/>'))
+    moved = Robot.from_urdf(text).joints[1]
     assert (moved.lower, moved.upper) == (-1.0, 2.0)
 
 
@@ -244,7 +244,7 @@ def test_refuses_ends_without_link(end: str) -> None:
     for nothing in (f"<{end}/>", f'<{end} link=""/>'):
         name = {"parent": "a", "child": "b"}[end]
         with pytest.raises(RobotError, match=f"joint 'knee': <{end}> has no attribute 'link'"):
-            read_urdf(text.replace(f'<{end} link="{name}"/>', nothing))
+            Robot.from_urdf(text.replace(f'<{end} link="{name}"/>', nothing))
 
 
 ODD_NUMBERS = ["2_0", "\u0662", "\uff12", "1,5", "0x2", "1d0", "2kg", "1/2", "--1", "1e", ".e5"]
@@ -266,7 +266,7 @@ def test_refuses_numbers_that_xml_does_not_have(odd: str) -> None:
 def test_only_the_white_space_of_xml_separates_numbers() -> None:
     refuses("<axis xyz=…>: '0\\\\xa00' is not a number", *with_joint('<axis xyz="0\xa00 1"/>'))
     origin = '<origin xyz="&#9;+2\n.5 &#13;1e-3 "/>'
-    placement = read_urdf(robot_xml(*with_joint(origin))).joints[1].placement
+    placement = Robot.from_urdf(robot_xml(*with_joint(origin))).joints[1].placement
     assert placement.translation.tolist() == [2.0, 0.5, 0.001]
 
 
@@ -300,14 +300,14 @@ def test_refuses_two_inertials() -> None:
 
 def test_mass_without_inertia_is_a_point_mass() -> None:
     point = '<inertial><origin xyz="0 0 2"/><mass value="3"/></inertial>'
-    inertia = read_urdf(robot_xml(link("a", point))).bodies[0].inertia
+    inertia = Robot.from_urdf(robot_xml(link("a", point))).bodies[0].inertia
     assert inertia.moment.tolist() == [0, 0, 6]
     assert inertia.rotational.tolist() == [[12, 0, 0], [0, 12, 0], [0, 0, 0]]
 
 
 def test_inertia_is_turned_by_its_origin() -> None:
     def quarter_turned(rpy: str) -> Robot:
-        return read_urdf(robot_xml(link("a", INERTIAL.replace("0.3 -0.2 0.1", rpy))))
+        return Robot.from_urdf(robot_xml(link("a", INERTIAL.replace("0.3 -0.2 0.1", rpy))))
 
     plain = quarter_turned("0 0 0").bodies[0].inertia
     turned = quarter_turned(f"0 0 {np.pi / 2}").bodies[0].inertia

@@ -8,7 +8,6 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import RobotError
-from delassus_ros.model.reading.urdf import read_urdf
 
 GEAR = (
     '<coupling name="gear"><predecessor link="arm"/><successor link="rotor"/>'
@@ -25,11 +24,11 @@ def geared(arm: str, rotor: str, *parts: str) -> str:
 
 @pytest.mark.parametrize("inertias", [(INERTIAL, ""), ("", INERTIAL)])
 def test_one_of_two_coupled_bodies_may_lack_inertia(inertias: tuple[str, str]) -> None:
-    robot = read_urdf(geared(*inertias, GEAR))
+    robot = Robot.from_urdf(geared(*inertias, GEAR))
     assert sorted(body.inertia.mass for body in robot.bodies) == [0.0, 1.5, 1.5]
     lacking = "rotor" if inertias[0] else "arm"
     with pytest.raises(RobotError, match=f"link '{lacking}': no inertia on the last link that"):
-        read_urdf(geared(*inertias))
+        Robot.from_urdf(geared(*inertias))
 
 
 def test_refuses_coupled_bodies_that_all_lack_inertia() -> None:
@@ -38,7 +37,7 @@ def test_refuses_coupled_bodies_that_all_lack_inertia() -> None:
         match="coupling 'gear': some motion of joints 'shoulder', 'spin' moves no inertia; "
         "give link 'arm' an <inertial>",
     ):
-        read_urdf(geared("", "", GEAR))
+        Robot.from_urdf(geared("", "", GEAR))
 
 
 @pytest.mark.parametrize("parts", [(), (GEAR,)])
@@ -64,7 +63,7 @@ def test_an_armature_of_what_is_no_joint_is_named_first() -> None:
 
 def test_what_a_cluster_carries_counts() -> None:
     hand = (link("hand"), joint("wrist", "arm", "hand"))
-    assert len(read_urdf(geared("", "", GEAR, *hand)).bodies) == 4
+    assert len(Robot.from_urdf(geared("", "", GEAR, *hand)).bodies) == 4
 
 
 def test_each_motion_of_a_cluster_must_move_inertia() -> None:
@@ -74,19 +73,19 @@ def test_each_motion_of_a_cluster_must_move_inertia() -> None:
         '<ratio value="2"/></coupling>'
     )
     # Idle follows the arm: fine. With a joint of its own between, it turns freely.
-    assert read_urdf(geared(INERTIAL, "", GEAR, belt, *second)).is_closed
+    assert Robot.from_urdf(geared(INERTIAL, "", GEAR, belt, *second)).is_closed
     free = (link("lever", ""), joint("lever", "idle", "lever"))
     summed = belt.replace('link="idle"', 'link="lever"')
     with pytest.raises(RobotError, match="couplings 'gear', 'belt': some motion .* no inertia"):
-        read_urdf(geared(INERTIAL, "", GEAR, summed, *second, *free))
+        Robot.from_urdf(geared(INERTIAL, "", GEAR, summed, *second, *free))
 
 
 def test_semidefiniteness_is_asked_of_tied_bodies_too() -> None:
     broken = INERTIAL.replace('iyz="0.002"', 'iyz="0.2"')
     with pytest.raises(RobotError, match="link 'rotor': .* must be positive semidefinite"):
-        read_urdf(geared(INERTIAL, broken, GEAR))
+        Robot.from_urdf(geared(INERTIAL, broken, GEAR))
     # The triangle inequality is not: published rotors break it.
-    read_urdf(geared(INERTIAL, INERTIAL.replace('izz="0.04"', 'izz="4"'), GEAR))
+    Robot.from_urdf(geared(INERTIAL, INERTIAL.replace('izz="0.04"', 'izz="4"'), GEAR))
 
 
 def test_principal_inertias_may_be_negative_by_rounding_alone() -> None:
@@ -96,9 +95,9 @@ def test_principal_inertias_may_be_negative_by_rounding_alone() -> None:
             'iyz="0" izz="2"/></inertial>'
         )), joint("spin", "base", "rotor"))  # fmt: skip
 
-    read_urdf(rotor(-1.8e-6))
+    Robot.from_urdf(rotor(-1.8e-6))
     with pytest.raises(RobotError, match="link 'rotor': .* must be positive semidefinite"):
-        read_urdf(rotor(-2.2e-6))
+        Robot.from_urdf(rotor(-2.2e-6))
 
 
 def test_a_loop_may_close_over_links_without_inertia() -> None:
@@ -118,9 +117,9 @@ def test_a_loop_may_close_over_links_without_inertia() -> None:
             '<axis xyz="0 0 1"/></loop>',
         )  # fmt: skip
 
-    assert read_urdf(bars(INERTIAL), "fixed").bodies[0].inertia.mass == 0.0
+    assert Robot.from_urdf(bars(INERTIAL), "fixed").bodies[0].inertia.mass == 0.0
     with pytest.raises(RobotError, match="loop 'bar': some motion .*'a', 'b', 'c' moves no"):
-        read_urdf(bars(""), "fixed")
+        Robot.from_urdf(bars(""), "fixed")
 
 
 def test_an_inertia_that_no_body_has_gets_a_warning_that_names_the_link(caplog) -> None:

@@ -15,7 +15,6 @@ from urdf_text import joint, link, robot_xml
 from delassus_ros import Closure, Contact, DelassusSolver, Problem
 from delassus_ros.errors import RobotError
 from delassus_ros.model import JointKind, Robot
-from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.robot import Base
 
 pin = pytest.importorskip("pinocchio")
@@ -155,14 +154,14 @@ def pinocchio_order(model: pin.Model, robot: Robot) -> np.ndarray:
 
 def test_inertia_of_a_published_robot_is_refused_by_name() -> None:
     with pytest.raises(RobotError, match="link 'body': the inertia of the body .* semidefinite"):
-        read_urdf(robots.example("romeo_description/urdf/romeo_laas_small.urdf"))
+        Robot.from_urdf(robots.example("romeo_description/urdf/romeo_laas_small.urdf"))
 
 
 def test_fingers_without_inertia_are_refused_with_what_cures_them() -> None:
     path = robots.example("romeo_description/urdf/romeo.urdf")
     with pytest.raises(RobotError, match="moves no inertia; .* or joint 'LHand' an armature"):
-        read_urdf(path)
-    robot = read_urdf(path, armature={"LHand": 1e-4, "RHand": 1e-4})
+        Robot.from_urdf(path)
+    robot = Robot.from_urdf(path, armature={"LHand": 1e-4, "RHand": 1e-4})
     # Pinocchio reads its mimic joints as free ones alone. Without inertia they move nothing else.
     model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
     for name in list(model.names)[2:]:

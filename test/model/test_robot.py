@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind, Robot, Transform
@@ -127,3 +130,23 @@ def test_bytes_change_with_all_that_moves_the_matrix_and_with_nothing_else() -> 
         Robot("r", [joint], [body], [replace(frame, placement=Transform.from_xyz_rpy((1, 0, 0)))]),
     ]
     assert len({plain, *(variant.to_bytes() for variant in variants)}) == 7
+
+
+def test_changed_and_copied_robots_keep_their_class() -> None:
+    """Also a class that derives from Robot; a pickle holds the arguments of the constructor."""
+    robot = Limb.from_urdf(robot_xml(link("a"), link("b"), joint("j", "a", "b")))
+    others = [
+        robot.with_armature({"j": 0.1}),
+        robot.with_constraints(),
+        robot.lock({"j": 0.2}),
+        robot.subtree("j"),
+        pickle.loads(pickle.dumps(robot)),
+        copy.deepcopy(robot),
+    ]
+    assert {type(other) for other in (robot, *others)} == {Limb}
+    assert {other.to_bytes() for other in others[-2:]} == {robot.to_bytes()}
+    assert repr(robot).startswith("Limb('test', base='floating', joint 'j', frames=2, hash=")
+
+
+class Limb(Robot):
+    """A robot of a class of its own, which pickle finds by name."""

@@ -6,14 +6,14 @@ import pytest
 from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.reading.urdf import read_urdf
+from delassus_ros.model import Robot
 
 
 def refuses(words: str, *parts: str) -> None:
     """Assert that these links and joints are refused with these words, whatever the base."""
     for base in ("floating", "fixed"):
         with pytest.raises(RobotError, match=words):
-            read_urdf(robot_xml(*parts), base)  # type: ignore[arg-type]
+            Robot.from_urdf(robot_xml(*parts), base)  # type: ignore[arg-type]
 
 
 def test_refuses_no_links() -> None:

@@ -8,7 +8,7 @@ import pytest
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
-from delassus_ros.model.reading.urdf import read_urdf
+from delassus_ros.model import Robot
 
 XACRO = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
 SOUND = robot_xml(link("a"), link("b"), joint("knee", "a", "b"))
@@ -23,7 +23,7 @@ def replaced(old: str, new: str, declared: str = XACRO) -> str:
 
 def refuses(words: str, text: str) -> None:
     with pytest.raises(RobotError, match=words):
-        read_urdf(text)
+        Robot.from_urdf(text)
 
 
 # --- xacro ------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ def refuses(words: str, text: str) -> None:
 
 def test_a_declaration_alone_is_no_xacro() -> None:
     """The program xacro leaves it there."""
-    assert read_urdf(replaced("a", "a")).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(replaced("a", "a")).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 PROGRAM = "xacro robot.urdf.xacro > robot.urdf"
@@ -104,7 +104,8 @@ UNDEFINED = [
 def test_what_xacro_can_expand_is_to_be_expanded(axis: str, tmp_path: Path) -> None:
     text = replaced('<axis xyz="0 0 1"/>', axis)
     refuses(f"^joint 'knee': .* is xacro: expand the file first with '{PROGRAM}'$", text)
-    assert read_urdf(expanded(text, tmp_path)).to_bytes() == read_urdf(SOUND).to_bytes()
+    read = Robot.from_urdf(expanded(text, tmp_path))
+    assert read.to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 @pytest.mark.parametrize("axis", UNDEFINED)
@@ -152,7 +153,7 @@ def test_left_overs_in_what_is_not_read_are_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     text = replaced(old, new.format(left_over), XACRO + namespace)
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
     tag = left_over.partition("/")[0].partition(" ")[0]
     assert caplog.messages == [f"ignored, as no joint or inertia depends on it: {tag}> in {where}"]
 
@@ -160,7 +161,7 @@ def test_left_overs_in_what_is_not_read_are_ignored(
 def test_many_left_overs_make_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     links = [link(f"l{i}", f"{INERTIAL}<visual>{'<xacro:grey/>' * 2}</visual>") for i in range(7)]
     joints = [joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(6)]
-    read_urdf(robot_xml(*links, *joints).replace("<robot ", f"<robot {XACRO} "))
+    Robot.from_urdf(robot_xml(*links, *joints).replace("<robot ", f"<robot {XACRO} "))
     (message,) = caplog.messages
     assert message.endswith("<xacro:grey> in link 'l4' (2 times), and 2 more")
 
@@ -168,11 +169,11 @@ def test_many_left_overs_make_one_warning(caplog: pytest.LogCaptureFixture) -> N
 def test_calls_of_macros_for_sensors_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
     why = "ignored, as nothing defines this left-over of xacro, by its name a sensor"
     text = replaced("</robot>", '<xacro:v1_pelvis_Sensors_usb port="none"/></robot>')
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
     assert caplog.messages == [f"{why}: <xacro:v1_pelvis_Sensors_usb>"]
     caplog.clear()
     many = "".join(f"<xacro:sensor{i}/>" for i in range(90_000))
-    assert read_urdf(replaced("</robot>", f"{many}</robot>")).nq == 1
+    assert Robot.from_urdf(replaced("</robot>", f"{many}</robot>")).nq == 1
     names = ", ".join(f"<xacro:sensor{i}>" for i in range(5))
     assert caplog.messages == [f"{why}: {names}, and 89995 more"]
 
@@ -215,7 +216,7 @@ def test_refuses_attributes_with_a_prefix_that_nothing_declares() -> None:
     )
     inside = '<link name="a"><visual><box d:size="1"/></visual>'
     text = replaced('<link name="a">', inside, "")
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 def test_prefixes_hold_where_they_are_declared() -> None:
@@ -249,10 +250,10 @@ def test_refuses_expressions_that_are_left(old: str, new: str, words: str) -> No
 )
 def test_expressions_in_what_is_not_read_change_nothing(inside: str) -> None:
     text = replaced('<link name="a">', f'<link name="a">{inside}')
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
     outside = '<gazebo><plugin filename="$(arg file)">${x}</plugin></gazebo>'
     text = replaced("</robot>", f"{outside}</robot>")
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 # --- names that are nearly read ---------------------------------------------------------------
@@ -284,12 +285,12 @@ def test_refuses_elements_that_are_nearly_called_as_ours(
 )  # fmt: skip
 def test_other_elements_are_dropped(tag: str) -> None:
     text = replaced("</robot>", f'<{tag} name="x"><link name="y"/></{tag}></robot>')
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 def test_elements_of_another_namespace_may_be_called_anything() -> None:
     text = replaced("</robot>", '<o:Loop name="x"/></robot>', 'xmlns:o="o"')
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -308,7 +309,7 @@ def test_refuses_closures_elsewhere(tag: str, around: str, namespace: str) -> No
 
 def test_other_loops_are_dropped_elsewhere() -> None:
     text = replaced("</robot>", "<gazebo><actor><loop>true</loop></actor></gazebo></robot>")
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 # --- parts of links and joints ----------------------------------------------------------------
@@ -354,4 +355,4 @@ def test_refuses_parts_that_are_nearly_called_as_ours(
     ],
 )
 def test_other_parts_are_dropped(old: str, new: str) -> None:
-    assert read_urdf(replaced(old, new)).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(replaced(old, new)).to_bytes() == Robot.from_urdf(SOUND).to_bytes()

@@ -11,13 +11,12 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import WORLD, JointKind, Robot
-from delassus_ros.model.reading.urdf import read_urdf
 
 # --- tree -------------------------------------------------------------------------------------
 
 
 def test_joints_come_depth_first_in_document_order() -> None:
-    robot = read_urdf(
+    robot = Robot.from_urdf(
         robot_xml(
             joint("b2", "base", "lb2"),
             joint("c1", "lb1", "lc1"),
@@ -33,7 +32,7 @@ def test_joints_come_depth_first_in_document_order() -> None:
 
 
 def test_order_goes_through_fixed_joints() -> None:
-    robot = read_urdf(
+    robot = Robot.from_urdf(
         robot_xml(
             *(link(name) for name in ("base", "plate", "arm", "leg")),
             joint("weld", "base", "plate", "fixed"),
@@ -47,7 +46,7 @@ def test_order_goes_through_fixed_joints() -> None:
 
 def test_kinds_limits_and_axes() -> None:
     limit = '<limit lower="-0.5" upper="1.5" effort="1" velocity="1"/>'
-    robot = read_urdf(
+    robot = Robot.from_urdf(
         robot_xml(
             *(link(name) for name in "abcdefgh"),
             joint("turn", "a", "b", "revolute", '<axis xyz="0 3 4"/>' + limit),
@@ -76,21 +75,21 @@ def test_kinds_limits_and_axes() -> None:
 def test_one_sided_limit_has_zero_on_the_other_side() -> None:
     only_upper = '<limit upper="1.5" effort="1" velocity="1"/>'
     text = robot_xml(link("a"), link("b"), joint("j", "a", "b", "revolute", only_upper))
-    moved = read_urdf(text, "fixed").joints[0]
+    moved = Robot.from_urdf(text, "fixed").joints[0]
     assert (moved.lower, moved.upper) == (0.0, 1.5)
 
 
 def test_unlimited_bounds_may_be_infinite_or_huge() -> None:
     limit = '<limit lower="-inf" upper="1e16" effort="1" velocity="1"/>'
     text = robot_xml(link("a"), link("b"), joint("j", "a", "b", "revolute", limit))
-    moved = read_urdf(text, "fixed").joints[0]
+    moved = Robot.from_urdf(text, "fixed").joints[0]
     assert (moved.lower, moved.upper) == (-np.inf, 1e16)
 
 
 def test_fixed_joints_are_lumped_and_their_links_stay_as_frames() -> None:
     parts = [*(link(name) for name in ("base", "arm", "hand")), joint("shoulder", "base", "arm")]
-    apart = read_urdf(robot_xml(*parts, joint("wrist", "arm", "hand", "revolute")), "fixed")
-    lumped = read_urdf(robot_xml(*parts, joint("wrist", "arm", "hand", "fixed")), "fixed")
+    apart = Robot.from_urdf(robot_xml(*parts, joint("wrist", "arm", "hand", "revolute")), "fixed")
+    lumped = Robot.from_urdf(robot_xml(*parts, joint("wrist", "arm", "hand", "fixed")), "fixed")
     assert lumped.joint_names == ("shoulder",)
     hand = lumped.frames["hand"]
     assert hand.body == 0
@@ -103,14 +102,14 @@ def test_fixed_joints_are_lumped_and_their_links_stay_as_frames() -> None:
 
 
 def test_frame_of_a_moving_link_is_its_joint_frame() -> None:
-    robot = read_urdf(robot_xml(link("a"), link("b"), joint("j", "a", "b")), "fixed")
+    robot = Robot.from_urdf(robot_xml(link("a"), link("b"), joint("j", "a", "b")), "fixed")
     assert robot.frames["b"].body == 0
     assert np.array_equal(robot.frames["b"].placement.rotation, np.eye(3))
     assert np.array_equal(robot.frames["b"].placement.translation, np.zeros(3))
 
 
 def test_links_may_lack_inertia_where_others_have_it() -> None:
-    robot = read_urdf(
+    robot = Robot.from_urdf(
         robot_xml(
             *(link(name, "") for name in ("footprint", "shoulder_1", "tool")),
             *(link(name) for name in ("base", "arm")),
@@ -130,13 +129,13 @@ def test_a_rotor_may_have_inertia_without_mass() -> None:
         '<inertial><mass value="0"/><inertia ixx="1e-5" ixy="0" ixz="0" iyy="1e-5" iyz="0" '
         'izz="2e-5"/></inertial>'
     )
-    robot = read_urdf(robot_xml(link("a"), link("b", rotor), joint("j", "a", "b")))
+    robot = Robot.from_urdf(robot_xml(link("a"), link("b", rotor), joint("j", "a", "b")))
     assert robot.bodies[1].inertia.rotational[2, 2] == 2e-5
 
 
 def test_inertia_may_break_the_triangle_inequality() -> None:
     broken = INERTIAL.replace('izz="0.04"', 'izz="0.4"')
-    assert read_urdf(robot_xml(link("a", broken))).bodies[0].inertia.mass == 1.5
+    assert Robot.from_urdf(robot_xml(link("a", broken))).bodies[0].inertia.mass == 1.5
 
 
 def test_point_masses_may_carry_rounding_noise() -> None:
@@ -144,7 +143,7 @@ def test_point_masses_may_carry_rounding_noise() -> None:
         '<inertial><origin xyz="0.1 0 0"/><mass value="1"/>'
         '<inertia ixx="0" ixy="0" ixz="2.4e-35" iyy="0" iyz="0" izz="0"/></inertial>'
     )
-    read_urdf(robot_xml(link("a"), link("b", noisy), joint("j", "a", "b")))
+    Robot.from_urdf(robot_xml(link("a"), link("b", noisy), joint("j", "a", "b")))
 
 
 # --- base -------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ FREE = (
 
 
 def test_floating_base_puts_a_free_flyer_under_the_root_link() -> None:
-    robot = read_urdf(robot_xml(link("a"), link("b"), joint("j", "a", "b")), "floating")
+    robot = Robot.from_urdf(robot_xml(link("a"), link("b"), joint("j", "a", "b")), "floating")
     assert (robot.base, robot.nq, robot.nv) == ("floating", 1, 7)
     assert (robot.joints[0].name, robot.joints[0].kind) == ("root", JointKind.ROOT)
     assert robot.bodies[0].name == "a"
@@ -171,7 +170,7 @@ def test_fixed_base_welds_the_root_link_and_drops_its_inertia() -> None:
         link("table"), link("a"), link("b"),
         joint("mount", "table", "a", "fixed"), joint("j", "a", "b"),
     )  # fmt: skip
-    robot = read_urdf(text, "fixed")
+    robot = Robot.from_urdf(text, "fixed")
     assert (robot.base, robot.nq, robot.nv) == ("fixed", 1, 1)
     assert [body.name for body in robot.bodies] == ["b"]
     assert robot.bodies[0].inertia.mass == 1.5
@@ -182,7 +181,7 @@ def test_fixed_base_welds_the_root_link_and_drops_its_inertia() -> None:
 
 
 def test_a_floating_joint_on_the_root_link_is_the_free_flyer() -> None:
-    robot = read_urdf(robot_xml(*FREE), "floating")
+    robot = Robot.from_urdf(robot_xml(*FREE), "floating")
     assert [item.name for item in robot.joints] == ["root", "hip"]
     assert (robot.nq, robot.nv) == (1, 7)
     assert robot.frames["world"].body == WORLD
@@ -191,7 +190,7 @@ def test_a_floating_joint_on_the_root_link_is_the_free_flyer() -> None:
 
 
 def test_with_a_fixed_base_a_floating_joint_has_entries_in_q() -> None:
-    robot = read_urdf(robot_xml(*FREE), "fixed")
+    robot = Robot.from_urdf(robot_xml(*FREE), "fixed")
     assert [item.name for item in robot.joints] == ["free", "hip"]
     assert robot.joints[0].kind is JointKind.FLOATING
     assert (robot.base, robot.nq, robot.nv) == ("fixed", 8, 7)
@@ -199,7 +198,7 @@ def test_with_a_fixed_base_a_floating_joint_has_entries_in_q() -> None:
 
 
 def test_a_floating_joint_beside_others_stays_inside_the_tree() -> None:
-    robot = read_urdf(
+    robot = Robot.from_urdf(
         robot_xml(
             link("ship"), link("boat"), link("crane"),
             joint("free", "ship", "boat", "floating", ""), joint("slew", "ship", "crane"),
@@ -211,8 +210,8 @@ def test_a_floating_joint_beside_others_stays_inside_the_tree() -> None:
 
 
 def test_root_floating_joint_gives_the_same_dynamics_as_a_free_flyer() -> None:
-    floating = read_urdf(robot_xml(*FREE), "floating")
-    fixed = read_urdf(robot_xml(*FREE), "fixed")
+    floating = Robot.from_urdf(robot_xml(*FREE), "floating")
+    fixed = Robot.from_urdf(robot_xml(*FREE), "fixed")
     q = np.array([0.7])
     inner = np.concatenate([np.zeros(6), [1.0], q])
     assert np.allclose(mass_matrix(floating, q), mass_matrix(fixed, inner), rtol=0, atol=1e-15)
@@ -228,13 +227,13 @@ def test_the_free_flyer_never_takes_the_name_of_a_joint(
     names = (*taken, "other")
     links = [link("base"), *(link(f"l{i}") for i in range(len(names)))]
     joints = [joint(name, "base", f"l{i}") for i, name in enumerate(names)]
-    robot = read_urdf(robot_xml(*links, *joints))
+    robot = Robot.from_urdf(robot_xml(*links, *joints))
     assert robot.joints[0].name == chosen
     assert robot.joint_names == names
 
 
 def test_a_single_body_can_float() -> None:
-    robot = read_urdf(robot_xml(link("drone")))
+    robot = Robot.from_urdf(robot_xml(link("drone")))
     assert (robot.nq, robot.nv, robot.joint_names) == (0, 6, ())
 
 
@@ -242,7 +241,7 @@ def test_long_chains_do_not_exhaust_the_stack() -> None:
     count = 3000
     links = (link(f"l{i}") for i in range(count + 1))
     joints = (joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(count))
-    assert read_urdf(robot_xml(*links, *joints)).nq == count
+    assert Robot.from_urdf(robot_xml(*links, *joints)).nq == count
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ def test_refuses_a_moving_leaf_without_inertia(inertial: str, base: str) -> None
     with pytest.raises(
         RobotError, match="link 'b': no inertia on the last link that joint 'elbow' moves.*give it"
     ):
-        read_urdf(text, base)  # type: ignore[arg-type]
+        Robot.from_urdf(text, base)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -279,13 +278,13 @@ def test_refuses_a_floating_base_without_inertia(moving: list[str]) -> None:
     links = [link("base", ""), link("b"), link("c")][: len(moving) + 1]
     words = r"link 'base': the base floats but has no inertia.*'hip'.*base='fixed'.*--base fixed"
     with pytest.raises(RobotError, match=words):
-        read_urdf(robot_xml(*links, *moving))
-    assert read_urdf(robot_xml(*links, *moving), "fixed").base == "fixed"
+        Robot.from_urdf(robot_xml(*links, *moving))
+    assert Robot.from_urdf(robot_xml(*links, *moving), "fixed").base == "fixed"
 
 
 def test_refuses_a_floating_base_of_nothing() -> None:
     with pytest.raises(RobotError, match="link 'base': the base floats .* move on it: none"):
-        read_urdf(robot_xml(link("base", "")))
+        Robot.from_urdf(robot_xml(link("base", "")))
 
 
 def test_refuses_inertia_that_is_not_positive_semidefinite() -> None:
@@ -297,14 +296,14 @@ def test_refuses_inertia_that_is_not_positive_semidefinite() -> None:
         "semidefinite, or some motion would have negative energy; principal inertias of this "
         "link: -",
     ):
-        read_urdf(robot_xml(*parts))
+        Robot.from_urdf(robot_xml(*parts))
 
 
 def test_names_the_lumped_link_that_spoils_the_inertia() -> None:
     negative = INERTIAL.replace('iyz="0.002"', 'iyz="9"')
     parts = [link("a"), link("b"), link("c", negative), joint("elbow", "a", "b")]
     with pytest.raises(RobotError, match="link 'c': .* 'elbow'"):
-        read_urdf(robot_xml(*parts, joint("weld", "b", "c", "fixed")))
+        Robot.from_urdf(robot_xml(*parts, joint("weld", "b", "c", "fixed")))
 
 
 def test_a_small_bad_link_does_not_spoil_a_sound_body() -> None:
@@ -313,12 +312,12 @@ def test_a_small_bad_link_does_not_spoil_a_sound_body() -> None:
         'izz="3e-8"/></inertial>'
     )
     parts = [link("a"), link("antenna", antenna), joint("weld", "a", "antenna", "fixed")]
-    assert read_urdf(robot_xml(*parts)).bodies[0].inertia.mass == pytest.approx(1.51)
+    assert Robot.from_urdf(robot_xml(*parts)).bodies[0].inertia.mass == pytest.approx(1.51)
 
 
 def test_refuses_an_unknown_base() -> None:
     with pytest.raises(RobotError, match="base must be 'floating' or 'fixed', got 'free'"):
-        read_urdf(robot_xml(link("a")), "free")  # type: ignore[arg-type]
+        Robot.from_urdf(robot_xml(link("a")), "free")  # type: ignore[arg-type]
 
 
 def test_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
@@ -330,7 +329,7 @@ def test_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     )
     odd = '<limit effort="1" rate="2"/><safety_controller/><unheard_of/>'
     body = link("b", INERTIAL + "<visual/><collision/><self_collision_checking/>")
-    read_urdf(robot_xml(link("a"), body, joint("j", "a", "b", inside=odd), noisy))
+    Robot.from_urdf(robot_xml(link("a"), body, joint("j", "a", "b", inside=odd), noisy))
     assert capfd.readouterr() == ("", "")
 
 

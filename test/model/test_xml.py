@@ -15,7 +15,6 @@ from urdf_text import joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
-from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.reading.xml import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -42,21 +41,21 @@ SOUND = robot_xml(
 )
 def test_reads_text_bytes_and_files(tmp_path: Path, before: str, declaration: str) -> None:
     text = before + declaration + "<!-- ö -->" + SOUND
-    expected = read_urdf(SOUND).to_bytes()
+    expected = Robot.from_urdf(SOUND).to_bytes()
     path = tmp_path / "robot.urdf"
     path.write_bytes(text.encode())
     for source in (text, text.encode(), path, str(path)):
-        assert read_urdf(source).to_bytes() == expected
+        assert Robot.from_urdf(source).to_bytes() == expected
 
 
 def test_text_is_text_whatever_encoding_it_declares() -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + SOUND.replace("trunk", "größe")
-    assert "größe" in read_urdf(text).frames
+    assert "größe" in Robot.from_urdf(text).frames
 
 
 def test_bytes_are_read_in_the_encoding_they_declare() -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + SOUND.replace("trunk", "größe")
-    assert "größe" in read_urdf(text.encode("latin-1")).frames
+    assert "größe" in Robot.from_urdf(text.encode("latin-1")).frames
 
 
 @pytest.mark.parametrize(
@@ -72,36 +71,36 @@ def test_bytes_are_read_in_the_encoding_they_declare() -> None:
 )
 def test_refuses_what_cannot_be_decoded(source: str | bytes) -> None:
     with pytest.raises(RobotError, match="broken XML at line|cannot be decoded"):
-        read_urdf(source)
+        Robot.from_urdf(source)
 
 
 @pytest.mark.parametrize("source", ["", " \n", "\ufeff", b"", b"  "])
 def test_refuses_nothing(source: str | bytes) -> None:
     with pytest.raises(RobotError, match="the URDF is empty: give a path, or XML"):
-        read_urdf(source)
+        Robot.from_urdf(source)
 
 
 def test_refuses_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "empty.urdf"
     path.touch()
     with pytest.raises(RobotError, match="the URDF is empty"):
-        read_urdf(path)
+        Robot.from_urdf(path)
 
 
 def test_names_the_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.urdf"
     for source in (path, str(path)):
         with pytest.raises(RobotError, match=r"cannot read .*nowhere.urdf': No such file.*'<'"):
-            read_urdf(source)
+            Robot.from_urdf(source)
 
 
 def test_refuses_directories_and_impossible_paths(tmp_path: Path) -> None:
     with pytest.raises(RobotError, match="cannot read the URDF file .*: Is a directory"):
-        read_urdf(tmp_path)
+        Robot.from_urdf(tmp_path)
     with pytest.raises(RobotError, match="neither a path nor XML: embedded null"):
-        read_urdf("robot\0.urdf")
+        Robot.from_urdf("robot\0.urdf")
     with pytest.raises(RobotError, match="cannot read the URDF file 'xxx") as caught:
-        read_urdf("x" * 100_000)
+        Robot.from_urdf("x" * 100_000)
     assert len(str(caught.value)) < 500
 
 
@@ -111,12 +110,12 @@ def test_names_the_unreadable_file(tmp_path: Path) -> None:
     path.write_text(SOUND)
     path.chmod(0)
     with pytest.raises(RobotError, match="cannot read .*secret.urdf': Permission denied"):
-        read_urdf(path)
+        Robot.from_urdf(path)
 
 
 def test_refuses_other_types() -> None:
     with pytest.raises(RobotError, match="given as a path, text or bytes, not as int"):
-        read_urdf(3)  # type: ignore[arg-type]
+        Robot.from_urdf(3)  # type: ignore[arg-type]
 
 
 # --- hostile documents ------------------------------------------------------------------------
@@ -124,11 +123,11 @@ def test_refuses_other_types() -> None:
 
 def test_says_where_the_xml_is_broken() -> None:
     with pytest.raises(RobotError, match="broken XML at line 3, column .*: mismatched tag"):
-        read_urdf('<robot name="r">\n<link name="a">\n</robot>')
+        Robot.from_urdf('<robot name="r">\n<link name="a">\n</robot>')
     with pytest.raises(RobotError, match="broken XML at line 1, column .*: no element found"):
-        read_urdf('<robot name="r">')
+        Robot.from_urdf('<robot name="r">')
     with pytest.raises(RobotError, match="broken XML at line 1, .*: junk after document element"):
-        read_urdf(SOUND + SOUND)
+        Robot.from_urdf(SOUND + SOUND)
 
 
 def test_says_which_file_is_wrong(tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ def test_says_which_file_is_wrong(tmp_path: Path) -> None:
         path.write_text(text)
         for source in (path, str(path)):
             with pytest.raises(RobotError, match=f"^{re.escape(str(path))}: {words}"):
-                read_urdf(source)
+                Robot.from_urdf(source)
 
 
 BOMB = (
@@ -170,12 +169,12 @@ BOMB = (
 def test_refuses_document_types_and_with_them_all_entities(document: str) -> None:
     for source in (document, document.encode()):
         with pytest.raises(RobotError, match="declares a document type .* are not accepted"):
-            read_urdf(source)
+            Robot.from_urdf(source)
 
 
 def test_refuses_undeclared_entities() -> None:
     with pytest.raises(RobotError, match="broken XML at line 1, .*: undefined entity"):
-        read_urdf('<robot name="r">&x;</robot>')
+        Robot.from_urdf('<robot name="r">&x;</robot>')
 
 
 def test_includes_are_not_followed() -> None:
@@ -183,7 +182,7 @@ def test_includes_are_not_followed() -> None:
         "</robot>",
         '<include xmlns="http://www.w3.org/2001/XInclude" href="file:///etc/hostname"/></robot>',
     )
-    assert read_urdf(text).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(text).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 def padded(size: int) -> str:
@@ -195,16 +194,16 @@ def test_accepts_the_size_bound_and_refuses_more(tmp_path: Path) -> None:
     path = tmp_path / "large.urdf"
     path.write_text(padded(MAX_BYTES), encoding="ascii")
     for source in (padded(MAX_BYTES), path):
-        assert read_urdf(source).nq == 1
+        assert Robot.from_urdf(source).nq == 1
     path.write_text(padded(MAX_BYTES + 1), encoding="ascii")
     for too_large in (padded(MAX_BYTES + 1), padded(MAX_BYTES + 1).encode(), path):
         with pytest.raises(RobotError, match=f"the XML is larger than {MAX_BYTES} bytes"):
-            read_urdf(too_large)
+            Robot.from_urdf(too_large)
 
 
 def test_the_size_bound_counts_bytes_not_characters() -> None:
     with pytest.raises(RobotError, match="the XML is larger than"):
-        read_urdf(f"<!--{'ö' * (MAX_BYTES // 2)}-->" + SOUND)
+        Robot.from_urdf(f"<!--{'ö' * (MAX_BYTES // 2)}-->" + SOUND)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +230,7 @@ def test_a_glance_refuses(text: str, words: str) -> None:
         with pytest.raises(RobotError, match=words):
             check_document(source)
     with pytest.raises(RobotError, match=words):
-        read_urdf(text.encode())
+        Robot.from_urdf(text.encode())
 
 
 @pytest.mark.parametrize("text", [SOUND, f"\ufeff \n{SOUND}", "<robot", padded(MAX_BYTES)])
@@ -244,7 +243,7 @@ def test_a_glance_sees_no_more(text: str) -> None:
 
 def test_reads_utf_16() -> None:
     data = ('<?xml version="1.0" encoding="utf-16"?>' + SOUND).encode("utf-16")
-    assert read_urdf(data).to_bytes() == read_urdf(SOUND).to_bytes()
+    assert Robot.from_urdf(data).to_bytes() == Robot.from_urdf(SOUND).to_bytes()
 
 
 def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:
@@ -252,7 +251,7 @@ def test_reads_no_more_of_a_large_file_than_it_must(tmp_path: Path) -> None:
     with large.open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(RobotError, match="the XML is larger than"):
-        read_urdf(large)
+        Robot.from_urdf(large)
 
 
 @pytest.mark.parametrize("form", ["/dev/fd/{}", "/proc/self/fd/{}"])
@@ -270,7 +269,8 @@ def test_reads_from_a_pipe_of_the_shell(form: str) -> None:
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
     try:
-        assert read_urdf(form.format(reader)).joint_names == read_urdf(SOUND).joint_names
+        read = Robot.from_urdf(form.format(reader))
+        assert read.joint_names == Robot.from_urdf(SOUND).joint_names
     finally:
         os.close(reader)
         thread.join(20.0)
@@ -281,7 +281,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> N
     os.mkfifo(pipe)
     for source in (pipe, str(pipe), "/dev/zero", "/dev/null"):
         with pytest.raises(RobotError, match=f"cannot read .*'{source}': Not a regular file"):
-            read_urdf(source)
+            Robot.from_urdf(source)
 
 
 def nested(depth: int) -> str:
@@ -352,7 +352,7 @@ def test_a_mutated_urdf_gives_a_robot_or_a_robot_error(edits, base) -> None:
         if isinstance(source, str) and not source.lstrip().startswith("<"):
             continue
         try:
-            robot = read_urdf(source, base)
+            robot = Robot.from_urdf(source, base)
         except RobotError as error:
             assert str(error)
         else:
@@ -363,7 +363,7 @@ def test_a_mutated_urdf_gives_a_robot_or_a_robot_error(edits, base) -> None:
 def test_random_bytes_are_refused(document: bytes) -> None:
     for source in (document, b"<" + document, b"<robot name='r'>" + document):
         with pytest.raises(RobotError):
-            read_urdf(source)
+            Robot.from_urdf(source)
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b.urdf", " file:///tmp/a.urdf", "https://a.b/c"])

@@ -20,7 +20,6 @@ from delassus_ros.model import (
     Robot,
     clusters_of,
 )
-from delassus_ros.model.reading.urdf import read_urdf
 from delassus_ros.model.robot import Base
 
 BELT = (
@@ -75,7 +74,7 @@ def geared(**parts: str) -> str:
 
 def refuses(words: str, text: str, loops: Any = None, base: str = "fixed") -> None:
     with pytest.raises(RobotError, match=words):
-        read_urdf(text, base, loops)  # type: ignore[arg-type]
+        Robot.from_urdf(text, base, loops=loops)  # type: ignore[arg-type]
 
 
 def independent(robot: Robot) -> list[str]:
@@ -110,7 +109,7 @@ def test_limits_of_followers_that_their_leaders_do_not_keep(
 ) -> None:
     parts = [link("base"), link("la"), link("lb"), limited("a", *leader)]
     parts.append(limited("b", *follower, f'<mimic joint="a" {mimic}/>'))
-    read_urdf(robot_xml(*parts))
+    Robot.from_urdf(robot_xml(*parts))
     words = warning.replace("...", "are not kept: it follows joint 'a', whose limits put it in")
     assert caplog.messages == ([f"joint 'b': limits {words}"] if warning else [])
 
@@ -121,12 +120,12 @@ def test_limits_of_a_follower_of_followers(caplog: pytest.LogCaptureFixture) -> 
     first = limited("b", -9, 9, '<mimic joint="a" multiplier="-0.75" offset="0.3"/>')
     parts = [*(link(name) for name in ("base", "la", "lb", "lc")), second, first]
     words = "joint 'c': limits [-1, 1] are not kept: it follows joint '{}', whose limits put it in"
-    read_urdf(robot_xml(*parts, limited("a", -1, 1)))
+    Robot.from_urdf(robot_xml(*parts, limited("a", -1, 1)))
     assert caplog.messages == [f"{words.format('a')} [-1, 2]"]
     caplog.clear()
     ball = first.replace('joint="a"', 'joint="a_Y"')
     parts[-1] = ball
-    read_urdf(robot_xml(*parts, limited("a", -1, 1)), loops={"joints": {"a": "spherical"}})
+    Robot.from_urdf(robot_xml(*parts, limited("a", -1, 1)), loops={"joints": {"a": "spherical"}})
     assert f"{words.format('a_Y')} [-inf, inf]" in caplog.messages
 
 
@@ -134,7 +133,7 @@ def test_limits_of_a_follower_of_followers(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_couplings_sum_the_joints_of_both_paths() -> None:
-    robot = read_urdf(robot_xml(*BELT, coupling("belt", "shank", "rotor", -7.0)))
+    robot = Robot.from_urdf(robot_xml(*BELT, coupling("belt", "shank", "rotor", -7.0)))
     (read,) = robot.couplings
     assert dict(read.ratios) == {"spin": -1.0, "knee": -7.0, "hip": -7.0}
     assert read.offset == 0.0
@@ -145,7 +144,7 @@ def test_couplings_sum_the_joints_of_both_paths() -> None:
 
 def test_paths_go_through_fixed_joints() -> None:
     fixed = (link("cover"), joint("screws", "rotor", "cover", "fixed"))
-    robot = read_urdf(robot_xml(*BELT, *fixed, coupling("belt", "thigh", "cover")), "fixed")
+    robot = Robot.from_urdf(robot_xml(*BELT, *fixed, coupling("belt", "thigh", "cover")), "fixed")
     assert dict(robot.couplings[0].ratios) == {"spin": -1.0, "hip": 6.0}
 
 
@@ -181,9 +180,9 @@ def stated(text: str, **values: str) -> str:
 
 def test_stated_coordinates_are_taken_and_true_is_the_default_beside_them() -> None:
     text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
-    assert independent(read_urdf(stated(text, hip="false"), "fixed")) == ["knee", "spin"]
-    assert independent(read_urdf(stated(text, knee="false"), "fixed")) == ["hip", "spin"]
-    assert independent(read_urdf(stated(text, spin="false"), "fixed")) == ["hip", "knee"]
+    assert independent(Robot.from_urdf(stated(text, hip="false"), "fixed")) == ["knee", "spin"]
+    assert independent(Robot.from_urdf(stated(text, knee="false"), "fixed")) == ["hip", "spin"]
+    assert independent(Robot.from_urdf(stated(text, spin="false"), "fixed")) == ["hip", "knee"]
 
 
 def test_refuses_a_wrong_number_of_stated_coordinates() -> None:
@@ -195,7 +194,7 @@ def test_refuses_a_wrong_number_of_stated_coordinates() -> None:
 
 def test_true_outside_of_clusters_means_nothing() -> None:
     text = robot_xml(*BELT, coupling("gear", "thigh", "rotor"))
-    assert independent(read_urdf(stated(text, knee="true"), "fixed")) == ["hip", "knee"]
+    assert independent(Robot.from_urdf(stated(text, knee="true"), "fixed")) == ["hip", "knee"]
 
 
 def undetermined(name: str) -> str:
@@ -213,7 +212,7 @@ def test_refuses_dependent_joints_that_nothing_determines(base: Base) -> None:
         (stated(one.replace("coupling", "couple"), spin="false"), "spin"),
     ):
         with pytest.raises(RobotError, match=undetermined(name)):
-            read_urdf(text, base)
+            Robot.from_urdf(text, base)
 
 
 @pytest.mark.parametrize("kind", ["planar", "floating"])
@@ -221,20 +220,21 @@ def test_refuses_dependent_joints_that_nothing_could_determine(kind: str) -> Non
     parts = (link("base"), link("ball"), joint("drift", "base", "ball", kind))
     for base in ("fixed", "floating"):
         with pytest.raises(RobotError, match=undetermined("drift")):
-            read_urdf(stated(robot_xml(*parts), drift="false"), base)
+            Robot.from_urdf(stated(robot_xml(*parts), drift="false"), base)
 
 
 def test_dependent_joints_of_another_type_must_be_determined_as_well() -> None:
     text = stated(robot_xml(*BELT), knee="false")
     refuses(undetermined("knee"), text, {"joints": {"knee": "universal_xy"}})
-    assert read_urdf(text, "fixed", {"joints": {"knee": "fixed"}}).joint_names == ("hip", "spin")
+    held = Robot.from_urdf(text, "fixed", loops={"joints": {"knee": "fixed"}})
+    assert held.joint_names == ("hip", "spin")
 
 
 def test_the_side_file_may_determine_them_or_say_that_they_are_independent() -> None:
     text = stated(robot_xml(*BELT), spin="false")
     gear = {"couplings": [{"name": "gear", "joints": {"spin": -1, "hip": 6}}]}
-    assert independent(read_urdf(text, "fixed", gear)) == ["hip", "knee"]
-    named = read_urdf(text, "fixed", {"independent": ["spin"]})
+    assert independent(Robot.from_urdf(text, "fixed", loops=gear)) == ["hip", "knee"]
+    named = Robot.from_urdf(text, "fixed", loops={"independent": ["spin"]})
     assert independent(named) == ["hip", "knee", "spin"]
 
 
@@ -264,13 +264,13 @@ def test_refuses_clusters_of_dependent_joints_alone() -> None:
     text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
     text = stated(text, hip="false", knee="false", spin="false")
     refuses("coupling 'belt': all joints .* 'hip', 'knee', 'spin', are independent", text)
-    robot = read_urdf(text, "fixed", {"independent": ["spin", "hip"]})
+    robot = Robot.from_urdf(text, "fixed", loops={"independent": ["spin", "hip"]})
     assert independent(robot) == ["hip", "spin"]
 
 
 def test_the_side_file_counts_before_the_document() -> None:
     text = stated(robot_xml(*BELT, coupling("belt", "shank", "rotor")), spin="false")
-    robot = read_urdf(text, "fixed", {"independent": ["spin", "hip"]})
+    robot = Robot.from_urdf(text, "fixed", loops={"independent": ["spin", "hip"]})
     assert independent(robot) == ["hip", "spin"]
 
 
@@ -279,7 +279,7 @@ def test_the_side_file_counts_before_the_document() -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations("abc")))
 def test_mimic_chains_in_any_order_lead_to_one_joint(order: tuple[str, ...]) -> None:
-    robot = read_urdf(mimicking({"c": "b", "b": "a"}, order), "fixed")
+    robot = Robot.from_urdf(mimicking({"c": "b", "b": "a"}, order), "fixed")
     assert independent(robot) == ["a"]
     q = {"a": 0.3, "b": -2 * 0.3 + 0.1}
     q["c"] = -2 * q["b"] + 0.1
@@ -289,7 +289,7 @@ def test_mimic_chains_in_any_order_lead_to_one_joint(order: tuple[str, ...]) -> 
 
 
 def test_several_joints_may_mimic_one() -> None:
-    robot = read_urdf(mimicking({"a": "c", "b": "c"}), "fixed")
+    robot = Robot.from_urdf(mimicking({"a": "c", "b": "c"}), "fixed")
     assert independent(robot) == ["c"]
     assert [cluster.joints for cluster in clusters_of(robot)] == [(0, 1, 2)]
 
@@ -321,7 +321,7 @@ def test_refuses_mimic_of_what_cannot_be_followed() -> None:
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])
 def test_a_rotor_is_a_body_about_the_axis_of_its_joint(kind: str) -> None:
-    robot = read_urdf(geared(kind=kind), "floating", {"rotors": {"drive": 1e-4}})
+    robot = Robot.from_urdf(geared(kind=kind), "floating", loops={"rotors": {"drive": 1e-4}})
     assert [item.name for item in robot.joints] == ["root", "knee", "motor"]
     knee, motor = robot.joints[1:]
     assert (motor.kind, motor.parent) == (JointKind.REVOLUTE, knee.parent)
@@ -335,16 +335,16 @@ def test_a_rotor_is_a_body_about_the_axis_of_its_joint(kind: str) -> None:
 
 
 def test_a_rotor_adds_its_reflected_inertia_at_a_base_at_rest() -> None:
-    plain = mass_matrix(read_urdf(geared(), "fixed"), np.array([0.3]))
-    robot = read_urdf(geared(), "fixed", {"rotors": {"drive": 1e-4}})
+    plain = mass_matrix(Robot.from_urdf(geared(), "fixed"), np.array([0.3]))
+    robot = Robot.from_urdf(geared(), "fixed", loops={"rotors": {"drive": 1e-4}})
     ratio = np.array([1.0, 50.0])  # of knee and motor by the knee
     whole = ratio @ mass_matrix(robot, np.array([0.3, 15.0])) @ ratio
     assert whole == pytest.approx(plain[0, 0] + 50.0**2 * 1e-4, rel=1e-13)
 
 
 def test_transmissions_without_rotor_mean_nothing() -> None:
-    assert not read_urdf(geared(), "fixed").is_closed
-    assert not read_urdf(geared(reduction="<mechanicalReduction/>"), "fixed").is_closed
+    assert not Robot.from_urdf(geared(), "fixed").is_closed
+    assert not Robot.from_urdf(geared(reduction="<mechanicalReduction/>"), "fixed").is_closed
 
 
 @pytest.mark.parametrize(
@@ -406,8 +406,8 @@ def test_loops_of_the_document_and_of_the_side_file_are_the_same() -> None:
     )
     entry = {"name": "bar", "frames": ["end", "pin"], "type": "hinge", "axis": [0, 0, 2]}
     inside, beside = (
-        read_urdf(planar(bar), "fixed"),
-        read_urdf(planar(), "fixed", {"loops": [entry]}),
+        Robot.from_urdf(planar(bar), "fixed"),
+        Robot.from_urdf(planar(), "fixed", loops={"loops": [entry]}),
     )
     for robot in (inside, beside):
         (read,) = robot.loops
@@ -422,7 +422,7 @@ def test_loops_of_the_document_and_of_the_side_file_are_the_same() -> None:
 )
 def test_loops_that_join_origins(loop_type: str, freedoms: int) -> None:
     entry = {"frames": ["end", "pin"], "type": loop_type}
-    robot = read_urdf(planar(), "fixed", {"loops": [entry]})
+    robot = Robot.from_urdf(planar(), "fixed", loops={"loops": [entry]})
     assert (robot.loops[0].name, robot.loops[0].kind) == ("end:pin", LoopKind.POINT)
     assert len(independent(robot)) == freedoms
 
@@ -461,14 +461,15 @@ def test_refuses_loops_that_do_not_fit() -> None:
 
 def test_a_joint_can_be_a_chain_of_revolute_joints() -> None:
     text = robot_xml(*BELT)
-    robot = read_urdf(text, "fixed", {"joints": {"knee": "universal_yz", "hip": "spherical"}})
+    types = {"knee": "universal_yz", "hip": "spherical"}
+    robot = Robot.from_urdf(text, "fixed", loops={"joints": types})
     names = ["hip_X", "hip_Y", "hip_Z", "knee_Y", "knee_Z", "spin"]
     assert [item.name for item in robot.joints] == names
     assert [item.parent for item in robot.joints] == [WORLD, 0, 1, 2, 3, WORLD]
     assert [item.axis.tolist() for item in robot.joints[:5]] == [
         [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1]
     ]  # fmt: skip
-    plain = read_urdf(text, "fixed")
+    plain = Robot.from_urdf(text, "fixed")
     for i in (0, 3):
         assert robot.joints[i].placement.to_bytes() == plain.joints[i // 3].placement.to_bytes()
     assert not robot.joints[4].placement.translation.any()
@@ -479,7 +480,7 @@ def test_a_joint_can_be_a_chain_of_revolute_joints() -> None:
 
 
 def test_a_joint_can_be_made_fixed() -> None:
-    robot = read_urdf(robot_xml(*BELT), "fixed", {"joints": {"knee": "fixed"}})
+    robot = Robot.from_urdf(robot_xml(*BELT), "fixed", loops={"joints": {"knee": "fixed"}})
     assert robot.joint_names == ("hip", "spin")
     assert robot.bodies[0].inertia.mass == 3.0
 
@@ -494,7 +495,8 @@ def test_refuses_types_of_joints_that_do_not_fit() -> None:
 
 def test_motors_of_published_files_are_independent_where_possible() -> None:
     text = robot_xml(*BELT, coupling("belt", "shank", "rotor"))
-    assert independent(read_urdf(text, "fixed", {"name_mot": ["spin"]})).count("spin") == 1
-    both = read_urdf(text, "fixed", {"name_mot": ["spin", "hip", "knee"]})
+    led = Robot.from_urdf(text, "fixed", loops={"name_mot": ["spin"]})
+    assert independent(led).count("spin") == 1
+    both = Robot.from_urdf(text, "fixed", loops={"name_mot": ["spin", "hip", "knee"]})
     assert len(independent(both)) == 2
     refuses("name_mot: unknown joint 'spn'", text, {"name_mot": ["spn"]})

@@ -18,6 +18,7 @@ from urdf_parser_py import urdf
 
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.constraints import LoopKind
+from delassus_ros.model.joint import JointKind
 from delassus_ros.model.reading.unread import ENDS, meant, refuse_unread
 from delassus_ros.model.reading.xml import (
     MAX_NAME,
@@ -33,7 +34,6 @@ from delassus_ros.model.reading.xml import (
     parse,
     pose_of,
 )
-from delassus_ros.model.robot import JointKind
 from delassus_ros.model.spatial import Array, Inertia, Transform
 
 _log = logging.getLogger(__name__)

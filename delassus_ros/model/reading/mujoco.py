@@ -12,9 +12,10 @@ import numpy as np
 from delassus_ros.arguments import shown
 from delassus_ros.errors import RobotError
 from delassus_ros.model.constraints import Coupling, Loop, LoopKind
-from delassus_ros.model.joint import root_name
+from delassus_ros.model.edit import locked
+from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
+from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.mjcf_size import check_size
-from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
 _EXACT = 1e-9
@@ -23,17 +24,17 @@ _TORQUE_SCALE = 10
 """Index among the data of a weld: the anchor, position and quaternion come before it."""
 
 
-def read_mujoco(source: Any) -> Robot:
+def read_mujoco(source: Any, robot_type: type[MechanismT]) -> MechanismT:
     """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF, a path or the text.
 
     A free joint of the first body is the floating base; others are floating joints inside the
     tree. Joints and bodies without a name are called by their number, ``joint0``, ``body1``. Of a
     body with several joints, all but the last move bodies without inertia. Frames are bodies and
-    sites; a site with the name of a body is ``name/site``. Equalities that are active become loops
-    (connect, weld) and couplings (joint and tendon, if linear); one of a single joint holds it, as
-    by :meth:`Robot.lock`. Mocap bodies are of the world, where they were written. Armatures of
-    actuators are seen at their joints, times the squares of their gears. What only makes forces
-    (muscles, springs, flexes) is no part of a robot.
+    sites; a site with the name of a body is ``name/site``. Active equalities become loops
+    (connect, weld) and couplings (joint and tendon, if linear); an equality of a single joint
+    locks the joint, see :func:`~delassus_ros.model.edit.locked`. Mocap bodies belong to the world,
+    at the pose in the model. Armatures of actuators count at their joints, times the squares of
+    their gears. Elements that only make forces (muscles, springs, flexes) are ignored.
 
     Raises
     ------
@@ -43,7 +44,7 @@ def read_mujoco(source: Any) -> Robot:
         it. If MuJoCo cannot compile the source, it is something else, or the model would be too
         large, see :mod:`delassus_ros.model.reading.mjcf_size`.
     """
-    return _Reading(_compiled(source)).robot()
+    return _Reading(_compiled(source)).robot(robot_type)
 
 
 def _compiled(source: Any) -> Any:
@@ -85,15 +86,15 @@ class _Reading:
         self._joint_names = joint_names(model)
         self._body_names = body_names(model)
 
-    def robot(self) -> Robot:
+    def robot(self, robot_type: type[MechanismT]) -> MechanismT:
         for b in range(1, self._model.nbody):
             self._add(b)
         bodies = [Body(*each) for each in zip(self._names, self._inertias, strict=True)]
         name = bytes(self._model.names).split(b"\0", 1)[0].decode() or "robot"
         couplings, loops = self._equalities()
         held, tied = _held_by(couplings)
-        robot = Robot(name, self._joints, bodies, self._frames(), tied, loops)
-        return robot.lock(held) if held else robot
+        robot = robot_type(name, self._joints, bodies, self._frames(), tied, loops)
+        return locked(robot, held) if held else robot
 
     def _armature_of_joints(self) -> Array:
         """Return the armature of each hinge and slide, those of its actuators included."""

@@ -1,34 +1,244 @@
-"""What the states of Pinocchio's and MuJoCo's models are checked by: the base, joints by name."""
+"""Positions and velocities of a robot to and from a model of another library, joints by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any
-from weakref import WeakKeyDictionary
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
-from delassus_ros.model.robot import Joint, JointKind, Robot
+from delassus_ros.model.joint import Joint, JointKind
+from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
-_AXIS = 1e-6
-"""How far axes of the same joint may be apart: files print few digits."""
-_UNIT = 1e-3
-"""How far the norm of a quaternion may be from 1."""
+AXIS_TOLERANCE = 1e-6
+"""Largest difference of two unit axes of one joint, per component: files print few digits."""
+UNIT_QUATERNION_TOLERANCE = 1e-3
+"""Largest difference between 1 and the norm of a quaternion that a caller passes."""
 
 
-def base_pose(robot: Robot, base: ArrayLike | None) -> Array | None:
-    """Return the pose (7,) of a floating base that a caller gives.
+class StateMap(ABC):
+    """Positions and velocities of a robot to and from those of one model of another library.
+
+    Joints correspond by name; the floating base of the robot corresponds to the free joint of the
+    model that carries the robot's first joint or, without joints, the base's link.
+
+    Parameters
+    ----------
+    robot : the robot.
+    model : the model of the other library.
+
+    Attributes
+    ----------
+    robot, model : the two sides.
+    numbers : the model's joint number of each joint of the robot.
 
     Raises
     ------
     RobotError
-        If it is no position and unit quaternion x, y, z, w, or the robot's base is fixed.
+        If the model lacks a joint of the robot, moves it along another axis or by another kind of
+        joint, or has no free joint for the robot's floating base; names the joint.
     """
+
+    POSITIONS: ClassVar[str]
+    """Name of the model's positions in messages."""
+    VELOCITIES: ClassVar[str]
+    """Name of the model's velocities in messages."""
+
+    def __init__(self, robot: Mechanism, model: Any) -> None:
+        self.robot = robot
+        self.model = model
+        self._nq = model.nq
+        self._by_name = self._joint_numbers()
+        self.numbers = tuple(
+            self._floating_base() if joint.kind is JointKind.ROOT else self._checked_number(joint)
+            for joint in robot.joints
+        )
+
+    def is_of(self, model: Any) -> bool:
+        """Return whether this map is of a model, which has got no more joints since."""
+        return self.model is model and self._nq == model.nq
+
+    def positions_from(self, positions: ArrayLike) -> tuple[Array, Array | None]:
+        """Return the robot's q (nq,) and the pose of its floating base.
+
+        The pose (7,) is x, y, z [m] and a unit quaternion x, y, z, w; None for a fixed base.
+
+        Parameters
+        ----------
+        positions : of the model (model.nq,).
+
+        Raises
+        ------
+        RobotError
+            If `positions` have another size, or a quaternion of zeros.
+        """
+        theirs = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        q, base = self.robot.neutral(), None
+        for joint, offset, number in self._joints(self.robot.q_offsets):
+            values = self._position(joint, number, theirs)
+            if joint.kind is JointKind.ROOT:
+                base = values
+            else:
+                q[offset : offset + joint.kind.nq] = values
+        return q, base
+
+    def positions_to(self, q: ArrayLike, base: ArrayLike | None = None) -> Array:
+        """Return the model's positions (model.nq,); the inverse of :meth:`positions_from`.
+
+        Joints that only the model has, and a base without a pose, keep the model's reference.
+
+        Raises
+        ------
+        RobotError
+            If `q` has another size, or `base` is no pose, or the robot has no floating base.
+        """
+        ours = sized("q", q, self.robot.nq, "the robot's", RobotError)
+        pose = _base_pose(self.robot, base)
+        positions = self._reference()
+        for joint, offset, number in self._joints(self.robot.q_offsets):
+            is_base = joint.kind is JointKind.ROOT
+            values = pose if is_base else ours[offset : offset + joint.kind.nq]
+            if values is not None:
+                self._write_position(joint, number, values, positions)
+        return positions
+
+    def velocities_from(self, positions: ArrayLike, velocities: ArrayLike) -> Array:
+        """Return the robot's velocities (nv,) of the model's at its positions.
+
+        Raises
+        ------
+        RobotError
+            If `positions` or `velocities` have another size, or a quaternion of zeros.
+        """
+        at = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        theirs = sized(self.VELOCITIES, velocities, self.model.nv, "the model's", RobotError)
+        v = np.zeros(self.robot.nv)
+        for joint, offset, number in self._joints(self.robot.v_offsets):
+            v[offset : offset + joint.kind.nv] = self._velocity(joint, number, at, theirs)
+        return v
+
+    def velocities_to(self, positions: ArrayLike, v: ArrayLike) -> Array:
+        """Return the model's velocities (model.nv,); the inverse of :meth:`velocities_from`.
+
+        Joints that only the model has are at rest.
+
+        Raises
+        ------
+        RobotError
+            If `positions` or `v` have another size, or a quaternion of zeros.
+        """
+        at = sized(self.POSITIONS, positions, self.model.nq, "the model's", RobotError)
+        ours = sized("v", v, self.robot.nv, "the robot's", RobotError)
+        velocities = np.zeros(self.model.nv)
+        for joint, offset, number in self._joints(self.robot.v_offsets):
+            values = ours[offset : offset + joint.kind.nv].copy()
+            self._write_velocity(joint, number, at, values, velocities)
+        return velocities
+
+    def _joints(self, offsets: Sequence[int]) -> Iterator[tuple[Joint, int, int]]:
+        """Yield each joint of the robot, its first entry and its number in the model."""
+        return zip(self.robot.joints, offsets, self.numbers, strict=True)
+
+    def _checked_number(self, joint: Joint) -> int:
+        """Return the number of a joint in the model; refuse one that moves in another way."""
+        number = self._number_of(joint.name)
+        kind, axis, what = self._motion_of(joint, number)
+        is_along = kind is JointKind.FLOATING or bool(
+            np.abs(np.subtract(axis, joint.axis)).max() < AXIS_TOLERANCE
+        )
+        if kind is joint.kind and is_along:
+            return number
+        raise RobotError(
+            f"joint {joint.name!r} of the robot is {joint.kind.label} with axis "
+            f"{joint.axis.tolist()}, that of the model is {what} with axis {list(axis)}; expected "
+            "the same, as of a robot that was read from the model"
+        )
+
+    def _number_of(self, name: str) -> int:
+        """Return the number of a joint in the model."""
+        if name not in self._by_name:
+            raise RobotError(
+                f"the model has no joint {name!r} of robot {self.robot.name!r}; it has: "
+                f"{', '.join(self._by_name)}"
+            )
+        return self._by_name[name]
+
+    def _floating_base(self) -> int:
+        """Return the number of the free joint that carries the robot's base."""
+        robot = self.robot
+        carried = next((joint.name for joint in robot.joints if joint.parent == 0), None)
+        links = [name for name, frame in robot.frames.items() if frame.body == 0]
+        if carried is not None:
+            number = self._free_joint_carrying(self._number_of(carried))
+        else:
+            number = self._free_joint_of(links)
+        if number is not None:
+            return number
+        expected = f"that carries joint {carried!r}" if carried else f"of one of {links}"
+        free = [name for name, j in self._by_name.items() if self._is_free(j)]
+        raise RobotError(
+            f"robot {robot.name!r} has a floating base; expected a free joint of the model "
+            f"{expected}; its free joints: {', '.join(free) or 'none'}. A robot with base='fixed' "
+            "needs none"
+        )
+
+    @abstractmethod
+    def _joint_numbers(self) -> Mapping[str, int]:
+        """Return the number of each joint of the model by its name."""
+
+    @abstractmethod
+    def _motion_of(
+        self, joint: Joint, number: int
+    ) -> tuple[JointKind | None, Sequence[float], str]:
+        """Return kind and axis of the model's joint, and the type that the model calls it.
+
+        The kind is None for a type that no robot has.
+        """
+
+    @abstractmethod
+    def _is_free(self, number: int) -> bool:
+        """Return whether a joint of the model has six freedoms."""
+
+    @abstractmethod
+    def _free_joint_carrying(self, number: int) -> int | None:
+        """Return the free joint that carries a joint, None without one."""
+
+    @abstractmethod
+    def _free_joint_of(self, links: Collection[str]) -> int | None:
+        """Return the first free joint that moves one of these links, None without one."""
+
+    @abstractmethod
+    def _reference(self) -> Array:
+        """Return the positions (model.nq,) that the model has without a state; a new array."""
+
+    @abstractmethod
+    def _position(self, joint: Joint, number: int, positions: Array) -> Array:
+        """Return the entries of q of one joint, the pose (7,) of the base; a new array."""
+
+    @abstractmethod
+    def _write_position(
+        self, joint: Joint, number: int, values: Array, positions: Array
+    ) -> None:
+        """Write the entries of q of one joint, or the pose (7,) of the base, to `positions`."""
+
+    @abstractmethod
+    def _velocity(self, joint: Joint, number: int, positions: Array, velocities: Array) -> Array:
+        """Return the velocities of one joint of the robot."""
+
+    @abstractmethod
+    def _write_velocity(
+        self, joint: Joint, number: int, positions: Array, values: Array, velocities: Array
+    ) -> None:
+        """Write the velocities of one joint, an array that may be changed, to `velocities`."""
+
+
+def _base_pose(robot: Mechanism, base: ArrayLike | None) -> Array | None:
+    """Return the checked pose (7,) of a floating base."""
     if base is None:
         return None
     if robot.base == "fixed":
@@ -36,81 +246,6 @@ def base_pose(robot: Robot, base: ArrayLike | None) -> Array | None:
     pose = sized("base", base, 7, "x, y, z and a quaternion x, y, z, w", RobotError)
     norm = float(np.linalg.norm(pose[3:]))
     # Written so that NaN fails as well.
-    if not abs(norm - 1.0) <= _UNIT:
+    if not abs(norm - 1.0) <= UNIT_QUATERNION_TOLERANCE:
         raise RobotError(f"base[3:7] has norm {norm:.4g}; expected a unit quaternion x, y, z, w")
     return pose
-
-
-def on_base(robot: Robot) -> str | None:
-    """Return the first joint on a floating base, if there is one."""
-    return next((joint.name for joint in robot.joints if joint.parent == 0), None)
-
-
-def links_of_base(robot: Robot) -> list[str]:
-    """Return the frames of a floating base's link."""
-    return [name for name, frame in robot.frames.items() if frame.body == 0]
-
-
-def no_base(robot: Robot, free: Sequence[str]) -> RobotError:
-    """Return the error of a model that has nothing where a robot's floating base is.
-
-    Parameters
-    ----------
-    free : the free joints that the model has.
-    """
-    carried = on_base(robot)
-    above = f"that carries joint {carried!r}" if carried else f"of one of {links_of_base(robot)}"
-    return RobotError(
-        f"robot {robot.name!r} has a floating base; expected a free joint of the model {above}; "
-        f"its free joints: {', '.join(free) or 'none'}. A robot with base='fixed' needs none"
-    )
-
-
-def number_of(robot: Robot, name: str, numbers: Mapping[str, int]) -> int:
-    """Return the number of a joint in a model.
-
-    Raises
-    ------
-    RobotError
-        If the model lacks it.
-    """
-    if name not in numbers:
-        raise RobotError(
-            f"the model has no joint {name!r} of robot {robot.name!r}; it has: "
-            f"{', '.join(numbers)}"
-        )
-    return numbers[name]
-
-
-def kept(find: Callable[[Robot, Any], list[int]]) -> Callable[[Robot, Any], list[int]]:
-    """Keep what is found for the latest model of a robot: controllers convert states each tick."""
-    latest: WeakKeyDictionary[Robot, tuple[Any, int, list[int]]] = WeakKeyDictionary()
-
-    @wraps(find)
-    def found(robot: Robot, model: Any) -> list[int]:
-        before = latest.get(robot)
-        if before is not None and before[0] is model and before[1] == model.nq:
-            return before[2]
-        numbers = find(robot, model)
-        latest[robot] = model, model.nq, numbers
-        return numbers
-
-    return found
-
-
-def check_alike(joint: Joint, kind: JointKind | None, axis: Sequence[float], what: str) -> None:
-    """Refuse a joint of a model that moves otherwise than the robot's of the same name.
-
-    Parameters
-    ----------
-    kind, axis : how that of the model moves, None for kinds that no robot has.
-    what : what the model calls it.
-    """
-    along = kind is JointKind.FLOATING or np.abs(np.subtract(axis, joint.axis)).max() < _AXIS
-    if kind is joint.kind and along:
-        return
-    raise RobotError(
-        f"joint {joint.name!r} of the robot is {joint.kind.label} with axis "
-        f"{joint.axis.tolist()}, that of the model is {what} with axis {list(axis)}; expected "
-        "the same, as of a robot that was read from the model"
-    )

@@ -18,8 +18,9 @@ import numpy as np
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.clusters import clusters_of, groups_of, independent_joints, null_motions
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
-from delassus_ros.model.joint import root_name
+from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
 from delassus_ros.model.joint_group import JointGroup
+from delassus_ros.model.mechanism import Base, Body, Frame, Mechanism, MechanismT
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,
@@ -34,17 +35,17 @@ from delassus_ros.model.reading.description import (
 from delassus_ros.model.reading.source import located
 from delassus_ros.model.reading.xml import floats, parse_xml
 from delassus_ros.model.reading.yaml import SideFile, read_side_file
-from delassus_ros.model.robot import WORLD, Base, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia, Transform, skew
 
 
 def read_urdf(
     source: str | bytes | Path,
-    base: Base = "floating",
-    loops: str | Path | Mapping[str, Any] | None = None,
-    armature: Mapping[str, float] | None = None,
-    functions: Sequence[FunctionConstraint] = (),
-) -> Robot:
+    base: Base,
+    loops: str | Path | Mapping[str, Any] | None,
+    armature: Mapping[str, float] | None,
+    functions: Sequence[FunctionConstraint],
+    robot_type: type[MechanismT],
+) -> MechanismT:
     """Read a URDF.
 
     Joints come depth first; at each link, in the order in which the document has them; rotors
@@ -64,7 +65,7 @@ def read_urdf(
         ``<``).
     base : ``"floating"`` or ``"fixed"``.
     loops : what the URDF cannot say, see :mod:`~delassus_ros.model.reading.yaml`.
-    armature : see :meth:`~delassus_ros.model.robot.Robot.with_armature`.
+    armature : see :meth:`~delassus_ros.model.mechanism.Mechanism.with_armature`.
     functions : constraints besides those of the files.
 
     Raises
@@ -79,7 +80,7 @@ def read_urdf(
     side = SideFile() if loops is None else read_side_file(loops)
     description = with_joint_types(describe(parse_xml(located(source))), side)
     assembly = _Assembly(description, LinkTree(description), base)
-    robot = closed(assembly.tree(), description, side, functions)
+    robot = closed(assembly.tree(robot_type), description, side, functions)
     if armature is not None:
         robot = robot.with_armature(armature)
     check_bodies(robot, assembly.lumped, [joint.name for joint in assembly.moving_on_root()])
@@ -112,14 +113,14 @@ class _Assembly:
         self._add_link(tree.root, body, Transform())
         self._walk(body)
 
-    def tree(self) -> Robot:
+    def tree(self, robot_type: type[MechanismT]) -> MechanismT:
         """Return the robot without what closes it."""
         bodies = []
         for joint, lumped in zip(self._joints, self.lumped, strict=True):
             # Between the joints of a chain there is no link.
             name = lumped[0][0] if lumped else joint.name
             bodies.append(Body(name, sum((inertia for _, inertia in lumped), Inertia())))
-        return Robot(self._description.name, self._joints, bodies, self._frames)
+        return robot_type(self._description.name, self._joints, bodies, self._frames)
 
     def moving_on_root(self) -> list[JointDescription]:
         """Return the joints that move on the root link or on what is fixed to it."""
@@ -193,7 +194,7 @@ SMALLEST = 1e-12
 
 
 def check_bodies(
-    robot: Robot, lumped: Sequence[Sequence[tuple[str, Inertia]]], on_root: Sequence[str]
+    robot: Mechanism, lumped: Sequence[Sequence[tuple[str, Inertia]]], on_root: Sequence[str]
 ) -> None:
     """Refuse bodies that cannot be.
 
@@ -327,11 +328,11 @@ def with_joint_types(description: Description, side: SideFile) -> Description:
 
 
 def closed(
-    robot: Robot,
+    robot: MechanismT,
     description: Description,
     side: SideFile,
     functions: Sequence[FunctionConstraint],
-) -> Robot:
+) -> MechanismT:
     """Return the tree `robot` with what closes it by the URDF, the side file and `functions`.
 
     Rotors come after all other joints. Their inertia about the axis is all they have: their
@@ -358,14 +359,22 @@ def closed(
     loops = [_loop(robot.frames, each) for each in (*description.loops.values(), *side.loops)]
     couplings += side.couplings
     named = side.independent
-    whole = Robot(robot.name, joints, bodies, frames, couplings, loops, named, functions)
+    whole = robot.replaced(
+        joints=joints,
+        bodies=bodies,
+        frames=frames,
+        couplings=couplings,
+        loops=loops,
+        independent=named,
+        functions=functions,
+    )
     _check_determined(whole, description.joints, named)
     independent = (*named, *_stated(whole, description.joints, named), *_led(whole, side.motors))
     return whole.with_constraints(independent=independent)
 
 
 def _stated(
-    robot: Robot, described: Mapping[str, JointDescription], named: Sequence[str]
+    robot: Mechanism, described: Mapping[str, JointDescription], named: Sequence[str]
 ) -> list[str]:
     """Return the joints that URDF+ states to be independent.
 
@@ -390,7 +399,7 @@ def _stated(
 
 
 def _check_determined(
-    robot: Robot, described: Mapping[str, JointDescription], named: Sequence[str]
+    robot: Mechanism, described: Mapping[str, JointDescription], named: Sequence[str]
 ) -> None:
     """Refuse joints that are to follow from others, where there is nothing that they follow by.
 
@@ -415,7 +424,7 @@ def _check_determined(
             )
 
 
-def _led(robot: Robot, motors: Sequence[str]) -> list[str]:
+def _led(robot: Mechanism, motors: Sequence[str]) -> list[str]:
     """Return independent joints of the clusters that have motors, these first of all."""
     indices = {joint.name: i for i, joint in enumerate(robot.joints)}
     for name in motors:
@@ -430,7 +439,7 @@ def _led(robot: Robot, motors: Sequence[str]) -> list[str]:
     ]
 
 
-def _coupling(robot: Robot, described: LinkCoupling) -> Coupling:
+def _coupling(robot: Mechanism, described: LinkCoupling) -> Coupling:
     what = f"coupling {described.name!r}"
     paths = [
         robot.path(_frame(robot.frames, link, what).body)
@@ -449,7 +458,7 @@ def _coupling(robot: Robot, described: LinkCoupling) -> Coupling:
     return Coupling(described.name, tuple(ratios))
 
 
-def _mimics(robot: Robot, described: Mapping[str, JointDescription]) -> list[Coupling]:
+def _mimics(robot: Mechanism, described: Mapping[str, JointDescription]) -> list[Coupling]:
     single = [joint.name for joint in robot.joints if joint.kind.nv == 1]
     mimics = {name: joint.mimic for name, joint in described.items() if joint.mimic is not None}
     for name, mimic in mimics.items():
@@ -529,7 +538,7 @@ def _transmission(name: str, transmissions: Iterable[Transmission]) -> Transmiss
     return transmission
 
 
-def _geared(robot: Robot, transmission: Transmission) -> tuple[Joint, Coupling]:
+def _geared(robot: Mechanism, transmission: Transmission) -> tuple[Joint, Coupling]:
     """Return the joint of a transmission's rotor, and what couples it to the driven joint."""
     what = f"transmission {transmission.name!r}"
     single = {joint.name: joint for joint in robot.joints if joint.kind.nv == 1}
