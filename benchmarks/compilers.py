@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.cases import AbsentError
-from delassus_ros.compiler.runtime.jit import host_identity
+from delassus_ros.compiler.codegen.target import host_identity
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "benchmarks"
 FLAGS = ("-O3", "-march=native", "-DNDEBUG", "-fPIC", "-shared")

@@ -37,21 +37,21 @@ from delassus_ros.compiler.cache.cached_code import (
     stored_batch_kernel,
     stored_kernel,
 )
-from delassus_ros.compiler.cache.disk import algorithm_source
+from delassus_ros.compiler.cache.sources import algorithm_source
 from delassus_ros.compiler.codegen import batch, emit
-from delassus_ros.compiler.ir.program import Program
-from delassus_ros.compiler.ir.trace import Trace, trace
-from delassus_ros.compiler.passes.calls import Table
-from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, Part, orders, single_parts
-from delassus_ros.compiler.passes.vectorize import batch_program, vectorized
-from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
-from delassus_ros.compiler.runtime.jit import (
-    compile_ir,
+from delassus_ros.compiler.codegen.target import (
     has_few_registers,
     host_features,
     host_triple,
-    joined,
+    host_width,
 )
+from delassus_ros.compiler.ir.program import Part, Program
+from delassus_ros.compiler.ir.trace import Trace, trace
+from delassus_ros.compiler.passes.calls import Table
+from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, orders, single_parts
+from delassus_ros.compiler.passes.vectorize import batch_program, vectorized
+from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
+from delassus_ros.compiler.runtime.jit import compile_ir, joined
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel, Kernel, NumericKernel
 from delassus_ros.errors import AlgorithmError, CompilerError
 from delassus_ros.problem import Problem
@@ -144,7 +144,7 @@ def _build_batch(problem: Problem, algorithm: TracedAlgorithm) -> BatchKernel:
     with _without_collection():
         program = batch_program(_traced(problem, algorithm), checked_positions(problem))
         inputs = sum(port.size for port in problem.inputs)
-        module = batch.module(program, inputs, batch.host_width())
+        module = batch.module(program, inputs, host_width())
         code = compile_ir(module.ir)
     kernel = BatchKernel(code, module.width, np.array(module.unique, np.int64), module.work_size)
     _check_against_floats(problem, algorithm, kernel)

@@ -15,25 +15,15 @@ import llvmlite.binding as llvm
 from delassus_ros.algorithms.registry import Algorithm, TracedAlgorithm, get, spelling
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.codegen import emit
-from delassus_ros.compiler.ir.program import Program
+from delassus_ros.compiler.codegen.target import has_few_registers, host_features, oldest_features
+from delassus_ros.compiler.ir.program import Part, Program
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes.calls import Table
-from delassus_ros.compiler.passes.partition import (
-    LONG,
-    LONG_OF_FEW,
-    Part,
-    depth_first,
-    single_parts,
-)
+from delassus_ros.compiler.passes.order import depth_first
+from delassus_ros.compiler.passes.partition import LONG, LONG_OF_FEW, single_parts
 from delassus_ros.compiler.passes.vectorize import vectorized
-from delassus_ros.compiler.runtime.jit import (
-    check_processor,
-    check_triple,
-    compile_for,
-    has_few_registers,
-    host_features,
-    oldest_features,
-)
+from delassus_ros.compiler.runtime.jit import compile_for
+from delassus_ros.compiler.runtime.processor import check_processor, check_triple
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.model.ranges import FARTHEST
 from delassus_ros.problem import Port, Problem

@@ -17,7 +17,8 @@ from delassus_ros.compiler.codegen.emit import KERNEL, functions
 from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.ir.trace import Trace
-from delassus_ros.compiler.passes.partition import depth_first, single_parts
+from delassus_ros.compiler.passes.order import depth_first
+from delassus_ros.compiler.passes.partition import single_parts
 from delassus_ros.compiler.passes.vectorize import scalar_program
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.runtime.kernel import aligned_zeros

@@ -20,8 +20,7 @@ from typing import IO
 from delassus_ros import algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.compiler.build import serialized_kernel
-from delassus_ros.compiler.cache import disk as cache
-from delassus_ros.compiler.runtime import child
+from delassus_ros.compiler.runtime import child, packing
 from delassus_ros.errors import CompilerError, DelassusError
 from delassus_ros.problem import Problem
 
@@ -77,7 +76,7 @@ class BackgroundBuild:
             )
         self._output.seek(0)
         try:
-            payload, failure = cache.unpack(self._output.read())
+            payload, failure = packing.unpack(self._output.read())
         except ValueError as error:
             raise CompilerError(
                 f"building {self.algorithm!r} gave an unreadable answer ({error})"
@@ -129,7 +128,7 @@ def main() -> None:
     except DelassusError as error:
         failure = str(error)
     with answer:
-        answer.write(cache.pack(payload, failure.encode()))
+        answer.write(packing.pack(payload, failure.encode()))
 
 
 if __name__ == "__main__":

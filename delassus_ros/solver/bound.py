@@ -12,9 +12,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from delassus_ros.compiler.codegen.contact_code import OVERFLOWED, REDUNDANT, SOLVED, constrained
+from delassus_ros.compiler.codegen.contact_code import OVERFLOWED, REDUNDANT, SOLVED
+from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
+from delassus_ros.compiler.runtime.contact_code import constrained
 from delassus_ros.compiler.runtime.kernel import BoundKernel, Kernel, aligned_zeros
-from delassus_ros.compiler.runtime.python_call import NOT_TAKEN
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array

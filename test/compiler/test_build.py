@@ -15,6 +15,7 @@ from delassus_ros.compiler import kernel_for
 from delassus_ros.compiler.build import batch_kernel_for, serialized_kernel
 from delassus_ros.compiler.cache import disk as cache
 from delassus_ros.compiler.cache.cached_code import stored_batch_kernel, stored_kernel
+from delassus_ros.compiler.runtime import packing
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
 from delassus_ros.errors import CompilerError, InputError, NumericalError
 from delassus_ros.model import WORLD, Body, Frame, Inertia, Joint, JointKind
@@ -183,8 +184,8 @@ def test_a_payload_of_another_algorithm_is_refused() -> None:
 
 
 def test_code_that_is_no_object_file_is_refused() -> None:
-    digest, operations, _, *pairs = cache.unpack(serialized_kernel(tiny(), Counting()))
-    payload = cache.pack(digest, operations, b"\x7fnonsense", *pairs)
+    digest, operations, _, *pairs = packing.unpack(serialized_kernel(tiny(), Counting()))
+    payload = packing.pack(digest, operations, b"\x7fnonsense", *pairs)
     with pytest.raises(CompilerError, match="not an object file"):
         stored_kernel(tiny(), "counting").unpacked(payload)
 
@@ -205,7 +206,7 @@ def test_a_serialized_batch_kernel_is_the_same() -> None:
 
 def test_a_batch_kernel_is_checked_when_it_is_loaded() -> None:
     _, payload = batch_payload(tiny())
-    digest, description, code, *results = cache.unpack(payload)
+    digest, description, code, *results = packing.unpack(payload)
     moved = Problem(tiny().robot, [Contact("c0", "base")])
     with pytest.raises(CompilerError, match="not the batch kernel of counting for this problem"):
         stored_batch_kernel(moved, "counting").unpacked(payload)
@@ -222,12 +223,12 @@ def test_a_batch_kernel_is_checked_when_it_is_loaded() -> None:
     of_no_size = description.replace(b"work_size", b"size")
     for wrong in (b"{}", b"[]", of_no_size, of_two_entries):
         with pytest.raises(CompilerError, match="damaged"):
-            stored.unpacked(cache.pack(digest, wrong, code, *results))
+            stored.unpacked(packing.pack(digest, wrong, code, *results))
     with pytest.raises(CompilerError, match="not an object file"):
-        stored.unpacked(cache.pack(digest, description, b"nonsense", *results))
+        stored.unpacked(packing.pack(digest, description, b"nonsense", *results))
     changed = results[1][:-1] + bytes([results[1][-1] ^ 1])
     with pytest.raises(CompilerError, match="does not reproduce its stored results"):
-        stored.unpacked(cache.pack(digest, description, code, results[0], changed, results[2]))
+        stored.unpacked(packing.pack(digest, description, code, results[0], changed, results[2]))
 
 
 def test_a_cached_batch_kernel_that_fails_its_replay_is_compiled_anew(caplog) -> None:
@@ -236,8 +237,8 @@ def test_a_cached_batch_kernel_that_fails_its_replay_is_compiled_anew(caplog) ->
     key = file.name.removesuffix(".kernel")
     payload = cache.load(key)
     assert payload is not None
-    *parts, last = cache.unpack(payload)
-    cache.store(key, cache.pack(*parts, last[:-1] + bytes([last[-1] ^ 1])))
+    *parts, last = packing.unpack(payload)
+    cache.store(key, packing.pack(*parts, last[:-1] + bytes([last[-1] ^ 1])))
     algorithm = Counting()
     batch_kernel_for(tiny(), algorithm)
     assert algorithm.calls > 0

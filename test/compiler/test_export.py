@@ -14,7 +14,7 @@ from small import tiny
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.compiler.export import Target, export
-from delassus_ros.compiler.runtime import jit as processors
+from delassus_ros.compiler.runtime import processor
 from delassus_ros.errors import AlgorithmError, InputError
 from delassus_ros.testing import random_problem
 
@@ -261,7 +261,7 @@ def test_processors_that_llvm_lacks_are_named(problem, target, words):
 
 
 def test_a_processor_is_asked_for_only_where_one_is_named(problem, monkeypatch):
-    monkeypatch.setattr(processors, "_ask", None)  # a child would now fail
+    monkeypatch.setattr(processor, "_ask", None)  # a child would now fail
     for target in (None, Target(), Target("aarch64-linux-gnu")):
         export(problem, algorithms.get("pv_osimr"), "robot", target)
 

@@ -11,6 +11,7 @@ from delassus_ros.compiler.cache import disk as cache
 from delassus_ros.compiler.function import CompiledFunction
 from delassus_ros.compiler.passes import partition as parts
 from delassus_ros.compiler.passes.partition import Lengths
+from delassus_ros.compiler.runtime import packing
 from delassus_ros.errors import CompilerError, InputError
 from delassus_ros.problem import Port
 from delassus_ros.scalars.functions import Vector, positive, sincos, sqrt
@@ -114,13 +115,13 @@ def test_a_damaged_file_in_the_cache_is_replaced(
     (file,) = (tmp_path / "delassus_ros").iterdir()
     # Whole, but not what it says that it is.
     place = file.name.removesuffix(".kernel")
-    digest, description, code, *results = cache.unpack(cache.load(place) or b"")
+    digest, description, code, *results = packing.unpack(cache.load(place) or b"")
     for damaged, said in (
         ([digest, description, code, *results[:1]], "1 stored results"),
         ([digest, description, code, *results[::-1]], "does not reproduce"),
         ([digest, b"{", code, *results], "is damaged"),
     ):
-        cache.store(place, cache.pack(*damaged))
+        cache.store(place, packing.pack(*damaged))
         before = len(traces)
         found, status = CompiledFunction(counted, PORTS, b"example")(*arguments)
         assert status is Status.OK and len(traces) == before + 1

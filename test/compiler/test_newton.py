@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from delassus_ros.compiler.cache import disk as cache
-from delassus_ros.compiler.newton import BoundNewton, NewtonStep, Outcome, newton_for
+from delassus_ros.compiler.codegen.newton_loop import Outcome
+from delassus_ros.compiler.newton import BoundNewton, NewtonStep, newton_for
+from delassus_ros.compiler.runtime import packing
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars.functions import absolute, regular
 from delassus_ros.scalars.ports import Status
@@ -119,11 +121,11 @@ def test_what_is_stored_wrongly_is_compiled_anew(home, monkeypatch, damage, capl
     bound(Root(), use_cache=True)
     (file,) = home.iterdir()
     payload = cache.load(file.stem)
-    digest, description, code, *results = cache.unpack(payload)
+    digest, description, code, *results = packing.unpack(payload)
     if damage == "results":
-        parts = cache.pack(digest, description, code, *results[::-1])
+        parts = packing.pack(digest, description, code, *results[::-1])
     elif damage == "step":
-        parts = cache.pack(b"x" * 32, description, code, *results)
+        parts = packing.pack(b"x" * 32, description, code, *results)
     else:
         parts = payload[:-3]
     cache.store(file.stem, parts)

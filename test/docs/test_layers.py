@@ -24,11 +24,18 @@ LAYERS = (
     "cli", "programs",
 )  # fmt: skip
 """The folders and the modules beside them, each of which imports nothing of those behind it."""
-NODE_LAYERS = (
-    "node.reasons", "node.system", "node.inputs", "node.settings", "node.outputs", "node.live",
-    "node.lifecycle", "node.delassus_node", "node.main",
-)  # fmt: skip
-"""The same within the node."""
+ROOMS = {
+    "compiler": (
+        "ir", "passes", "codegen", "runtime", "cache",
+        "function", "newton", "build", "export", "worker",
+    ),
+    "node": (
+        "reasons", "system", "inputs", "settings", "outputs", "live", "lifecycle",
+        "delassus_node", "main",
+    ),
+}  # fmt: skip
+"""Per folder of the package the order of its folders and modules, by the same rule."""
+ORDERS = (LAYERS, *(tuple(f"{room}.{name}" for name in order) for room, order in ROOMS.items()))
 NEVER = (
     ("rbda", "algorithms"), ("node.inputs", "compiler"), ("node", "sim"), ("cli", "testing"),
     ("compiler", "closure"), ("compiler", "conditioning"), ("scalars", "rbda"),
@@ -86,14 +93,20 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def test_everything_has_its_layer() -> None:
     found = {module.split(".")[1] for module in _imports() if "." in module}
     assert sorted(LAYERS) == sorted(found)
-    within = {".".join(module.split(".")[1:3]) for module in _imports() if _below(module, "node")}
-    assert sorted(NODE_LAYERS) == sorted(within - {"node"})
 
 
-@pytest.mark.parametrize("layer", [*LAYERS, *NODE_LAYERS])
+@pytest.mark.parametrize("room", ROOMS)
+def test_everything_in_a_room_has_its_layer(room: str) -> None:
+    start = f"delassus_ros.{room}."
+    modules = [module for module in _imports() if module.startswith(start)]
+    inside = {module.removeprefix(start).partition(".")[0] for module in modules}
+    assert sorted(ROOMS[room]) == sorted(inside)
+
+
+@pytest.mark.parametrize("layer", [layer for order in ORDERS for layer in order])
 def test_a_layer_imports_nothing_of_those_above_it(layer: str) -> None:
-    layers = NODE_LAYERS if layer in NODE_LAYERS else LAYERS
-    above = layers[layers.index(layer) + 1 :]
+    order = next(order for order in ORDERS if layer in order)
+    above = order[order.index(layer) + 1 :]
     own = [module for module in _imports() if _below(module, layer)]
     assert own
     wrong = [

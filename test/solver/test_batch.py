@@ -13,6 +13,7 @@ import pytest
 import robots
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.compiler import build
 from delassus_ros.compiler.build import batch_kernel_for
 from delassus_ros.compiler.codegen import batch as compiler_batch
 from delassus_ros.compiler.codegen.batch import transpose
@@ -110,9 +111,9 @@ def test_out_that_cannot_be_written_to_is_refused(solver, tmp_path):
 @pytest.mark.parametrize("width", [2, 4, 8])
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_out_may_begin_anywhere_in_a_cache_line(solver, layout, width, monkeypatch):
-    if width > compiler_batch.host_width():
+    if width > build.host_width():
         pytest.skip(f"this processor has no vectors of {width} doubles")
-    monkeypatch.setattr(compiler_batch, "host_width", lambda: width)
+    monkeypatch.setattr(build, "host_width", lambda: width)
     narrow = DelassusSolver(solver.problem, cache=False)
     for n, active in ((16, FEET), (19, FEET[:3]), (9, FEET[1:2])):
         Q, m = random_q(n), 3 * len(active)

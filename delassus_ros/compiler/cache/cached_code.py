@@ -16,10 +16,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from delassus_ros.compiler.cache import disk as cache
-from delassus_ros.compiler.cache.disk import Source, package_source
+from delassus_ros.compiler.cache import disk
+from delassus_ros.compiler.cache.sources import Source, package_source
+from delassus_ros.compiler.codegen.target import host_identity
+from delassus_ros.compiler.runtime import packing
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel
-from delassus_ros.compiler.runtime.jit import host_identity
 from delassus_ros.compiler.runtime.kernel import BoundKernel, CompiledKernel
 from delassus_ros.errors import CompilerError, NumericalError
 from delassus_ros.model.spatial import Array
@@ -79,12 +80,12 @@ class CachedCode(Generic[T]):
         if made is None:
             made = make()
             if key is not None:
-                cache.store(key, self.packed(made))
+                disk.store(key, self.packed(made))
         return made
 
     def found(self, key: str | None) -> T | None:
         """Return what the disk cache has, or None if it is to be made, or made anew."""
-        payload = None if key is None else cache.load(key)
+        payload = None if key is None else disk.load(key)
         if payload is None:
             return None
         try:
@@ -97,7 +98,7 @@ class CachedCode(Generic[T]):
         """Return it as bytes: hash of the origin, description, code, then results."""
         code, description = self.parts(made)
         results = (self.result(made, seed) for seed in range(1, 1 + _REPLAYED))
-        return cache.pack(self._digest, json.dumps(description).encode(), code, *results)
+        return packing.pack(self._digest, json.dumps(description).encode(), code, *results)
 
     def unpacked(self, payload: bytes) -> T:
         """Return what was :meth:`packed`, once it has reproduced its results bit by bit.
@@ -109,7 +110,7 @@ class CachedCode(Generic[T]):
             machine code: load only what this user's own processes wrote.
         """
         try:
-            digest, description, code, *results = cache.unpack(payload)
+            digest, description, code, *results = packing.unpack(payload)
             if len(results) != _REPLAYED:
                 raise ValueError(f"{len(results)} stored results, expected {_REPLAYED}")
             if digest != self._digest:

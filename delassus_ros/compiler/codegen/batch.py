@@ -21,7 +21,6 @@ from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.ir.program import Program
 from delassus_ros.compiler.passes.calls import Table
 from delassus_ros.compiler.passes.partition import batch_parts
-from delassus_ros.compiler.runtime.jit import host_features
 
 ROWS = "delassus_batch_rows"
 """in: (n, inputs), out: (n, picked); strides are row lengths."""
@@ -88,14 +87,6 @@ class _Area:
     def shared(self, w: Writer, start: str) -> str:
         """Emit the address of what parts leave each other."""
         return w.address(start, (self.inputs + self.values + 1) * self.width)
-
-
-def host_width() -> int:
-    """Return how many doubles a vector register of this processor holds."""
-    features = host_features()
-    if "+avx512f" in features:
-        return 8
-    return 4 if "+avx" in features else 2
 
 
 def module(program: Program | Table, inputs: int, width: int) -> BatchModule:

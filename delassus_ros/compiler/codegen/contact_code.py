@@ -9,12 +9,9 @@ force or an acceleration is not finite. Loops, not straight-line code: the activ
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from functools import lru_cache
 
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pointer
-from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 
 BINDING = (
     "G", "regularization", "wanted", "a0", "response", "qdd0", "L", "forces", "accelerations",
@@ -23,18 +20,10 @@ BINDING = (
 """Addresses of G (k, k), R (k,), a (k,), a⁰ (k,), M⁻¹Jᵀ (n, k), free accelerations (n,), scratch
 (k, k), f (k,) and ÿ (n,); then k and n."""
 REDUNDANT, SOLVED, OVERFLOWED = 0, 1, 2
-_NAME = "delassus_constrained"
+CONSTRAINED = "delassus_constrained"
 F = "%forces"
 _LEAST = 1e-10
 """Least share of a diagonal entry that a pivot keeps."""
-
-
-@lru_cache(maxsize=1)
-def constrained() -> tuple[Callable[[int], int], LoadedCode]:
-    """Return the function, which holds the GIL, and the code that it is in; compiled once."""
-    code = LoadedCode(compile_ir(_module()))
-    function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address(_NAME))
-    return function, code
 
 
 class _Loops(Writer):
@@ -99,7 +88,8 @@ class _Loops(Writer):
         return self.let(f"fsub contract double {x}, {self.let(f'fmul contract double {a}, {b}')}")
 
 
-def _module() -> str:
+def module() -> str:
+    """Return the module with the function :data:`CONSTRAINED`."""
     w = _Loops()
     p, pi = pointer(), pointer("i64")
     for k, name in enumerate(BINDING):
@@ -130,7 +120,8 @@ def _module() -> str:
     lines = "\n".join(w.lines)
     return (
         "declare double @llvm.sqrt.f64(double)\n"
-        f"define i64 @{_NAME}({pi} noalias nocapture readonly %binding) {{\nentry:\n{lines}\n}}\n"
+        f"define i64 @{CONSTRAINED}({pi} noalias nocapture readonly %binding) {{\n"
+        f"entry:\n{lines}\n}}\n"
     )
 
 

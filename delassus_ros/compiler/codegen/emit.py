@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delassus_ros.compiler.codegen import python_call
+from delassus_ros.compiler.codegen.calls import table_functions
 from delassus_ros.compiler.codegen.llvm_text import pointer
+from delassus_ros.compiler.codegen.target import LLVM_VERSION, host_triple, is_x86
 from delassus_ros.compiler.codegen.writer import declarations, head, in_turn, part_functions
-from delassus_ros.compiler.passes.calls import Table, table_functions
-from delassus_ros.compiler.passes.partition import Part, work_size
-from delassus_ros.compiler.runtime import python_call
-from delassus_ros.compiler.runtime.jit import LLVM_VERSION, host_triple, is_x86
+from delassus_ros.compiler.ir.program import Part
+from delassus_ros.compiler.passes.calls import Table
+from delassus_ros.compiler.passes.partition import work_size
 from delassus_ros.scalars.ports import Status
 
 KERNEL = "delassus_kernel"

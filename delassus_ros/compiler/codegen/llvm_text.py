@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from delassus_ros.compiler.runtime.jit import LLVM_VERSION
+from delassus_ros.compiler.codegen.target import LLVM_VERSION
 
 
 def pointer(pointee: str = "double") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from delassus_ros.compiler.codegen import sincos
+from delassus_ros.compiler.codegen.input_checks import checked_status
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pointer, splat, vector_type
 from delassus_ros.compiler.ir.program import (
     ANGLES,
@@ -18,10 +19,12 @@ from delassus_ros.compiler.ir.program import (
     SINES,
     SPLAT,
     Instruction,
+    Part,
     Program,
     padded,
+    whole,
 )
-from delassus_ros.compiler.passes.partition import Part, Run, Zip, pieces, whole
+from delassus_ros.compiler.passes.results import Run, Zip, pieces
 from delassus_ros.scalars.graph import (
     ADD,
     CONSTANT,
@@ -327,7 +330,7 @@ class KernelWriter:
                 )
         if self._program.inputs is not None:
             # Last, as it explains the others.
-            status = self._program.inputs.write(self._w, status, width)
+            status = checked_status(self._program.inputs, self._w, status, width)
         return status
 
     def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:

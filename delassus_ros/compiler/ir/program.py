@@ -102,6 +102,29 @@ class Program:
         return program, at
 
 
+@dataclass
+class Part:
+    """A function of a program: a program of its own, and what it leaves behind.
+
+    Attributes
+    ----------
+    program : the instructions; its results and guards are those of the whole program, and
+        only the last part has any.
+    stores : position and place in the work area of what later parts load; the part itself loads
+        nothing from there.
+    outputs : position and entry of the output block of what is written there.
+    """
+
+    program: Program = field(default_factory=Program)
+    stores: list[tuple[int, int]] = field(default_factory=list)
+    outputs: list[tuple[int, int]] = field(default_factory=list)
+
+
+def whole(program: Program) -> Part:
+    """Return a program as one part."""
+    return Part(program, [], [(k, entry) for entry, k in enumerate(program.outputs)])
+
+
 def needs(code: list[Instruction]) -> list[set[int]]:
     """Return what each instruction needs; sines and cosines, the angles that they are of."""
     needed = []

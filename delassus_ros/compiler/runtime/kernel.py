@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from delassus_ros.algorithms.registry import NumericAlgorithm
 from delassus_ros.compiler.codegen.emit import WORK_SIZE
+from delassus_ros.compiler.codegen.python_call import NOT_TAKEN
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.runtime.jit import LoadedCode
-from delassus_ros.compiler.runtime.python_call import NOT_TAKEN, link, python_calls, python_solve
+from delassus_ros.compiler.runtime.python_call import link, python_calls, python_solve
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem

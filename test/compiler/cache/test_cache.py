@@ -18,7 +18,8 @@ from delassus_ros import Problem
 from delassus_ros.compiler import kernel_for
 from delassus_ros.compiler.cache import cached_code
 from delassus_ros.compiler.cache import disk as cache
-from delassus_ros.compiler.cache.disk import Source
+from delassus_ros.compiler.cache.sources import Source
+from delassus_ros.compiler.runtime import packing
 from delassus_ros.samples import random_inputs
 
 
@@ -201,14 +202,14 @@ def test_where_the_folder_is(monkeypatch, tmp_path: Path) -> None:
 
 def test_pack_and_unpack() -> None:
     parts = [b"", b"a", bytes(1000), b"\0\xff"]
-    assert cache.unpack(cache.pack(*parts)) == parts
-    assert cache.unpack(b"") == []
-    packed = cache.pack(b"abc", b"defg")
+    assert packing.unpack(packing.pack(*parts)) == parts
+    assert packing.unpack(b"") == []
+    packed = packing.pack(b"abc", b"defg")
     for cut in range(1, len(packed)):
         if cut == 8 + 3:
             continue
         with pytest.raises(ValueError, match="truncated"):
-            cache.unpack(packed[:cut])
+            packing.unpack(packed[:cut])
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 from cache_support import stored, traced_again
 
 from delassus_ros.compiler.cache import disk as cache
+from delassus_ros.compiler.runtime import packing
 
 ROOT = os.geteuid() == 0
 
@@ -170,21 +171,21 @@ def test_stored_results_that_the_code_does_not_reproduce(home: Path, log) -> Non
     key = file.name.removesuffix(".kernel")
     payload = cache.load(key)
     assert payload is not None
-    digest, operations, code, *pairs = cache.unpack(payload)
+    digest, operations, code, *pairs = packing.unpack(payload)
     assert len(pairs) == 3
     for k in range(3):
         changed = list(pairs)
         changed[k] = pairs[k][:-1] + bytes([pairs[k][-1] ^ 1])
-        cache.store(key, cache.pack(digest, operations, code, *changed))
+        cache.store(key, packing.pack(digest, operations, code, *changed))
         refused(log, "does not reproduce its stored results")
         healed()
-    cache.store(key, cache.pack(digest, operations, code))
+    cache.store(key, packing.pack(digest, operations, code))
     refused(log, "0 stored results, expected 3")
-    cache.store(key, cache.pack(digest, b"{}", code, *pairs))
+    cache.store(key, packing.pack(digest, b"{}", code, *pairs))
     refused(log, "damaged")
-    cache.store(key, cache.pack(digest, operations, b"not an object file", *pairs))
+    cache.store(key, packing.pack(digest, operations, b"not an object file", *pairs))
     refused(log, "compiled anew")
-    cache.store(key, cache.pack(bytes(32), operations, code, *pairs))
+    cache.store(key, packing.pack(bytes(32), operations, code, *pairs))
     refused(log, "not the kernel of counting for this problem")
     cache.store(key, b"\x01")
     refused(log, "truncated length")

@@ -15,8 +15,8 @@ from small import Counting, tiny
 from test_cache import environment
 
 from delassus_ros import algorithms
-from delassus_ros.compiler.cache import disk as sources
-from delassus_ros.compiler.cache.disk import algorithm_source, package_source
+from delassus_ros.compiler.cache import sources
+from delassus_ros.compiler.cache.sources import algorithm_source, package_source
 
 ALGORITHM = """
 from delassus_ros.algorithms.dense import Dense

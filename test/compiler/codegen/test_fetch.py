@@ -13,12 +13,13 @@ from llvmlite import binding as llvm
 from delassus_ros import algorithms
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.codegen import emit
+from delassus_ros.compiler.codegen.target import is_x86
 from delassus_ros.compiler.ir.program import Program
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes import partition as parts
 from delassus_ros.compiler.passes.partition import Lengths, single_parts
 from delassus_ros.compiler.passes.vectorize import vectorized
-from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, is_x86
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 from delassus_ros.compiler.runtime.kernel import aligned_zeros
 
 on_x86 = pytest.mark.skipif(

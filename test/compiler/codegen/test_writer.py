@@ -7,10 +7,11 @@ from programs import program
 
 from delassus_ros import Problem, algorithms
 from delassus_ros.compiler.codegen.writer import KernelWriter
-from delassus_ros.compiler.ir.program import LOAD
+from delassus_ros.compiler.ir.program import LOAD, Part
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes.calls import Table
-from delassus_ros.compiler.passes.partition import Lengths, Part, interleaved, split
+from delassus_ros.compiler.passes.order import interleaved
+from delassus_ros.compiler.passes.partition import Lengths, split
 from delassus_ros.compiler.passes.vectorize import scalar_program, vectorized
 from delassus_ros.testing import random_problem
 

@@ -10,9 +10,10 @@ import robots
 from programs import program, run
 
 from delassus_ros import Contact, Problem, Robot
-from delassus_ros.compiler.ir.program import Instruction, Program, needs
-from delassus_ros.compiler.passes import partition as interleave
-from delassus_ros.compiler.passes.partition import Lengths, Part, interleaved, split, whole
+from delassus_ros.compiler.ir.program import Instruction, Part, Program, needs, whole
+from delassus_ros.compiler.passes import order as interleave
+from delassus_ros.compiler.passes.order import interleaved
+from delassus_ros.compiler.passes.partition import Lengths, split
 from delassus_ros.errors import CompilerError
 from delassus_ros.scalars.graph import CONSTANT, INPUT
 from delassus_ros.testing import random_problem

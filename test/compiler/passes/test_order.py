@@ -14,20 +14,17 @@ from delassus_ros.compiler import build, export
 from delassus_ros.compiler.build import checked_positions
 from delassus_ros.compiler.cache.cached_code import bound_at_random
 from delassus_ros.compiler.codegen import emit
-from delassus_ros.compiler.ir.program import Instruction, Program
+from delassus_ros.compiler.ir.program import Instruction, Part, Program, whole
 from delassus_ros.compiler.ir.trace import trace
 from delassus_ros.compiler.passes import partition as parts
+from delassus_ros.compiler.passes.order import depth_first, interleaved
 from delassus_ros.compiler.passes.partition import (
     BATCH,
     Lengths,
-    Part,
     batch_parts,
-    depth_first,
-    interleaved,
     orders,
     single_parts,
     split,
-    whole,
 )
 from delassus_ros.compiler.passes.vectorize import batch_program, scalar_program
 from delassus_ros.compiler.runtime.kernel import CompiledKernel

@@ -8,17 +8,10 @@ from seeds import seeds
 from test_interleave import quadruped_problem
 
 from delassus_ros import Problem
-from delassus_ros.compiler.ir.program import EXTRACT, GATHER, Instruction, Program
-from delassus_ros.compiler.passes.partition import (
-    Lengths,
-    Part,
-    Piece,
-    Run,
-    Zip,
-    interleaved,
-    pieces,
-    split,
-)
+from delassus_ros.compiler.ir.program import EXTRACT, GATHER, Instruction, Part, Program
+from delassus_ros.compiler.passes.order import interleaved
+from delassus_ros.compiler.passes.partition import Lengths, split
+from delassus_ros.compiler.passes.results import Piece, Run, Zip, pieces
 from delassus_ros.scalars.graph import INPUT
 from delassus_ros.testing import random_problem
 

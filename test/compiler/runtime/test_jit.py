@@ -11,8 +11,9 @@ import pytest
 
 import delassus_ros
 from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pointer, splat, vector_type
+from delassus_ros.compiler.codegen.target import host_identity
 from delassus_ros.compiler.runtime import jit
-from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir, host_identity
+from delassus_ros.compiler.runtime.jit import LoadedCode, compile_ir
 from delassus_ros.errors import CompilerError
 
 ADD = "define double @add(double %a, double %b) {\n  %c = fadd double %a, %b\n  ret double %c\n}"

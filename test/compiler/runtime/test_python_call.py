@@ -12,13 +12,12 @@ from array import array
 import numpy as np
 import pytest
 
-from delassus_ros.compiler.codegen.emit import declarations
 from delassus_ros.compiler.codegen.llvm_text import pointer
+from delassus_ros.compiler.codegen.python_call import NOT_TAKEN, functions
+from delassus_ros.compiler.codegen.writer import declarations
 from delassus_ros.compiler.runtime.jit import LoadedCode, compile_for, compile_ir
 from delassus_ros.compiler.runtime.python_call import (
-    NOT_TAKEN,
     PythonCalls,
-    functions,
     link,
     python_calls,
     python_solve,
