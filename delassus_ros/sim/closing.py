@@ -55,6 +55,12 @@ def add_equalities(spec: mujoco.MjSpec, robot: Robot) -> None:
         equality.solref = _STIFF
 
 
+def dependent_joints(robot: Robot) -> set[str]:
+    """Return the names of the joints that couplings and loops determine."""
+    clusters = [cluster for cluster in clusters_of(robot) if not cluster.is_ordinary]
+    return {robot.joints[joint].name for cluster in clusters for joint in cluster.dependent}
+
+
 class Closing:
     """Dependent positions and velocities of a robot from its independent ones.
 

@@ -1,7 +1,6 @@
-"""A robot in MuJoCo that obeys joint torques: what a controller has to stand on.
+"""A robot in MuJoCo on its floor, open or closed: drives, sensors with noise, and what it touches.
 
-Drives with rotors, friction and limits; sensors with noise; contacts of its own, told by force
-with hysteresis; and what drives do when commands stop.
+Contacts are told by force with hysteresis. Gears and linkages are equalities of the simulation.
 """
 
 from __future__ import annotations
@@ -11,77 +10,26 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from delassus_ros.errors import ContactError, InputError, unknown
-from delassus_ros.sim.gait import TouchFilter, TouchState
-from delassus_ros.sim.reference import FloatArray, contact_forces, contact_wrenches
+from delassus_ros.errors import ContactError, unknown
+from delassus_ros.model import Robot
+from delassus_ros.sim.closing import Closing, add_equalities, dependent_joints
+from delassus_ros.sim.drives import Drives, Joints, TorqueDrives
+from delassus_ros.sim.feet import Feet
+from delassus_ros.sim.gait import TouchState
+from delassus_ros.sim.reference import FloatArray, MujocoReference
+from delassus_ros.sim.settings import PERIOD, PlantSettings
 
-PERIOD = 1e-3
-"""Simulated time of one :meth:`Plant.step` [s]."""
+__all__ = ["PERIOD", "Floor", "Plant", "PlantSettings", "Sensed", "Truth", "on_floor"]
+
 _SUBSTEPS = 2
 _PALE = (0.85, 0.87, 0.9, 1.0)
-_DEPTH = {int(mujoco.mjtGeom.mjGEOM_SPHERE): 0, int(mujoco.mjtGeom.mjGEOM_BOX): 2}  # of a size
-ON_SILENCE = ("damp", "hold")
-"""What drives do when commands stop: brake each joint, or keep it where it was then."""
-
-
-@dataclass(frozen=True)
-class PlantSettings:
-    """How drives, sensors and floor are.
-
-    Attributes
-    ----------
-    friction : of the floor and the feet.
-    armature : rotor inertia seen at each joint [kg m^2].
-    joint_friction : Coulomb friction of each joint [N m].
-    joint_damping : viscous friction of each joint [N m s].
-    torque_limit : share of the effort limits of the URDF that drives give.
-    torque_noise : standard deviation of the torque of a drive [N m].
-    effort_noise : the same of what drives say of it; they say what they give, without noise.
-    position_noise, velocity_noise : of the encoders [rad], [rad/s].
-    base_noise : of the base's velocity [m/s], [rad/s]; of its position and orientation a tenth
-        of that [m], [rad].
-    silence : time without a command after which drives brake or hold [s].
-    on_silence : which of the two, of :data:`ON_SILENCE`.
-    holding, braking : stiffness and damping of drives then, at most: less where a link is so
-        light that it would ring [N m/rad], [N m s/rad].
-    seed : of all noise.
-    """
-
-    friction: float = 0.8
-    armature: float = 0.0
-    joint_friction: float = 0.0
-    joint_damping: float = 0.0
-    torque_limit: float = 1.0
-    torque_noise: float = 0.0
-    effort_noise: float = 0.0
-    position_noise: float = 0.0
-    velocity_noise: float = 0.0
-    base_noise: float = 0.0
-    silence: float = 0.02
-    on_silence: str = "damp"
-    holding: float = 300.0
-    braking: float = 6.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Check them.
-
-        Raises
-        ------
-        InputError
-            If a number is negative or not finite, or on_silence is something else.
-        """
-        if self.on_silence not in ON_SILENCE:
-            raise InputError(unknown("on_silence", self.on_silence, ON_SILENCE, "choices"))
-        for name, value in vars(self).items():
-            if not isinstance(value, str) and not 0.0 <= value < math.inf:
-                raise InputError(f"{name} is {value}; expected a finite number, 0 or more")
 
 
 @dataclass(frozen=True)
@@ -102,6 +50,24 @@ class Sensed:
     position: FloatArray
     orientation: FloatArray
     twist: FloatArray
+
+
+@dataclass(frozen=True)
+class Truth(Sensed):
+    """State and forces of one instant, without noise; all belong to the same joint positions.
+
+    Attributes
+    ----------
+    wrenches : forces and moments of the floor on the feet about the contact frames (k, 6), along
+        the axes of the world [N], [N m]; zero in the air.
+    """
+
+    wrenches: FloatArray
+
+    @property
+    def forces(self) -> FloatArray:
+        """Forces of the floor on the feet (k, 3) along the axes of the world [N]."""
+        return self.wrenches[:, :3]
 
 
 @dataclass(frozen=True)
@@ -175,7 +141,9 @@ def on_floor(
 
 
 class Plant:
-    """A robot with torque-controlled joints and feet or a tool that touch, 1 ms at a time.
+    """A robot with drives in its joints, and feet or a tool that touch, 1 ms at a time.
+
+    Of a robot with gears and linkages the independent joints have drives and sensors.
 
     Parameters
     ----------
@@ -186,13 +154,16 @@ class Plant:
     settings : drives, sensors and floor.
     floating : the base is free, and begins where the lowest foot touches; else it is bolted down.
     floor : what it touches.
+    drives : in the joints; by default they obey torques.
 
     Attributes
     ----------
     joint_names : in the order of torques and sensors.
     contact_names : in the order of :attr:`contact_states` and :meth:`contact_forces`.
+    frames : of the contacts, by their names.
     limits : largest torques (n,) [N m].
-    urdf, floating : as given.
+    urdf, settings, floating : as given.
+    takes_torques : the drives obey :meth:`command`.
     root : name of the root link.
     weight : of the robot [N].
 
@@ -210,38 +181,30 @@ class Plant:
         settings: PlantSettings | None = None,
         floating: bool = True,
         floor: Floor | None = None,
+        drives: Drives | None = None,
     ) -> None:
-        self._settings = settings = PlantSettings() if settings is None else settings
-        self.urdf, self.floating = urdf, floating
+        self.settings = settings = PlantSettings() if settings is None else settings
+        self._drives = drives = TorqueDrives(settings) if drives is None else drives
+        self.urdf, self.floating, self.takes_torques = urdf, floating, drives.takes_torques
+        robot = Robot.from_urdf(urdf.encode(), base="floating" if floating else "fixed")
         spec = on_floor(urdf, settings.friction, floating, floor, visible=True)
-        hinges = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_HINGE]
-        for joint in hinges:
-            motor = spec.add_actuator(name=joint.name, target=joint.name)
-            motor.trntype = mujoco.mjtTrn.mjTRN_JOINT
-        self.joint_names = tuple(joint.name for joint in hinges)
-        self.limits = np.array([settings.torque_limit * j.actfrcrange[1] for j in hinges])
+        dependent = dependent_joints(robot)
+        hinges = [j.name for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_HINGE]
+        self.joint_names = tuple(name for name in hinges if name not in dependent)
+        for name in self.joint_names:
+            drives.add(spec, name)
+        add_equalities(spec, robot)
         model = self._model = spec.compile()
         data = self._data = mujoco.MjData(model)
-        self._q = model.jnt_qposadr[[model.joint(name).id for name in self.joint_names]]
-        self._v = model.jnt_dofadr[[model.joint(name).id for name in self.joint_names]]
-        model.dof_armature[self._v] = settings.armature
-        model.dof_frictionloss[self._v] = settings.joint_friction
-        model.dof_damping[self._v] = settings.joint_damping
-        # No more than links as light as these take from drives that look once in a period.
-        inertia = model.dof_M0[self._v] + settings.armature
-        self._braking = np.minimum(settings.braking, 0.5 * inertia / PERIOD)
-        self._holding = np.minimum(settings.holding, 0.2 * inertia / PERIOD**2)
-        self.contact_names = tuple(contacts)
-        self._feet = [self._foot(frame) for frame in contacts.values()]
-        # From the middle of a foot down to where it touches.
-        self._depths = [
-            float(model.geom_size[geom, _DEPTH[kind]])
-            for geom, kind in zip(self._feet, model.geom_type[self._feet], strict=True)
-        ]
-        self._filters = [TouchFilter() for _ in self._feet]
+        self._closing = Closing(model, robot)
+        joints = self._joints = Joints(model, data, self.joint_names)
+        model.dof_armature[joints.v] = settings.armature
+        model.dof_frictionloss[joints.v] = settings.joint_friction
+        model.dof_damping[joints.v] = settings.joint_damping
+        self.limits = settings.torque_limit * joints.limits
+        self.contact_names, self.frames = tuple(contacts), dict(contacts)
+        self._feet = Feet(model, contacts.values())
         self._random = np.random.default_rng(settings.seed)
-        self._command = np.zeros(len(self.joint_names))
-        self._commanded, self._held = -math.inf, np.zeros(len(self.joint_names))
         self._push, self._push_until = np.zeros(6), -math.inf
         self._renderer: mujoco.Renderer | None = None
         self._ticks = 0
@@ -251,30 +214,14 @@ class Plant:
         for name, value in (posture or {}).items():
             data.joint(name).qpos[0] = value
         mujoco.mj_kinematics(model, data)
-        lowest = min(
-            data.geom_xpos[geom, 2] - depth
-            for geom, depth in zip(self._feet, self._depths, strict=True)
-        )
+        mujoco.mj_comPos(model, data)
+        start = drives.start(joints, self._random)
         if floating:
-            data.qpos[2] -= lowest
-        self._held[:] = data.qpos[self._q]
+            data.qpos[2] -= self._feet.lowest(data)
+        if start is not None:
+            data.qpos[joints.q] = start
+        self._closing.close(data.qpos)
         mujoco.mj_forward(model, data)
-
-    def _foot(self, frame: str) -> int:
-        """Return the geom of a foot."""
-        model = self._model
-        names = [model.body(i).name for i in range(model.nbody)]
-        if frame not in names:
-            raise ContactError(unknown("link", frame, names[1:]))
-        body = model.body(frame)
-        first, count = int(body.geomadr[0]), int(body.geomnum[0])
-        touching = [geom for geom in range(first, first + count) if model.geom_contype[geom]]
-        if len(touching) != 1 or model.geom_type[touching[0]] not in _DEPTH:
-            raise ContactError(
-                f"link {frame!r} has {len(touching)} shapes that collide; a foot has one, a "
-                "sphere or a box"
-            )
-        return touching[0]
 
     @property
     def time(self) -> float:
@@ -284,7 +231,7 @@ class Plant:
     @property
     def silent(self) -> bool:
         """Whether commands have stopped, so that the drives look after themselves."""
-        return self.time - self._commanded > self._settings.silence
+        return self._drives.silent
 
     @property
     def height(self) -> float:
@@ -298,17 +245,38 @@ class Plant:
         return float(w * w - x * x - y * y + z * z)
 
     @property
+    def q(self) -> FloatArray:
+        """Joint positions without noise (n,) [rad]; a copy."""
+        return self._joints.positions
+
+    @property
+    def velocity(self) -> FloatArray:
+        """Joint velocities without noise (n,) [rad/s]; a copy."""
+        return self._joints.velocities
+
+    @property
+    def effort(self) -> FloatArray:
+        """Torques of the drives during the last substep, without noise (n,) [N m]; a copy."""
+        return self._joints.torques
+
+    @property
     def contact_states(self) -> tuple[TouchState, ...]:
         """State of each contact."""
-        return tuple(touch.state for touch in self._filters)
+        return tuple(touch.state for touch in self._feet.filters)
+
+    @property
+    def active_contacts(self) -> tuple[str, ...]:
+        """Names of the contacts that touch the floor, slipping ones included."""
+        states = zip(self.contact_names, self.contact_states, strict=True)
+        return tuple(name for name, state in states if state.touches)
 
     def contact_forces(self) -> FloatArray:
         """Return the floor's forces on the feet (k, 3) along the axes of the world [N]."""
-        return contact_forces(self._model, self._data, self._feet)
+        return self.contact_wrenches()[:, :3]
 
     def contact_wrenches(self) -> FloatArray:
         """Return the same with moments about the contact frames (k, 6) [N], [N m]."""
-        return contact_wrenches(self._model, self._data, self._feet)
+        return self._feet.wrenches(self._data)
 
     def command(self, torques: Sequence[float] | FloatArray) -> None:
         """Have the drives give these torques (n,) from now on; not finite ones are refused.
@@ -316,15 +284,10 @@ class Plant:
         Raises
         ------
         InputError
-            If they are not n finite numbers; the command before it holds.
+            If they are not n finite numbers, and the command before it holds; or if the drives
+            follow a gait.
         """
-        given = np.asarray(torques, dtype=np.float64)
-        if given.shape != self._command.shape or not np.isfinite(given).all():
-            raise InputError(
-                f"torques are {given.tolist()}; expected {len(self._command)} finite numbers"
-            )
-        self._command[:] = given
-        self._commanded = self.time
+        self._drives.command(torques, self.time)
 
     def push(self, force: Sequence[float], duration: float) -> None:
         """Push the base, of an arm its last link, along the axes of the world [N], [s]."""
@@ -334,43 +297,110 @@ class Plant:
     def step(self) -> None:
         """Advance by :data:`PERIOD`."""
         model, data = self._model, self._data
-        data.ctrl[:] = np.clip(self._torques(), -self.limits, self.limits)
+        data.ctrl[:] = self._drives.controls(self.time)
         pushed = self.time < self._push_until
         data.xfrc_applied[self._body] = self._push if pushed else 0.0
         mujoco.mj_step(model, data, _SUBSTEPS)
         self._ticks += 1
-        if not self.silent:
-            self._held[:] = data.qpos[self._q]
-        self._touch()
+        self._drives.end_period(self.time)
+        self._feet.update(data)
 
     def sense(self) -> Sensed:
         """Return what the sensors say at present."""
-        settings, data, normal = self._settings, self._data, self._random.normal
+        settings, joints, normal = self.settings, self._joints, self._random.normal
         n = len(self.joint_names)
-        q = data.qpos[self._q] + settings.position_noise * normal(size=n)
-        velocity = data.qvel[self._v] + settings.velocity_noise * normal(size=n)
-        effort = data.qfrc_actuator[self._v].copy()
+        q = joints.positions + settings.position_noise * normal(size=n)
+        velocity = joints.velocities + settings.velocity_noise * normal(size=n)
+        effort = joints.torques
         if settings.effort_noise:
             effort += settings.effort_noise * normal(size=n)
+        position, orientation, twist = self._base(self._data)
+        if self.floating:
+            # Of a small rotation vector.
+            turned = np.array([1.0, *(0.05 * settings.base_noise * normal(size=3))])
+            mujoco.mju_normalize4(turned)
+            exact = np.roll(orientation, 1)
+            mujoco.mju_mulQuat(orientation, exact, turned)
+            orientation = np.roll(orientation, -1)
+            position = position + 0.1 * settings.base_noise * normal(size=3)
+            twist = twist + settings.base_noise * normal(size=6)
+        return Sensed(q, velocity, effort, position, orientation, twist)
+
+    @cached_property
+    def _probe(self) -> mujoco.MjData:
+        """Data in which forces are computed anew, as a running simulation must not be changed."""
+        return mujoco.MjData(self._model)
+
+    def truth(self) -> Truth:
+        """Return state and forces at the present positions, under the present command.
+
+        After a step, MuJoCo's data hold the positions of its end, but torques and forces of its
+        beginning; they are computed anew here, for the end.
+        """
+        data = self._probe
+        for name in ("qpos", "qvel", "ctrl", "qacc_warmstart"):
+            getattr(data, name)[:] = getattr(self._data, name)
+        mujoco.mj_forward(self._model, data)
+        there = Joints(self._model, data, self.joint_names)
+        return Truth(
+            there.positions,
+            there.velocities,
+            there.torques,
+            *self._base(data),
+            self._feet.wrenches(data),
+        )
+
+    def _base(self, data: mujoco.MjData) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return position [m], orientation (x, y, z, w) and twist [m/s], [rad/s] of the base."""
         if not self.floating:
-            rest = np.array([0.0, 0.0, 0.0, 1.0])
-            return Sensed(q, velocity, effort, np.zeros(3), rest, np.zeros(6))
+            return np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(6)
         R = np.zeros(9)
         mujoco.mju_quat2Mat(R, data.qpos[3:7])
+        # The free joint's linear velocity is along the axes of the world, the angular one's of
+        # the base.
         twist = np.concatenate([R.reshape(3, 3).T @ data.qvel[:3], data.qvel[3:6]])
-        orientation = np.zeros(4)
-        # Of a small rotation vector.
-        turned = np.array([1.0, *(0.05 * settings.base_noise * normal(size=3))])
-        mujoco.mju_normalize4(turned)
-        mujoco.mju_mulQuat(orientation, data.qpos[3:7], turned)
-        return Sensed(
-            q=q,
-            velocity=velocity,
-            effort=effort,
-            position=data.qpos[:3] + 0.1 * settings.base_noise * normal(size=3),
-            orientation=np.roll(orientation, -1),
-            twist=twist + settings.base_noise * normal(size=6),
-        )
+        return np.array(data.qpos[:3]), np.roll(data.qpos[3:7], -1), twist
+
+    @cached_property
+    def _reference(self) -> MujocoReference:
+        velocity_map = None if self._closing.is_trivial else self._closing.velocity_map
+        return MujocoReference(self._model, tuple(self.frames.values()), velocity_map)
+
+    def reference(self, active: Sequence[str] | None = None) -> FloatArray:
+        """Delassus matrix of point contacts at the present positions, as MuJoCo has it.
+
+        In contact axes it does not depend on where the base is.
+
+        Parameters
+        ----------
+        active
+            Contact names in the order of the rows; the contacts that touch if not given.
+
+        Returns
+        -------
+        ndarray
+            (3k, 3k), 1/kg.
+
+        Raises
+        ------
+        ContactError
+            A name is not one of `contact_names`.
+        """
+        rows: list[int] = []
+        for name in self.active_contacts if active is None else active:
+            if name not in self.contact_names:
+                raise ContactError(unknown("contact", name, self.contact_names))
+            first = 3 * self.contact_names.index(name)
+            rows += (first, first + 1, first + 2)
+        return self.reference_all()[np.ix_(rows, rows)]
+
+    def reference_all(self) -> FloatArray:
+        """Delassus matrix of all contacts as points, in the order of `contact_names`, 1/kg."""
+        qpos = self._data.qpos
+        if not self._closing.is_trivial:
+            qpos = qpos.copy()
+            self._closing.close(qpos)
+        return self._reference.matrix(qpos)
 
     @property
     def posture(self) -> FloatArray:
@@ -424,35 +454,6 @@ class Plant:
             return bool(window.is_running())
 
         return show
-
-    def _torques(self) -> FloatArray:
-        """Return what the drives are to give."""
-        settings, data = self._settings, self._data
-        if self.silent:
-            torques = -self._braking * data.qvel[self._v]
-            # Before the first command they keep the robot on its feet.
-            if settings.on_silence == "hold" or self._commanded == -math.inf:
-                # With what carried the robot until then.
-                torques += self._command + self._holding * (self._held - data.qpos[self._q])
-            return np.asarray(torques)
-        noise = settings.torque_noise * self._random.normal(size=len(self._command))
-        return np.asarray(self._command + noise)
-
-    def _touch(self) -> None:
-        """Update the contact states from the contacts of the last substep."""
-        model, data = self._model, self._data
-        forces = self.contact_forces()
-        velocity = np.zeros(6)
-        for geom, depth, force, touch in zip(
-            self._feet, self._depths, forces, self._filters, strict=True
-        ):
-            speed = 0.0
-            if force[2] > 0.0:
-                mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_GEOM, geom, velocity, 0)
-                # Of where it touches: v + ω × (0, 0, -depth).
-                wx, wy, _, vx, vy, _ = velocity.tolist()
-                speed = math.hypot(vx - depth * wy, vy + depth * wx)
-            touch.update(float(force[2]), speed)
 
 
 def _need_display() -> None:

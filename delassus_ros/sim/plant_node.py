@@ -1,4 +1,7 @@
-"""ROS node that simulates a robot under joint torques from a topic, at most in real time."""
+"""ROS node that simulates a robot, in real time or in lockstep: delassus_plant.
+
+:class:`PlantNode` is also what :mod:`delassus_ros.sim.simulator_node` runs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from delassus_msgs.msg import ActiveContacts, Estimate
+from delassus_msgs.msg import ActiveContacts, DelassusMatrix, Estimate
 from delassus_msgs_py import SerializedMessage
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -19,6 +22,7 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -29,14 +33,14 @@ from delassus_ros.node.inputs.arrival import stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import stamp_in
 from delassus_ros.node.main import executing
 from delassus_ros.ros_program import run_program
+from delassus_ros.sim.pace import Pace
+from delassus_ros.sim.settings import PERIOD
 
 if TYPE_CHECKING:
-    from delassus_ros.sim.plant import Sensed
+    from delassus_ros.sim.plant import Plant, Sensed
     from delassus_ros.sim.reference import FloatArray
 
-_WORLD = "odom"
-_CONTACTS_PERIOD = 0.05  # s; the set is repeated at least this often
-_CATCH_UP = 0.02  # s of delay that is made good
+_CONTACTS_PERIOD = 50_000_000  # ns; the set of contacts is repeated at least this often
 _PUSH_TIME = 0.2  # s
 _START = 100.0  # s, of simulated time: at zero a clock has no time
 _FRAME = 10  # joint states from one picture in the viewer to the next
@@ -47,9 +51,11 @@ _SAY = 5.0  # s without an answer after which a warning names its topic
 _ANSWERS: dict[str, tuple[str, type]] = {
     "commands": ("joint_commands", JointState),
     "estimates": ("delassus_estimator/estimate", Estimate),
+    "matrices": ("delassus_node/delassus", DelassusMatrix),
 }
 """Topics and types of the answers to joint states, by the values of the parameter answers."""
-_STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
+STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
+"""Fields of a stamp in a serialized message."""
 
 _HELP = """\
 usage: delassus_plant [--ros-args ...]
@@ -60,28 +66,32 @@ subscribes  joint_commands      sensor_msgs/JointState: efforts by joint; drives
                                 One without names commands nothing, but is an answer
             delassus_estimator/estimate
                                 delassus_msgs/Estimate: in lockstep with answers "estimates"
+            delassus_node/delassus
+                                delassus_msgs/DelassusMatrix: in lockstep with answers "matrices"
 publishes   joint_states        sensor_msgs/JointState, with velocities and efforts
             odometry            nav_msgs/Odometry of a free base, twist in its own axes
             active_contacts     delassus_msgs/ActiveContacts (latched), by force with hysteresis
             robot_description   std_msgs/String (latched)
             ~/contact_force/LF  geometry_msgs/WrenchStamped about its frame, for each contact
             /clock              rosgraph_msgs/Clock: in lockstep
-parameters  robot               quadruped (the default), humanoid, arm (over a table) or
-                                arm_on_cylinder
+parameters  robot               quadruped (the default), geared (its joints geared, a four-bar on
+                                its trunk), humanoid, arm (over a table) or arm_on_cylinder
             rate                joint states per second, a divisor of 1000 (500)
             lockstep            publish /clock, for nodes with use_sim_time, and let it stand
                                 still until joint states are answered; it is never faster than
                                 real time (false)
             slack               time by which answers may be behind joint states in lockstep; 0:
                                 each joint state waits for the answer to the one before [s] (0)
-            answers             commands, or estimates: what answers joint states (commands)
+            answers             commands, estimates or matrices: what answers joint states
+                                (commands)
             view                open MuJoCo's viewer (false)
             record              file.npy for where the robot was, 25 times a second ("")
             push_every          time between pushes of the base, 0 for none [s] (0)
             push_force          of a push, as a share of the weight (0.1)
             friction, armature, joint_friction, joint_damping, torque_limit, torque_noise,
             effort_noise, position_noise, velocity_noise, base_noise, silence, on_silence, holding,
-            braking, seed: of drives, sensors and floor; see delassus_ros.sim.plant.PlantSettings
+            braking, seed: of drives, sensors and floor;
+            see delassus_ros.sim.settings.PlantSettings
 
 example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=0.03
 """
@@ -90,27 +100,31 @@ example     delassus_plant --ros-args -p joint_friction:=0.1 -p velocity_noise:=
 class PlantNode(Node):
     """Publish what the plant's sensors say, and pass torques on to its drives.
 
+    Parameters
+    ----------
+    name : of the node.
+    rate : joint states per second by default.
+
     Attributes
     ----------
     period : time between joint states [s].
+    plant : the robot.
     late : how often the schedule had to be moved because the machine did not keep up, without
         lockstep.
     """
 
-    def __init__(self) -> None:
-        # Here, as it needs the physics engine, which main looks for first.
-        from delassus_ros.sim.plant import PERIOD, PlantSettings
-        from delassus_ros.sim.plants import OWN, ROBOTS, make_plant
+    world = "odom"
+    """Frame of the floor."""
+    odometry: str | None = "odometry"
+    """Topic of the motion of a free base; None where it is not published."""
 
-        super().__init__("plant")
-        rate = self._read("rate", 500, "Joint states per second; a divisor of 1000.")
+    def __init__(self, name: str = "plant", rate: int = 500) -> None:
+        super().__init__(name)
+        rate = self._read("rate", rate, "Joint states per second; a divisor of 1000.")
         steps = round(1.0 / PERIOD)
         if rate < 1 or steps % rate:
             raise InputError(f"parameter 'rate' is {rate}; expected a divisor of {steps}")
         self.period, self._substeps = 1.0 / rate, steps // rate
-        robot = self._read("robot", ROBOTS[0], f"One of {', '.join(ROBOTS)}.")
-        if robot not in ROBOTS:
-            raise InputError(unknown("robot", str(robot), ROBOTS))
         self._push_every = self._read("push_every", 0.0, "Time between pushes [s]; 0: none.")
         self._push_force = self._read("push_force", 0.1, "Of a push, as a share of the weight.")
         lockstep: bool = self._read("lockstep", False, "Wait for answers, and publish /clock.")
@@ -119,10 +133,58 @@ class PlantNode(Node):
         if not 0.0 <= slack < np.inf:
             raise InputError(f"parameter 'slack' is {slack}; expected a time of 0 s or more")
         self._slack = round(1e9 * slack)
-        answers = self._read("answers", "commands", f"One of {', '.join(_ANSWERS)}.")
+        self.plant = self._make_plant()
+        default = "commands" if self.plant.takes_torques else "matrices"
+        answers = self._read("answers", default, f"One of {', '.join(_ANSWERS)}.")
         if answers not in _ANSWERS:
             raise InputError(unknown("answers", str(answers), tuple(_ANSWERS), "choices"))
         self._answers, kind = _ANSWERS[answers]
+        self._show = self._viewer() if self._read("view", False, "Open the viewer.") else None
+        self._record = self._read("record", "", "File for postures, NumPy's .npy; empty: none.")
+        self._postures: list[FloatArray] = []
+        self.late = 0
+        self._frames = 0
+        self._random = np.random.default_rng(self.plant.settings.seed)
+        self._was_silent, self._silences = self.plant.silent, 0
+        self._stamp = self._contacts_stamp = self._contacts_due = 0  # ns
+        self._states: tuple[int, ...] = ()
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._make_messages()
+        self._joints = self.create_publisher(
+            JointState,
+            "joint_states",
+            10,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
+        if self.odometry is not None:
+            self._base = self.create_publisher(Odometry, self.odometry, 10)
+            self._forces = [
+                self.create_publisher(WrenchStamped, f"~/contact_force/{name}", 10)
+                for name in self.plant.contact_names
+            ]
+        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=self.plant.urdf))
+        self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
+        # Times of the newest joint state and of the newest that is answered [ns]; 0: none yet.
+        self._asked = self._answered = 0
+        if self.plant.takes_torques:
+            self._commands = self.create_subscription(
+                JointState, _ANSWERS["commands"][0], self._on_command, newest
+            )
+        if self._lockstep and answers != "commands":
+            self.create_subscription(kind, self._answers, self._on_answer, newest, raw=True)
+
+    def _make_plant(self) -> Plant:
+        """Return the robot that parameters choose."""
+        # Here, as they need the physics engine, which main looks for first.
+        from delassus_ros.sim.plants import OWN, ROBOTS, make_plant
+        from delassus_ros.sim.settings import PlantSettings
+
+        robot = self._read("robot", ROBOTS[0], f"One of {', '.join(ROBOTS)}.")
+        if robot not in ROBOTS:
+            raise InputError(unknown("robot", str(robot), ROBOTS))
         own = OWN.get(robot, {})
         settings = PlantSettings(
             **{
@@ -132,50 +194,36 @@ class PlantNode(Node):
                 for field in dataclasses.fields(PlantSettings)
             }
         )
-        self._random = np.random.default_rng(settings.seed)
-        self._plant = make_plant(robot, settings)
-        self._show = self._viewer() if self._read("view", False, "Open the viewer.") else None
-        self._record = self._read("record", "", "File for postures, NumPy's .npy; empty: none.")
-        self._postures: list[FloatArray] = []
-        self.late = 0
-        self._names, self._frames = list(self._plant.joint_names), 0
-        self._was_silent, self._silences, self._contacts_due = True, 0, 0.0
-        self._states: tuple[int, ...] = ()
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self._make_messages()
-        self._joints = self.create_publisher(JointState, "joint_states", 10)
-        self._base = self.create_publisher(Odometry, "odometry", 10)
-        self._contacts = self.create_publisher(ActiveContacts, "active_contacts", latched)
-        self._forces = [
-            self.create_publisher(WrenchStamped, f"~/contact_force/{name}", 10)
-            for name in self._plant.contact_names
-        ]
-        self._description = self.create_publisher(String, "robot_description", latched)
-        self._description.publish(String(data=self._plant.urdf))
-        self._simulated = self.create_publisher(Clock, "/clock", 10) if self._lockstep else None
-        # Times of the newest joint state and of the newest that is answered [ns]; 0: none yet.
-        self._asked = self._answered = 0
-        self._commands = self.create_subscription(
-            JointState, _ANSWERS["commands"][0], self._on_command, newest
-        )
-        if self._lockstep and answers != "commands":
-            self.create_subscription(kind, self._answers, self._on_answer, newest, raw=True)
+        return make_plant(robot, settings)
 
     def _make_messages(self) -> None:
-        """Serialize what a tick fills in the numbers of."""
-        zeros = [0.0] * len(self._names)
-        joints = JointState(name=self._names, position=zeros, velocity=zeros, effort=zeros)
+        """Serialize the messages in which a tick writes numbers."""
+        names = self.message_joints()
+        self._places = [names.index(name) for name in self.plant.joint_names]
+        zeros = [0.0] * len(names)
+        joints = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
         fields = ("position", "velocity", "effort")
-        self._joint_bytes = SerializedMessage(joints, _STAMP, fields)
-        base = Odometry(child_frame_id=self._plant.root)
-        base.header.frame_id = _WORLD
+        self._joint_bytes = SerializedMessage(joints, STAMP, fields)
+        base = Odometry(child_frame_id=self.plant.root)
+        base.header.frame_id = self.world
         groups = {
             "pose": [f"pose.pose.position.{x}" for x in "xyz"]
             + [f"pose.pose.orientation.{x}" for x in "xyzw"],
             "twist": [f"twist.twist.{part}.{x}" for part in ("linear", "angular") for x in "xyz"],
         }
-        self._base_bytes = SerializedMessage(base, {**_STAMP, **groups})
+        self._base_bytes = SerializedMessage(base, {**STAMP, **groups})
+
+    def message_joints(self) -> list[str]:
+        """Return the names of the joints in a joint state."""
+        return list(self.plant.joint_names)
+
+    def sense(self) -> Sensed:
+        """Return the state that is published."""
+        return self.plant.sense()
+
+    def wrenches(self) -> FloatArray:
+        """Return the floor's forces and moments on the feet that are published (k, 6)."""
+        return self.plant.contact_wrenches()
 
     def _read(self, name: str, default: Any, words: str) -> Any:
         descriptor = ParameterDescriptor(description=words, read_only=True)
@@ -183,7 +231,7 @@ class PlantNode(Node):
 
     def _viewer(self) -> Callable[[], bool]:
         try:
-            return self._plant.view()
+            return self.plant.view()
         except RuntimeError as error:
             raise InputError(f"parameter 'view': {error}") from error
 
@@ -198,10 +246,11 @@ class PlantNode(Node):
                     f"the command has {len(message.name)} names but {len(message.effort)} efforts"
                 )
             torques = dict(zip(message.name, message.effort, strict=True))
-            absent = [name for name in self._names if name not in torques]
+            names = self.plant.joint_names
+            absent = [name for name in names if name not in torques]
             if absent:
                 raise InputError(f"the command lacks joint {absent[0]!r}; it has {[*torques]}")
-            self._plant.command([torques[name] for name in self._names])
+            self.plant.command([torques[name] for name in names])
             self._note_answer(stamp)
         except InputError as error:
             self.get_logger().warning(str(error), throttle_duration_sec=1.0)
@@ -221,7 +270,7 @@ class PlantNode(Node):
 
     def tick(self) -> None:
         """Simulate one period and publish its end."""
-        plant = self._plant
+        plant = self.plant
         # In ticks: the rest of a division of times is now just below the one, now just above 0.
         every, tick = round(self._push_every / self.period), round(plant.time / self.period)
         if self._push_every and tick and tick % every == 0:
@@ -232,7 +281,8 @@ class PlantNode(Node):
         for _ in range(self._substeps):
             plant.step()
         self._tell_silence()
-        self._publish(self._now(), plant.sense())
+        sensed = self.sense()
+        self._publish(self._now(), sensed)
         self._frames += 1
         if self._show is not None and self._frames % _FRAME == 0:
             self._show()
@@ -240,7 +290,7 @@ class PlantNode(Node):
             self._postures.append(plant.posture)
 
     def _tell_silence(self) -> None:
-        silent, before = self._plant.silent, self._was_silent
+        silent, before = self.plant.silent, self._was_silent
         self._was_silent = silent
         if silent and not before:
             self._silences += 1
@@ -252,58 +302,65 @@ class PlantNode(Node):
         elif before and not silent:
             self.get_logger().info("commanded", once=True)
 
-    def _publish(self, stamp: Time, sensed: Sensed) -> None:
-        """Publish an instant; in lockstep once more where no answer has come."""
-        self._asked, self._sensed = stamp_of(stamp.sec, stamp.nanosec), sensed
+    def _publish(self, stamp: int, sensed: Sensed) -> None:
+        """Publish an instant [ns]; in lockstep once more where no answer has come."""
+        self._asked, self._sensed = stamp, sensed
+        sec, nanosec = divmod(stamp, 10**9)
         if self._simulated is not None:
-            self._simulated.publish(Clock(clock=stamp))
+            self._simulated.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
+        # The set goes before the joint state that it belongs to.
         self._publish_contacts(stamp)
-        if self._plant.floating:
+        if self.odometry is not None:
+            # First, so that what is felt is there when the answer to the joint state comes.
             self._publish_base(stamp, sensed)
-        self._joint_bytes.set("stamp", stamp.sec, stamp.nanosec)
+            self._publish_forces(stamp)
+        self._joint_bytes.set("stamp", sec, nanosec)
         for target, values in zip(
             self._joint_bytes.arrays.values(), (sensed.q, sensed.velocity, sensed.effort),
             strict=True,
         ):  # fmt: skip
-            target[...] = values
-        # First, so that what is felt is there when the answer to the joint state comes.
-        self._publish_forces(stamp)
+            target[self._places] = values
         self._joints.publish(self._joint_bytes.to_bytes())
 
-    def _publish_base(self, stamp: Time, sensed: Sensed) -> None:
-        self._base_bytes.set("stamp", stamp.sec, stamp.nanosec)
+    def _publish_base(self, stamp: int, sensed: Sensed) -> None:
+        if not self.plant.floating:
+            return
+        self._base_bytes.set("stamp", *divmod(stamp, 10**9))
         self._base_bytes.set("pose", *sensed.position, *sensed.orientation)
         self._base_bytes.set("twist", *sensed.twist)
         self._base.publish(self._base_bytes.to_bytes())
 
-    def _publish_forces(self, stamp: Time) -> None:
-        wanted = [each for each in self._forces if each.get_subscription_count()]
-        if not wanted:
+    def _publish_forces(self, stamp: int) -> None:
+        if not any(publisher.get_subscription_count() for publisher in self._forces):
             return
-        for publisher, force in zip(self._forces, self._plant.contact_wrenches(), strict=True):
-            wrench = WrenchStamped()
-            wrench.header.stamp, wrench.header.frame_id = stamp, _WORLD
-            f, m = wrench.wrench.force, wrench.wrench.torque
-            f.x, f.y, f.z, m.x, m.y, m.z = force.tolist()
+        wrench = WrenchStamped()
+        wrench.header.stamp, wrench.header.frame_id = _time(stamp), self.world
+        f, m = wrench.wrench.force, wrench.wrench.torque
+        for publisher, numbers in zip(self._forces, self.wrenches(), strict=True):
+            f.x, f.y, f.z, m.x, m.y, m.z = numbers.tolist()
             publisher.publish(wrench)
 
-    def _now(self) -> Time:
-        """Return the stamp of an instant; of simulated time where /clock is published."""
-        if self._simulated is None:
-            now: Time = self.get_clock().now().to_msg()
-            return now
-        seconds, rest = divmod(round(1e9 * (_START + self._plant.time)), 10**9)
-        return Time(sec=seconds, nanosec=rest)
+    def _now(self) -> int:
+        """Return the stamp of an instant [ns]; of simulated time where /clock is published.
 
-    def _publish_contacts(self, stamp: Time) -> None:
-        states, now = self._plant.contact_states, self._plant.time
-        if states == self._states and now < self._contacts_due:
+        No two are the same, as stamps identify joint states.
+        """
+        if self._simulated is None:
+            self._stamp = max(self.get_clock().now().nanoseconds, self._stamp + 1)
+        else:
+            self._stamp = round(1e9 * (_START + self.plant.time))
+        return self._stamp
+
+    def _publish_contacts(self, stamp: int) -> None:
+        states = self.plant.contact_states
+        if states == self._states and stamp < self._contacts_due:
             return
-        self._states, self._contacts_due = states, now + _CONTACTS_PERIOD
+        self._states, self._contacts_due = states, stamp + _CONTACTS_PERIOD
+        self._contacts_stamp = stamp
         message = ActiveContacts(
-            names=list(self._plant.contact_names), status=[int(state) for state in states]
+            names=list(self.plant.contact_names), status=[int(state) for state in states]
         )
-        message.header.stamp = stamp
+        message.header.stamp = _time(stamp)
         self._contacts.publish(message)
 
     def run(self, proceed: Callable[[], bool]) -> None:
@@ -313,21 +370,17 @@ class PlantNode(Node):
         ----------
         proceed : asked before every tick, and while an answer is waited for.
         """
+        pace = Pace()
         with executing([self]) as executor:
-            deadline = time.monotonic()
             while proceed():
-                begin = time.monotonic()
-                if begin - deadline > _CATCH_UP:
-                    # In lockstep the clock is slower than real time then, and nothing is lost.
-                    if not self._lockstep:
-                        self._tell_late(begin - deadline)
-                    deadline = begin
+                delay = pace.begin(self.period)
+                # In lockstep the clock is slower than real time then, and nothing is lost.
+                if delay and not self._lockstep:
+                    self._tell_late(delay)
                 self.tick()
-                deadline += self.period
-                rest = deadline - time.monotonic()
                 # Once at least: commands come where the machine does not keep up, too.
-                executor.spin_once(timeout_sec=max(rest, 0.0))
-                while (rest := deadline - time.monotonic()) > 0.0:
+                executor.spin_once(timeout_sec=max(pace.rest, 0.0))
+                while (rest := pace.rest) > 0.0:
                     executor.spin_once(timeout_sec=rest)
                 self._wait(executor, proceed)
 
@@ -347,8 +400,7 @@ class PlantNode(Node):
             now = time.monotonic()
             if self._waits and now - asked >= _REPEAT:
                 asked = now
-                stamp = Time(sec=self._asked // 10**9, nanosec=self._asked % 10**9)
-                self._publish(stamp, self._sensed)
+                self._publish(self._asked, self._sensed)
             if self._waits and now - told >= _SAY:
                 told = now
                 self.get_logger().warning(
@@ -363,13 +415,34 @@ class PlantNode(Node):
             np.save(self._record, np.array(self._postures))
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node until it is told to stop; return the exit status."""
-    fault = missing("delassus_plant", "mujoco")
+def _time(stamp: int) -> Time:
+    """Return a stamp [ns] as a message."""
+    sec, nanosec = divmod(stamp, 10**9)
+    return Time(sec=sec, nanosec=nanosec)
+
+
+def run_plant(
+    program: str, make: Callable[[], PlantNode], text: str, args: list[str] | None
+) -> int:
+    """Run a node with a plant until it is told to stop; return the exit status.
+
+    Parameters
+    ----------
+    program : its name.
+    make : makes the node.
+    text : its help.
+    args : of the command line; those of the process by default.
+    """
+    fault = missing(program, "mujoco")
     if fault is not None:
         print(fault, file=sys.stderr)
         return 1
-    return run_program("delassus_plant", PlantNode, _run, args, _HELP)
+    return run_program(program, make, _run, args, text)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run delassus_plant until it is told to stop; return the exit status."""
+    return run_plant("delassus_plant", PlantNode, _HELP, args)
 
 
 def _run(node: PlantNode, stopping: Callable[[], bool]) -> int:

@@ -1,16 +1,17 @@
-"""The robots that stand on torques: a quadruped, a humanoid, an arm over a table or a cylinder."""
+"""The robots that stand on torques: quadrupeds, a humanoid, an arm over a table or a cylinder."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.sim import ROBOTS as DEMO_ROBOTS
 from delassus_ros.sim import demo_urdf, humanoid
 from delassus_ros.sim.arm import TOOL, arm_urdf
-from delassus_ros.sim.gait import LEGS
 from delassus_ros.sim.plant import Floor, Plant, PlantSettings
+from delassus_ros.sim.quadruped import FEET, POSTURE
 
-ROBOTS = ("quadruped", "humanoid", "arm", "arm_on_cylinder")
+ROBOTS = ("quadruped", "geared", "humanoid", "arm", "arm_on_cylinder")
 OWN: dict[str, dict[str, Any]] = {"humanoid": {"holding": 1500.0, "braking": 30.0}}
 """What differs from the defaults of the settings by robot, as it is heavier than they are for."""
 
@@ -26,10 +27,8 @@ def make_plant(robot: str, settings: PlantSettings | None = None) -> Plant:
     if robot not in ROBOTS:
         raise InputError(unknown("robot", robot, ROBOTS))
     settings = PlantSettings(**OWN.get(robot, {})) if settings is None else settings
-    if robot == "quadruped":
-        angles = {"HAA": 0.0, "HFE": 0.7, "KFE": -1.4}
-        posture = {f"{leg}_{joint}": angle for leg in LEGS for joint, angle in angles.items()}
-        return Plant(demo_urdf(), {leg: f"{leg}_FOOT" for leg in LEGS}, posture, settings)
+    if robot in DEMO_ROBOTS:
+        return Plant(demo_urdf(robot), FEET, POSTURE, settings)
     if robot == "humanoid":
         return Plant(humanoid.humanoid_urdf(), humanoid.FEET, humanoid.POSTURE, settings)
     radius = 0.5 if robot == "arm_on_cylinder" else 0.0

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.sim import demo_urdf
 from delassus_ros.sim.plant import PERIOD
-from delassus_ros.sim.quadruped import QuadrupedSimulation
+from delassus_ros.sim.quadruped import stepping_quadruped
 from force_prediction.floors import Floor, MujocoFloor, RigidFloor
 from force_prediction.free_motion import FreeMotion, RobotState
 from force_prediction.prediction import predict
@@ -87,7 +87,7 @@ class Record:
 
 def run(seconds: float = CYCLE, stride: int = 1) -> Record:
     """Simulate, and predict each `stride` ms."""
-    simulation = QuadrupedSimulation()
+    simulation = stepping_quadruped()
     urdf = demo_urdf()
     frames = tuple(simulation.frames.values())
     contacts = [Contact(name, frame, kind="surface") for name, frame in simulation.frames.items()]
@@ -110,11 +110,11 @@ def run(seconds: float = CYCLE, stride: int = 1) -> Record:
         if tick % stride:
             continue
         truth = simulation.truth()
-        q = simulation.q
+        q = truth.q
         feet = motion.feet(
             RobotState(
                 truth.position, truth.orientation, truth.twist,
-                q, simulation.velocity, truth.effort,
+                q, truth.velocity, truth.effort,
             )
         )  # fmt: skip
         solver.inputs["q"][...] = q[places]

@@ -27,11 +27,6 @@ from .gait import LEGS, TIMETABLE, Act
 Array = npt.NDArray[np.float64]
 EVERY = 2
 """Periods of the plant per tick of the controller: 500 Hz."""
-POSTURE = {
-    f"{leg}_{joint}": angle
-    for leg in LEGS
-    for joint, angle in (("HAA", 0.0), ("HFE", 0.7), ("KFE", -1.4))
-}
 
 
 def problem(urdf: str, armature: float = 0.0) -> Problem:

@@ -27,6 +27,7 @@ from delassus_ros.node.inputs.orientation import OrientationInput  # noqa: E402
 from delassus_ros.node.reasons import Reason  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
+from delassus_ros.sim.quadruped import POSTURE  # noqa: E402
 
 GRAVITY = (0.0, 0.0, -9.81)
 ARMATURE = 0.01
@@ -35,7 +36,7 @@ ROUGH = PlantSettings(
     position_noise=3e-4, velocity_noise=0.03, base_noise=0.02,
 )  # fmt: skip
 ACTS = (Act("stand", 0.5), Act("trot", 3.0, velocity=(0.3, 0.0), trotting=True))
-NAMES = list(simulate.POSTURE)
+NAMES = list(POSTURE)
 
 
 class Follower:
@@ -110,7 +111,7 @@ def test_probability_and_wrenches() -> None:
 
 def test_bad_inputs_have_their_words() -> None:
     follower = Follower()
-    estimator, q = follower.estimator, np.array(list(simulate.POSTURE.values()))
+    estimator, q = follower.estimator, np.array(list(POSTURE.values()))
     still = np.zeros((2, 12))
     estimator.motion.take(NAMES, still)
     complaint = estimator.update(q, 10**9, 10**9)

@@ -34,7 +34,7 @@ from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros.errors import DelassusError  # noqa: E402
 from delassus_ros.sim import ROBOTS, demo, demo_urdf  # noqa: E402
-from delassus_ros.sim.quadruped import QuadrupedSimulation  # noqa: E402
+from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).parents[1] / "fake_delassus_node.py"
@@ -360,7 +360,7 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
     )
     assert node.descriptions[0].data == demo_urdf()
 
-    own = QuadrupedSimulation().joint_names
+    own = stepping_quadruped().joint_names
     for joints in node.joints:
         assert joints.name == sorted([*own, "gripper"])
         assert len(joints.position) == len(joints.velocity) == len(joints.effort) == 13
@@ -375,7 +375,7 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
         assert len(contacts.status) == 4
 
     by_stamp = {nanoseconds(reference): reference for reference in node.references}
-    simulation = QuadrupedSimulation()
+    simulation = stepping_quadruped()
     places = [sorted([*own, "gripper"]).index(name) for name in own]
     checked = 0
     for joints in node.joints:
@@ -404,7 +404,7 @@ def test_simulator_publishes_what_a_robot_would(start: Callable[..., Program], l
 @pytest.mark.parametrize(
     ("parameter", "words"),
     [
-        ("rate:=300", "300 does not divide 1000"),
+        ("rate:=300", "parameter 'rate' is 300; expected a divisor of 1000"),
         pytest.param("rate:=0", "rate", marks=pytest.mark.slow),
         pytest.param("reference:=5", "reference", marks=pytest.mark.slow),
     ],

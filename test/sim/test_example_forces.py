@@ -35,7 +35,8 @@ from force_prediction.sequence import CENTRE, CONSTRAINT, EXACT, RIGID, TOLERANC
 from force_prediction.touch import touch  # noqa: E402
 
 from delassus_ros.sim import demo_urdf  # noqa: E402
-from delassus_ros.sim.quadruped import QuadrupedSimulation, build_model  # noqa: E402
+from delassus_ros.sim.plant import Plant  # noqa: E402
+from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 LEGS = ("LF", "RF", "LH", "RH")
 FRAMES = tuple(f"{leg}_FOOT" for leg in LEGS)
@@ -167,7 +168,7 @@ def test_free_acceleration_is_the_rate_of_the_touching_points_velocity(motion, s
 def test_motion_is_that_of_mujoco(motion, seed: int) -> None:
     """Rows, velocity and J q̈ of the touching points, with MuJoCo's own Jacobian and qacc."""
     state = random_state(seed)
-    model = build_model(demo_urdf())
+    model = stepping_quadruped()._model
     data = mujoco.MjData(model)
     x, y, z, w = state.orientation
     data.qpos[:7] = *state.position, w, x, y, z
@@ -194,7 +195,7 @@ def test_motion_is_that_of_mujoco(motion, seed: int) -> None:
 
 
 def test_inverse_masses_are_mujocos(motion) -> None:
-    model = build_model(demo_urdf())
+    model = stepping_quadruped()._model
     theirs = [model.body(frame).invweight0[0] for frame in FRAMES]
     np.testing.assert_allclose(motion.inverse_masses(), theirs, rtol=1e-9)
 
@@ -212,7 +213,7 @@ def test_motion_names_what_it_does_not_know() -> None:
 @pytest.mark.parametrize("depth", [1e-5, 2e-4, 4.9e-4, 5.1e-4, 8e-4, 1.2e-3, 5e-3])
 def test_soft_floor_is_mujocos(motion, depth: float) -> None:
     """R and the wanted acceleration, along the curve of the impedance, in motion."""
-    simulation = QuadrupedSimulation()
+    simulation = stepping_quadruped()
     model, data = simulation._model, simulation._data
     rng = np.random.default_rng(1)
     data.qvel[:] = 0.1 * rng.normal(size=model.nv)
@@ -228,7 +229,7 @@ def test_soft_floor_is_mujocos(motion, depth: float) -> None:
             simulation.q, simulation.velocity, truth.effort,
         )
     )  # fmt: skip
-    touched = {model.body(frame).geomadr[0]: i for i, frame in enumerate(FRAMES)}
+    touched = {geom: i for i, geom in enumerate(simulation._feet.geoms)}
     for n, contact in enumerate(data.contact):
         foot = touched[max(contact.geom.tolist())]
         mine = touch(foot, feet[foot], RADIUS)
@@ -304,7 +305,7 @@ def test_rows_of_the_balls_centre_miss_the_tolerance(record) -> None:
 
 def test_a_matrix_that_is_a_little_wrong_is_found(motion) -> None:
     """One percent in the block of one foot is five times the tolerance."""
-    simulation = QuadrupedSimulation()
+    simulation = stepping_quadruped()
     for _ in range(700):
         simulation.step()
     truth = simulation.truth()
@@ -324,7 +325,7 @@ def test_a_matrix_that_is_a_little_wrong_is_found(motion) -> None:
     assert np.linalg.norm(forces - truth.forces, axis=1).max() > 5.0 * TOLERANCE
 
 
-def surface_matrix(simulation: QuadrupedSimulation) -> np.ndarray:
+def surface_matrix(simulation: Plant) -> np.ndarray:
     """Return the matrix of all rows of all feet, with MuJoCo alone."""
     model, data = simulation._model, mujoco.MjData(simulation._model)
     data.qpos[:] = simulation._data.qpos

@@ -25,6 +25,7 @@ from whole_body_control.qp import Wanted, Weights, full, reduced  # noqa: E402
 from delassus_ros import DelassusSolver  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 from delassus_ros.sim.plant import Plant, PlantSettings  # noqa: E402
+from delassus_ros.sim.quadruped import POSTURE  # noqa: E402
 
 ROUGH = PlantSettings(
     friction=0.7, armature=0.01, joint_friction=0.1, joint_damping=0.02, torque_noise=0.2,
@@ -35,7 +36,7 @@ ROUGH = PlantSettings(
 def instant(seed: int, stands: list[bool]) -> tuple[State, Wanted]:
     """Return a state near standing, and random tasks."""
     random = np.random.default_rng(seed)
-    q = np.array(list(simulate.POSTURE.values())) + random.uniform(-0.2, 0.2, 12)
+    q = np.array(list(POSTURE.values())) + random.uniform(-0.2, 0.2, 12)
     turned = pin.Quaternion(pin.exp3(random.uniform(-0.2, 0.2, 3)))
     state = State(
         q, random.uniform(-1, 1, 12), np.array([0.0, 0.0, 0.3]), turned.coeffs(),
@@ -58,7 +59,7 @@ def rows_of(state: State) -> Rows:
 
 def by_pinocchio(state: State) -> tuple[np.ndarray, ...]:
     """Return M, h, J and J̇ẏ of trunk and feet along the world, in our order of joints."""
-    joints = list(simulate.POSTURE)
+    joints = list(POSTURE)
     controller = Controller(demo_urdf(), joints, np.full(12, 35.0))
     model, data = controller.kinematics.model, controller.kinematics.data
     q, v = controller.kinematics.configuration(state)
@@ -190,7 +191,7 @@ def test_every_run_is_the_same() -> None:
 class TestPlant:
     def make(self, **settings) -> Plant:
         feet = {leg: f"{leg}_FOOT" for leg in LEGS}
-        return Plant(demo_urdf(), feet, simulate.POSTURE, PlantSettings(**settings))
+        return Plant(demo_urdf(), feet, POSTURE, PlantSettings(**settings))
 
     def test_drives_brake_when_commands_stop(self) -> None:
         for on_silence, height in (("damp", 0.31), ("hold", 0.315)):

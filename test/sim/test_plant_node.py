@@ -17,7 +17,7 @@ pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not in
 pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs is not installed")
 
 import rclpy  # noqa: E402
-from delassus_msgs.msg import Estimate  # noqa: E402
+from delassus_msgs.msg import DelassusMatrix, Estimate  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
 from ros_support import stamp_of  # noqa: E402
@@ -36,13 +36,13 @@ def own_environment() -> dict[str, str]:
 
 
 class Scene:
-    """The plant in lockstep, and somebody who answers its joint states."""
+    """The plant in lockstep, and a node that answers its joint states."""
 
-    def __init__(self, *parameters: str) -> None:
+    def __init__(self, *parameters: str, module: str = "plant_node") -> None:
         environment = own_environment()
         words = [word for each in ("lockstep:=true", *parameters) for word in ("-p", each)]
-        module = "delassus_ros.sim.plant_node"
-        plant = Command("plant", [sys.executable, "-m", module, "--ros-args", *words])
+        program = [sys.executable, "-m", f"delassus_ros.sim.{module}"]
+        plant = Command("plant", [*program, "--ros-args", *words])
         self.plant = Programs([plant], environment)
         self.context = rclpy.Context()
         domain = int(environment["ROS_DOMAIN_ID"])
@@ -57,6 +57,8 @@ class Scene:
         self.commands = self.node.create_publisher(JointState, "joint_commands", 10)
         topic = "delassus_estimator/estimate"
         self.estimates = self.node.create_publisher(Estimate, topic, 10)
+        topic = "delassus_node/delassus"
+        self.matrices = self.node.create_publisher(DelassusMatrix, topic, 10)
         self.answer: Callable[[JointState], Any] = lambda state: None
 
     def __enter__(self) -> Scene:
@@ -94,6 +96,10 @@ class Scene:
     def estimate(self, state: JointState) -> None:
         """Estimate nothing."""
         self.estimates.publish(Estimate(header=state.header))
+
+    def matrix(self, state: JointState) -> None:
+        """Compute nothing."""
+        self.matrices.publish(DelassusMatrix(header=state.header))
 
     def go_on(self, count: int) -> None:
         """Wait for so many other joint states."""
@@ -187,6 +193,16 @@ def test_estimates_may_be_the_answers() -> None:
         assert scene.stamps[-1] == still + PERIOD // 2
 
 
+@pytest.mark.parametrize("robot", ["quadruped", "geared"])
+def test_the_robots_of_the_demo_wait_for_matrices(robot: str) -> None:
+    with Scene(f"robot:={robot}", "rate:=500", module="simulator_node") as scene:
+        still = scene.stands_still(scene.matrix)
+        scene.matrix(scene.states[-1])
+        scene.until(lambda: scene.repeated() >= 1 and scene.stamps[-1] > still, "the next stop")
+        assert scene.stamps[-1] == still + PERIOD
+        assert "gripper" in scene.states[-1].name
+
+
 def test_the_clock_is_not_faster_than_the_machines(scene: Scene) -> None:
     still = scene.stands_still(scene.command)
     began = time.monotonic_ns()
@@ -200,7 +216,7 @@ def test_the_clock_is_not_faster_than_the_machines(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("parameter", "words"),
     [
-        ("answers:=torques", "unknown answers 'torques'; choices: commands, estimates"),
+        ("answers:=torques", "unknown answers 'torques'; choices: commands, estimates, matrices"),
         ("slack:=-0.1", "parameter 'slack' is -0.1; expected a time of 0 s or more"),
     ],
 )

@@ -9,11 +9,13 @@ from upright import is_upright
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.errors import RobotError  # noqa: E402
+from delassus_ros.errors import InputError, RobotError  # noqa: E402
 from delassus_ros.model import Coupling, Loop, LoopKind  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 from delassus_ros.sim.closing import Closing, add_equalities  # noqa: E402
-from delassus_ros.sim.quadruped import QuadrupedSimulation, build_model  # noqa: E402
+from delassus_ros.sim.plant import Plant  # noqa: E402
+from delassus_ros.sim.plants import make_plant  # noqa: E402
+from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 
 @pytest.fixture(name="robot", scope="module")
@@ -22,8 +24,8 @@ def make_robot() -> Robot:
 
 
 @pytest.fixture(name="simulation")
-def make_simulation() -> QuadrupedSimulation:
-    return QuadrupedSimulation("geared")
+def make_simulation() -> Plant:
+    return stepping_quadruped("geared")
 
 
 def closed(model: mujoco.MjModel, robot: Robot, seed: int) -> np.ndarray:
@@ -64,7 +66,7 @@ def test_it_walks_and_swings_its_lift(simulation) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_closed_positions_satisfy_every_equality(robot, seed) -> None:
     """As MuJoCo itself sees its equality constraints."""
-    model = build_model(demo_urdf("geared"))
+    model = stepping_quadruped("geared")._model
     data = mujoco.MjData(model)
     data.qpos[:] = closed(model, robot, seed)
     mujoco.mj_forward(model, data)
@@ -75,7 +77,7 @@ def test_closed_positions_satisfy_every_equality(robot, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_velocity_map_spans_the_motions_that_the_equalities_allow(robot, seed) -> None:
-    model = build_model(demo_urdf("geared"))
+    model = stepping_quadruped("geared")._model
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     data = mujoco.MjData(model)
     data.qpos[:] = closed(model, robot, seed)
@@ -118,6 +120,28 @@ def test_reference_is_the_schur_complement_of_the_equalities(robot, simulation, 
     assert np.linalg.norm(found - unconstrained) > 1e-3 * np.linalg.norm(expected)
 
 
+def test_the_geared_robot_stands_on_torques_as_well() -> None:
+    """Its drives are in the independent joints; without a command they hold them."""
+    plant = make_plant("geared")
+    assert len(plant.joint_names) == 13 and plant.takes_torques
+    start = plant.q
+    for _ in range(500):
+        plant.step()
+    assert is_upright(plant) and plant.silent
+    np.testing.assert_allclose(plant.q, start, atol=0.05)
+    assert plant.contact_forces()[:, 2].sum() == pytest.approx(plant.weight, rel=0.02)
+    plant.command(np.full(13, 1.0))
+    plant.step()
+    assert not plant.silent
+    np.testing.assert_allclose(plant.effort, 1.0)
+
+
+def test_robots_that_step_take_no_torques(simulation) -> None:
+    assert not simulation.takes_torques
+    with pytest.raises(InputError, match="GaitDrives take no torques"):
+        simulation.command(np.zeros(13))
+
+
 def test_what_cannot_be_built_is_named(robot) -> None:
     spec = mujoco.MjSpec()
     three = Coupling("belt", (("a", 1.0), ("b", 1.0), ("c", 1.0)))
@@ -134,7 +158,7 @@ def test_what_cannot_be_built_is_named(robot) -> None:
 
 
 def test_a_lift_out_of_reach_is_named(robot) -> None:
-    model = build_model(demo_urdf("geared"))
+    model = stepping_quadruped("geared")._model
     model.body("LIFT_ROCKER").pos[0] += 0.2
     qpos = np.zeros(model.nq)
     qpos[3] = 1.0

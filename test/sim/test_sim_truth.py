@@ -7,14 +7,15 @@ import pytest
 
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
 
-from delassus_ros.sim.quadruped import PERIOD, QuadrupedSimulation  # noqa: E402
+from delassus_ros.sim.plant import PERIOD, Plant  # noqa: E402
+from delassus_ros.sim.quadruped import stepping_quadruped  # noqa: E402
 
 WEIGHT = 129.0  # N
 
 
 @pytest.fixture(name="simulation")
-def make_simulation() -> QuadrupedSimulation:
-    simulation = QuadrupedSimulation()
+def make_simulation() -> Plant:
+    simulation = stepping_quadruped()
     for _ in range(250):
         simulation.step()
     return simulation
@@ -45,7 +46,7 @@ def test_a_foot_in_the_air_bears_nothing(simulation) -> None:
 
 
 def test_reading_the_truth_does_not_disturb_the_simulation(simulation) -> None:
-    other = QuadrupedSimulation()
+    other = stepping_quadruped()
     for _ in range(250):
         other.step()
         other.truth()

@@ -1,0 +1,38 @@
+"""The pace of a loop: one tick per period on the machine's clock."""
+
+from __future__ import annotations
+
+import time
+
+CATCH_UP_S = 0.02
+"""Delay that is made good [s]."""
+
+
+class Pace:
+    """When ticks are due. Late ticks are made good at up to twice the rate, never back to back.
+
+    A delay of more than :data:`CATCH_UP_S` is not: the schedule is moved.
+    """
+
+    def __init__(self) -> None:
+        self._due = self._earliest = time.monotonic()
+
+    def begin(self, period: float) -> float:
+        """Begin a tick, which is followed by the next after a period [s].
+
+        Returns
+        -------
+        float
+            Delay by which the schedule was moved [s]; 0 if the tick is not too late.
+        """
+        now = time.monotonic()
+        delay = now - self._due
+        moved = delay if delay > CATCH_UP_S else 0.0
+        self._due = (now if moved else self._due) + period
+        self._earliest = now + 0.5 * period
+        return moved
+
+    @property
+    def rest(self) -> float:
+        """Time until the next tick is due [s]; 0 or less if it is."""
+        return max(self._due, self._earliest) - time.monotonic()

@@ -1,0 +1,67 @@
+"""What a simulated robot may be told: its period, and how drives, sensors and floor are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from delassus_ros.errors import InputError, unknown
+
+PERIOD = 1e-3
+"""Simulated time of one step of the plant [s]."""
+ON_SILENCE = ("damp", "hold")
+"""What drives do when commands stop: brake each joint, or keep it where it was then."""
+
+
+@dataclass(frozen=True)
+class PlantSettings:
+    """How drives, sensors and floor are.
+
+    Attributes
+    ----------
+    friction : of the floor and the feet.
+    armature : rotor inertia seen at each joint [kg m^2].
+    joint_friction : Coulomb friction of each joint [N m].
+    joint_damping : viscous friction of each joint [N m s].
+    torque_limit : share of the effort limits of the URDF that drives give.
+    torque_noise : standard deviation of the torque of a drive [N m].
+    effort_noise : the same of what drives say of it; they say what they give, without noise.
+    position_noise, velocity_noise : of the encoders [rad], [rad/s].
+    base_noise : of the base's velocity [m/s], [rad/s]; of its position and orientation a tenth
+        of that [m], [rad].
+    silence : time without a command after which drives brake or hold [s].
+    on_silence : which of the two, of :data:`ON_SILENCE`.
+    holding, braking : stiffness and damping of drives then, at most: less where a link is so
+        light that it would ring [N m/rad], [N m s/rad].
+    seed : of all noise.
+    """
+
+    friction: float = 0.8
+    armature: float = 0.0
+    joint_friction: float = 0.0
+    joint_damping: float = 0.0
+    torque_limit: float = 1.0
+    torque_noise: float = 0.0
+    effort_noise: float = 0.0
+    position_noise: float = 0.0
+    velocity_noise: float = 0.0
+    base_noise: float = 0.0
+    silence: float = 0.02
+    on_silence: str = "damp"
+    holding: float = 300.0
+    braking: float = 6.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check them.
+
+        Raises
+        ------
+        InputError
+            If a number is negative or not finite, or on_silence is something else.
+        """
+        if self.on_silence not in ON_SILENCE:
+            raise InputError(unknown("on_silence", self.on_silence, ON_SILENCE, "choices"))
+        for name, value in vars(self).items():
+            if not isinstance(value, str) and not 0.0 <= value < math.inf:
+                raise InputError(f"{name} is {value}; expected a finite number, 0 or more")
