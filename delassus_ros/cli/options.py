@@ -25,7 +25,7 @@ from delassus_ros.model.reading.xml import number, parse_xml
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings, misspelt
+from delassus_ros.node.settings import Settings, misspelt, setting_of
 from delassus_ros.problem import OUTPUTS, Problem
 from delassus_ros.solver.inputs import check_unit, counted
 
@@ -507,30 +507,10 @@ def _flat(values: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 def _typed(path: str, name: str, value: Any) -> Any:
     """Return a value of the type that ROS would give to the node for this parameter."""
-    setting = PARAMETERS.get(name)
-    if setting is None and name.startswith("contacts."):
-        setting = OF_CONTACT.get(name.rpartition(".")[2])
+    setting = setting_of(name)
     if setting is None:
         return value
-    default = setting.default
-    if isinstance(default, str) and not isinstance(value, str):
-        expected = "text"
-    elif isinstance(default, float):
-        if _is_number(value):
-            return float(value)
-        expected = "a number"
-    elif setting.holds == "names":
-        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-            return value
-        expected = "a list of names"
-    elif setting.holds == "numbers":
-        if isinstance(value, list) and all(map(_is_number, value)):
-            return [float(entry) for entry in value]
-        expected = "a list of numbers"
-    else:
-        return value
-    raise InputError(f"parameter file {path!r}: {name!r} is {value!r:.60}, expected {expected}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    try:
+        return setting.parse(name, value)
+    except InputError as error:
+        raise InputError(f"parameter file {path!r}: {error}") from error

@@ -31,7 +31,7 @@ from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import FEW
 from delassus_ros.node.lifecycle.diagnostics import names_of
 from delassus_ros.node.reasons import Reason
-from delassus_ros.node.settings import PARAMETERS, RCLPYS
+from delassus_ros.node.settings import PARAMETERS, RCLPY_PREFIXES
 from delassus_ros.node.system.logs import LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
 from delassus_ros.node.system.queue import take
@@ -64,7 +64,7 @@ example     delassus_markers --ros-args -p scale:=0.05
 """
 _PARAMETERS = {"rate": (30.0, 1.0, 200.0), "scale": (0.0, 1e-6, 1e3), "longest": (0.0, 1e-3, 1e2)}
 """Default, which may be 0 for what the robot suggests, least and largest value of each."""
-_OTHERS = ("contacts.", *RCLPYS)
+_OTHERS = ("contacts.", *RCLPY_PREFIXES)
 """Beginnings of parameters that are delassus_node's or rclpy's."""
 _COLOURS = {
     DelassusMatrix.VALIDITY_OK: (0.15, 0.75, 0.35),

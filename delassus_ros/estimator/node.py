@@ -30,7 +30,7 @@ from delassus_ros.node.live.reception import Reception
 from delassus_ros.node.live.timing import Histogram
 from delassus_ros.node.main import spin
 from delassus_ros.node.reasons import Reason, Validity
-from delassus_ros.node.settings import RCLPYS
+from delassus_ros.node.settings import RCLPY_PREFIXES
 from delassus_ros.node.system.logs import LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
 from delassus_ros.node.system.qos import OUTPUTS, Mismatches, advertise
@@ -116,7 +116,7 @@ class EstimatorNode(EventlessNode):
             declare_one(self, name, setting)
         known = self.list_parameters([], 0).names
         for name in overrides_of(self):
-            if not self.has_parameter(name) and not name.startswith(RCLPYS):
+            if not self.has_parameter(name) and not name.startswith(RCLPY_PREFIXES):
                 self.get_logger().warning(f"{unknown('parameter', name, known)}; it is ignored")
 
     def start(self) -> None:

@@ -22,7 +22,7 @@ from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model import Robot
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import Base
-from delassus_ros.node.settings import Setting, by_joint
+from delassus_ros.node.settings import Setting, by_joint, parse_all
 
 FORCE, MOMENT = (0, 1, 2), (3, 4, 5)
 _SMALLEST, _LARGEST = 1e-6, 1e9
@@ -161,10 +161,8 @@ class EstimatorSettings:
         RobotError
             If armature.names and armature.values do not belong together.
         """
-        values = {name: given.get(name, setting.default) for name, setting in PARAMETERS.items()}
-        for name, setting in PARAMETERS.items():
-            setting.check(name, values[name])
-        names = tuple(values["wrenches.names"])
+        values = parse_all(PARAMETERS, given)
+        names = values["wrenches.names"]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"parameter 'wrenches.names' has {twice!r} twice")
@@ -239,11 +237,7 @@ def joints_of(robot: Robot) -> list[str]:
 
 
 def _pushed(name: str, given: Mapping[str, Any]) -> Pushed:
-    values = {}
-    for key, setting in OF_WRENCH.items():
-        full = f"wrenches.{name}.{key}"
-        values[key] = given.get(full, setting.default)
-        setting.check(full, values[key])
+    values = parse_all(OF_WRENCH, given, f"wrenches.{name}.")
     return Pushed(**{**values, "name": name, "frame": values["frame"] or name})
 
 

@@ -28,7 +28,7 @@ from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.configuration import Configuration
 from delassus_ros.node.lifecycle.services import ListService
 from delassus_ros.node.lifecycle.swaps import DescriptionTopic, refusal
-from delassus_ros.node.settings import OPERATION, Operation, Settings
+from delassus_ros.node.settings import OPERATION_PARAMETERS, Operation, Settings
 from delassus_ros.node.system.logs import LogBridge, LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
 from delassus_ros.node.system.qos import Mismatches, unused_overrides
@@ -396,7 +396,7 @@ class DelassusNode(EventlessNode):
         wanted = {change.name: change.value for change in changes}
         # All are read only where they count: hundreds of contacts are declared one by one, and
         # another algorithm is asked for between two ticks.
-        present = parameters.values(self) if wanted.keys() & OPERATION.keys() else {}
+        present = parameters.values(self) if wanted.keys() & OPERATION_PARAMETERS.keys() else {}
         configured = self._configuration is not None
         reason = parameters.refusal_of_deletion(self, changes) or parameters.refusal(
             present, changes, configured, self._overrides
@@ -441,7 +441,7 @@ class DelassusNode(EventlessNode):
             if self._autostart and _DESCRIPTION in names:
                 self._start_soon()
             return
-        if names & OPERATION.keys():
+        if names & OPERATION_PARAMETERS.keys():
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
         if names & {_DESCRIPTION, _ALGORITHM}:
             self._follow(names)

@@ -18,7 +18,7 @@ from cli_support import QUADRUPED, output, refusal
 
 from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.algorithms import NumericAlgorithm, registry
-from delassus_ros.node.settings import OPERATION
+from delassus_ros.node.settings import OPERATION_PARAMETERS
 
 CONFIG = Path(__file__).parents[2] / "config" / "quadruped.yaml"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp" / "controller.cpp"
@@ -323,7 +323,7 @@ def test_export_finds_the_parameters_of_the_one_node(capsys, tmp_path: Path, nod
 
 def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> None:
     parameters = {
-        **{name: setting.default for name, setting in OPERATION.items() if setting.default != ()},
+        **{name: s.default for name, s in OPERATION_PARAMETERS.items() if s.default != ()},
         "contacts.names": ["LF"],
         "contacts.LF.frame": "LF_FOOT",
         "autostart": True,
@@ -362,18 +362,18 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
             "a: {ros__parameters: {contacts: {names: [LF]}, contacts.names: [RF]}}",
             "config.yaml': 'contacts.names' appears twice",
         ),
-        ("a: {ros__parameters: {base: 1}}", "'base' is 1, expected text"),
+        ("a: {ros__parameters: {base: 1}}", "'base' is 1; expected text"),
         ("a: {ros__parameters: {base: held}}", "unknown base 'held'"),
-        ("a: {ros__parameters: {contacts: {names: LF}}}", "'contacts.names' is 'LF', expected a"),
-        ("a: {ros__parameters: {contacts: {names: [on]}}}", "is [True], expected a list of names"),
+        ("a: {ros__parameters: {contacts: {names: LF}}}", "'contacts.names' is 'LF'; expected a"),
+        ("a: {ros__parameters: {contacts: {names: [on]}}}", "is [True]; expected a list of names"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: [0, x, 0]}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: [0, on, 0]}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: '123'}}}}}}}}", "expected a list of numbers"),
         (f"a: {{ros__parameters: {{{ONE}, xyz: [0, '1', 0]}}}}}}}}", "expected a list of numbers"),
-        (f"a: {{ros__parameters: {{{ONE}, xyz: 1}}}}}}}}", "LF.xyz' is 1, expected a list of n"),
-        (f"a: {{ros__parameters: {{{ONE}, kind: flat}}}}}}}}", "'LF': unknown kind 'flat'"),
-        (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True, expected te"),
-        (f"a: {{ros__parameters: {{{ONE}, moving: it}}}}}}}}", "'LF': unknown moving 'it'; choic"),
+        (f"a: {{ros__parameters: {{{ONE}, xyz: 1}}}}}}}}", "LF.xyz' is 1; expected a list of n"),
+        (f"a: {{ros__parameters: {{{ONE}, kind: flat}}}}}}}}", "unknown contacts.LF.kind 'flat'"),
+        (f"a: {{ros__parameters: {{{ONE}, moving: on}}}}}}}}", "LF.moving' is True; expected te"),
+        (f"a: {{ros__parameters: {{{ONE}, moving: it}}}}}}}}", "unknown contacts.LF.moving 'it'"),
         (f"a: {{ros__parameters: {{{ONE}T}}}}}}}}", "unknown frame 'LF_FOOTT'; did you mean"),
         (
             f"a: {{ros__parameters: {{{ONE}, knd: surface}}}}}}}}",
@@ -392,7 +392,7 @@ def test_export_takes_every_parameter_of_the_node(capsys, tmp_path: Path) -> Non
         *(
             (
                 f"a: {{ros__parameters: {{{ONE}}}}}, orientation: {{timeout: {value}}}}}}}",
-                f"'orientation.timeout' is {shown}, expected a number",
+                f"'orientation.timeout' is {shown}; expected a number",
             )
             for value, shown in (
                 ("abc", "'abc'"),

@@ -252,7 +252,7 @@ def test_the_parameters_are_those_of_the_node():
             defaults = shown if len(shown) == len(all_names) else [default] * len(all_names)
             for name, own in zip(all_names, defaults, strict=True):
                 rows[name] = own + ("*" if "*" in named else "")
-    contacts = {f"contacts.<name>.{key}" for key in settings.OF_CONTACT}
+    contacts = {f"contacts.<name>.{key}" for key in settings.CONTACT_PARAMETERS}
     assert set(rows) == {*parameters, *contacts}
     for name, setting in parameters.items():
         assert rows[name].endswith("*") is setting.live, name

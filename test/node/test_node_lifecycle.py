@@ -186,10 +186,10 @@ def test_lists_of_integers_are_lists_of_numbers(graph, start) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("kind", "pont", "unknown kind 'pont'; did you mean 'point'?"),
-        ("kind", 3, "it is 3; expected text"),
-        ("moving", "on", "unknown moving 'on'"),
-        ("frame", True, "it is True; expected text"),
+        ("kind", "pont", "unknown contacts.toe.kind 'pont'; did you mean 'point'?"),
+        ("kind", 3, "'contacts.toe.kind' is 3; expected text"),
+        ("moving", "on", "unknown contacts.toe.moving 'on'"),
+        ("frame", True, "'contacts.toe.frame' is True; expected text"),
         ("xyz", "up", "'contacts.toe.xyz' is 'up'; expected a list of numbers"),
         ("selection", 1.5, "'contacts.toe.selection' is 1.5; expected a list of numbers"),
     ],
@@ -391,8 +391,8 @@ def test_fixed_parameters_change_only_while_unconfigured(graph, start, robot, q)
     [
         ("base", "flying", "unknown base 'flying'"),
         ("rows", "some", "unknown rows 'some'; rows: active, all"),
-        ("contacts.LF.kind", "flat", "unknown kind 'flat'"),
-        ("contacts.LF.moving", "on", "unknown moving 'on'"),
+        ("contacts.LF.kind", "flat", "unknown contacts.LF.kind 'flat'"),
+        ("contacts.LF.moving", "on", "unknown contacts.LF.moving 'on'"),
         ("algorithm", "magic", "unknown algorithm 'magic'"),
         ("base", 3, "Wrong parameter type"),
         ("autostart", True, "read-only"),

@@ -26,7 +26,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import LIMIT, stamp_of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from delassus_ros.node.settings import OPERATION  # noqa: E402
+from delassus_ros.node.settings import OPERATION_PARAMETERS  # noqa: E402
 from delassus_ros.node.system import realtime as collection  # noqa: E402
 
 PLAIN, WEAK = DelassusMatrix.CONDITIONING_OK, DelassusMatrix.CONDITIONING_WEAK
@@ -319,7 +319,7 @@ def test_garbage_that_outlived_many_collections_is_collected(graph, start, monke
 
 def test_ranges_and_choices_are_in_the_descriptors(start) -> None:
     node = start(autostart=False)
-    for name, setting in OPERATION.items():
+    for name, setting in OPERATION_PARAMETERS.items():
         descriptor = node.describe_parameter(name)
         ranges = [*descriptor.floating_point_range, *descriptor.integer_range]
         if setting.low is not None:

@@ -12,12 +12,12 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 from delassus_ros.conditioning.monitor import ConditionSettings, Damping  # noqa: E402
 from delassus_ros.errors import InputError  # noqa: E402
 from delassus_ros.node.settings import (
-    OPERATION,  # noqa: E402
+    OPERATION_PARAMETERS,  # noqa: E402
     Operation,  # noqa: E402
 )
 from delassus_ros.node.system.realtime import RealtimeSettings  # noqa: E402
 
-RANGES = [(name, s) for name, s in OPERATION.items() if s.low is not None]
+RANGES = [(name, s) for name, s in OPERATION_PARAMETERS.items() if s.low is not None]
 
 
 def test_defaults_are_those_of_what_they_are_turned_into() -> None:
@@ -80,7 +80,7 @@ def test_ranges_are_kept_and_the_parameter_is_named(name, setting) -> None:
 def test_what_is_too_small_to_work_is_refused_but_none_is_not(name, least) -> None:
     for value in (0.0, least):
         assert getattr(Operation.from_parameters({name: value}), name) == value
-    high = OPERATION[name].high
+    high = OPERATION_PARAMETERS[name].high
     words = f"parameter '{name}' is .*; expected 0, or {least:g} to {high:g}"
     for value in (0.99 * least, 1e-12, 1e-300, 5e-324):
         with pytest.raises(InputError, match=words):

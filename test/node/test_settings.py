@@ -14,7 +14,7 @@ import robots
 import yaml
 
 from delassus_ros.errors import ContactError, DelassusError, InputError, RobotError
-from delassus_ros.node.settings import OF_CONTACT, PARAMETERS, Settings
+from delassus_ros.node.settings import CONTACT_PARAMETERS, PARAMETERS, Setting, Settings
 from delassus_ros.sim import demo_urdf
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
@@ -231,8 +231,8 @@ def test_settings_can_be_sent_to_another_process() -> None:
         ({"contacts__names": ["LF", "LF"]}, ContactError, "'LF' appears twice"),
         ({"contacts__LF__frame": ""}, ContactError, "'contacts.LF.frame' is not set"),
         ({"contacts__names": ["LF", "X"]}, ContactError, "'contacts.X.frame' is not set"),
-        ({"contacts__LF__kind": "flat"}, ContactError, "'LF': unknown kind 'flat'"),
-        ({"contacts__LF__moving": "pos"}, ContactError, "'LF': unknown moving 'pos'.*'pose'"),
+        ({"contacts__LF__kind": "flat"}, ContactError, "'LF': unknown contacts.LF.kind 'flat'"),
+        ({"contacts__LF__moving": "pos"}, ContactError, "'LF': unknown .*moving 'pos'.*'pose'"),
         ({"contacts__LF__kind": "selection"}, ContactError, "LF.selection' has 0 values"),
         (
             {"contacts__LF__kind": "selection", "contacts__LF__selection": [1.0] * 7},
@@ -277,8 +277,13 @@ def test_bad_parameters(changes, error, words) -> None:
                 f"output '{name}' needs the linear velocity of the base, and an Imu does not",
             )
             for name, axes in (
-                ("h", "contact"), ("qdd0", "contact"), ("JdotV", "contact"), ("a0", "contact"),
-                ("h", "world"), ("qdd0", "world"), ("JdotV", "world"),
+                ("h", "contact"),
+                ("qdd0", "contact"),
+                ("JdotV", "contact"),
+                ("a0", "contact"),
+                ("h", "world"),
+                ("qdd0", "world"),
+                ("JdotV", "world"),
             )
         ),
         ({"contacts__LF__frame": "LF_FOT"}, "unknown frame 'LF_FOT'; did you mean 'LF_FOOT'"),
@@ -311,5 +316,44 @@ def test_the_demo_file_explains_every_parameter() -> None:
         first, *rest = name.split(".")
         assert re.search(rf"\b{first}:\s", text), name
         assert not rest or re.search(rf"\b{rest[-1]}:\s", text), name
-    for name in OF_CONTACT:
+    for name in CONTACT_PARAMETERS:
         assert re.search(rf"\b{name}\b", text), name
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "parsed"),
+    [
+        (Setting("", ""), "text", "text"),
+        (Setting(False, ""), True, True),
+        (Setting(0, ""), np.int64(3), 3),
+        (Setting(0.0, ""), 3, 3.0),
+        (Setting((), "", holds="names"), ["a", "b"], ("a", "b")),
+        (Setting((), "", holds="numbers"), [1, 2.5], (1.0, 2.5)),
+        (Setting((), "", holds="whole numbers"), np.array([0, 1]), (0, 1)),
+    ],
+)
+def test_a_value_is_read_in_the_type_of_its_parameter(setting, value, parsed) -> None:
+    found = setting.parse("name", value)
+    assert (found, type(found)) == (parsed, type(parsed))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        (Setting("", ""), 3, "is 3; expected text"),
+        (Setting(False, ""), 1, "is 1; expected true or false"),
+        (Setting(0, ""), 1.0, r"is 1\.0; expected a whole number"),
+        (Setting(0.0, ""), True, "is True; expected a number"),
+        (Setting(0.0, ""), 10**400, "is 1000*; expected a number"),
+        (Setting((), "", holds="names"), "ab", "is 'ab'; expected a list of names"),
+        (Setting((), "", holds="numbers"), 1.0, "is 1.0; expected a list of numbers"),
+        (Setting((), "", holds="numbers"), [True], "is .True.; expected a list of numbers"),
+        (Setting((), "", holds="whole numbers"), [-1], "is .-1.; expected numbers from 0 on"),
+        (Setting(0.0, "", 0.0, 1.0, least=0.1), 0.05, r"is 0\.05; expected 0, or 0.1 to 1"),
+        (Setting(0.0, "", 0.0, 1.0), np.nan, "is nan; expected 0 to 1"),
+        (Setting("a", "", choices=("a", "b")), "c", "unknown name 'c'; name: a, b"),
+    ],
+)
+def test_a_value_of_another_type_or_out_of_range_is_refused(setting, value, words) -> None:
+    with pytest.raises(InputError, match=words):
+        setting.parse("name", value)

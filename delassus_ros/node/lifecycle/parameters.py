@@ -14,13 +14,14 @@ from delassus_ros import algorithms
 from delassus_ros.errors import AlgorithmError, ContactError, InputError, unknown
 from delassus_ros.node.settings import (
     AUTOSTART,
-    OF_CONTACT,
-    OPERATION,
+    CONTACT_PARAMETERS,
+    OPERATION_PARAMETERS,
     PARAMETERS,
-    RCLPYS,
+    RCLPY_PREFIXES,
     Operation,
     Setting,
     misspelt,
+    setting_of,
 )
 from delassus_ros.node.system.overrides import overrides_of
 
@@ -30,7 +31,6 @@ _LISTS = {
 }
 """Types of lists, by what they hold. YAML makes integers of [0, 0, 1], so that lists of numbers
 have no fixed type in ROS."""
-_NUMBERS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.INTEGER_ARRAY)
 
 
 def declare(node: Node) -> dict[str, Any]:
@@ -60,14 +60,14 @@ def declare(node: Node) -> dict[str, Any]:
     return {
         name: parameter.value
         for name, parameter in given.items()
-        if not node.has_parameter(name) and not name.startswith(RCLPYS)
+        if not node.has_parameter(name) and not name.startswith(RCLPY_PREFIXES)
     }
 
 
 def declare_contacts(node: Node) -> None:
     """Declare the parameters of each contact in contacts.names, where they are not yet."""
     for contact in node.get_parameter_or("contacts.names").value or ():
-        for key, setting in OF_CONTACT.items():
+        for key, setting in CONTACT_PARAMETERS.items():
             name = f"contacts.{contact}.{key}"
             if not node.has_parameter(name):
                 declare_one(node, name, setting)
@@ -89,12 +89,12 @@ def refuse_misspelt_contacts(given: Iterable[str], contacts: Iterable[str]) -> N
         If there is one; names it and the one that may be meant.
     """
     names = list(contacts)
-    known = {f"contacts.{contact}.{key}" for contact in names for key in OF_CONTACT}
+    known = {f"contacts.{contact}.{key}" for contact in names for key in CONTACT_PARAMETERS}
     for name in sorted(set(given) - known):
         for contact in names:
             begin = f"contacts.{contact}."
             if name.startswith(begin):
-                key = unknown("parameter", name.removeprefix(begin), OF_CONTACT)
+                key = unknown("parameter", name.removeprefix(begin), CONTACT_PARAMETERS)
                 raise ContactError(f"contact {contact!r}: {key}")
 
 
@@ -151,7 +151,7 @@ def refusal(
 
     Parameters
     ----------
-    present : values by name; those that are not of the table OPERATION do not count.
+    present : values by name; those that are not of the table OPERATION_PARAMETERS do not count.
     changes : what is to be set.
     configured : whether the node is.
     overrides : what :func:`declare` returned.
@@ -165,7 +165,7 @@ def refusal(
             return reason
         if change.value is not None:
             wanted[change.name] = change.value
-    if not wanted.keys() & OPERATION.keys():
+    if not wanted.keys() & OPERATION_PARAMETERS.keys():
         return None
     try:
         Operation.from_parameters(wanted)
@@ -187,9 +187,7 @@ def refusal_of_deletion(node: Node, changes: Iterable[Parameter]) -> str | None:
 
 def _refusal(name: str, value: Any, configured: bool) -> str | None:
     """Return why a parameter cannot have this value, or None if it can."""
-    of_contact = name.startswith("contacts.") and name not in PARAMETERS
-    key = name.rpartition(".")[2] if of_contact else name
-    setting = (OF_CONTACT if of_contact else PARAMETERS).get(key)
+    setting = setting_of(name)
     if setting is None:
         return None
     if configured and not setting.live:
@@ -197,15 +195,13 @@ def _refusal(name: str, value: Any, configured: bool) -> str | None:
             f"{name!r} can be set only while the node is unconfigured, as it is read when the "
             "node is configured; deactivate and clean up the node, set it, and configure again"
         )
-    if setting.holds == "numbers" and not _is_numbers(Parameter(name, value=value)):
-        return f"{name!r} is {value!r}; expected a list of numbers"
-    if name == "fallback" and value:
+    if value is not None:
         try:
-            algorithms.get(value)
-        except AlgorithmError as error:
+            setting.parse(name, value)
+            if name == "fallback" and value:
+                algorithms.get(value)
+        except (InputError, AlgorithmError) as error:
             return str(error)
-    if setting.choices and value not in setting.choices:
-        return unknown(key, str(value), setting.choices, plural=key)
     return None
 
 
@@ -215,15 +211,9 @@ def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any])
     Declaring their parameters, which nobody could refuse any more, would raise it.
     """
     for contact in contacts:
-        for key, setting in OF_CONTACT.items():
+        for key in CONTACT_PARAMETERS:
             name = f"contacts.{contact}.{key}"
-            if name not in overrides:
-                continue
-            value = overrides[name]
-            if isinstance(setting.default, str) and not isinstance(value, str):
-                reason: str | None = f"it is {value!r}; expected text"
-            else:
-                reason = _refusal(name, value, configured=False)
+            reason = _refusal(name, overrides.get(name), configured=False)
             if reason is not None:
                 return (
                     f"contact {contact!r} cannot be listed, as the node was started with a bad "
@@ -261,19 +251,16 @@ def declare_one(node: Node, name: str, setting: Setting) -> None:
         descriptor.dynamic_typing = True
         default = list(default) or None
     declared = node.declare_parameter(name, _LISTS.get(setting.holds, default), descriptor)
-    if numbers and not _is_numbers(declared):
-        raise InvalidParameterTypeException(declared, Parameter.Type.DOUBLE_ARRAY)
-    if setting.low is not None:
-        setting.check(name, declared.value)
+    if numbers or setting.low is not None:
+        try:
+            setting.parse(name, () if declared.value is None else declared.value)
+        except InputError:
+            if numbers:
+                expected = Parameter.Type.DOUBLE_ARRAY
+                raise InvalidParameterTypeException(declared, expected) from None
+            raise
     kind = Parameter.Type.DOUBLE_ARRAY if numbers else _LISTS.get(setting.holds)
     if declared.value is None and kind is not None:
         # To who asks for a parameter without a value among others, as `ros2 param dump` does for
         # all, rclpy answers nothing of any.
         node.set_parameters([Parameter(name, kind, [])])
-
-
-def _is_numbers(parameter: Parameter) -> bool:
-    """Whether a parameter is a list of numbers, or empty."""
-    # An empty list may have the type of a list of anything.
-    empty = parameter.value is None or _is_empty_list(parameter)
-    return parameter.type_ in _NUMBERS or empty

@@ -1,0 +1,33 @@
+"""The node's parameters: their table, and what is read from their values."""
+
+from delassus_ros.node.settings.computed import Settings
+from delassus_ros.node.settings.operation import Operation
+from delassus_ros.node.settings.setting import Setting, by_joint, parse_all
+from delassus_ros.node.settings.table import (
+    AUTOSTART,
+    CONTACT_PARAMETERS,
+    INVERSES,
+    OPERATION_PARAMETERS,
+    PARAMETERS,
+    RCLPY_PREFIXES,
+    SECONDARY_OUTPUTS,
+    misspelt,
+    setting_of,
+)
+
+__all__ = [
+    "AUTOSTART",
+    "CONTACT_PARAMETERS",
+    "INVERSES",
+    "OPERATION_PARAMETERS",
+    "PARAMETERS",
+    "RCLPY_PREFIXES",
+    "SECONDARY_OUTPUTS",
+    "Operation",
+    "Setting",
+    "Settings",
+    "by_joint",
+    "misspelt",
+    "parse_all",
+    "setting_of",
+]

@@ -1,0 +1,318 @@
+"""What the node is configured to compute, read from plain parameter values.
+
+Knows no ROS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from delassus_ros.closure import Closure
+from delassus_ros.contacts import Contact, ContactSet
+from delassus_ros.errors import ContactError, InputError, RobotError, unknown
+from delassus_ros.model import Robot, Transform
+from delassus_ros.model.robot import Base
+from delassus_ros.node.inputs.contact_estimator import ContactEstimator, ObserverSettings
+from delassus_ros.node.inputs.motion import MotionInput
+from delassus_ros.node.inputs.orientation import OrientationInput
+from delassus_ros.node.reasons import Limits
+from delassus_ros.node.settings.setting import by_joint, parse_all
+from delassus_ros.node.settings.table import (
+    CONTACT_PARAMETERS,
+    INVERSES,
+    PROBLEM_PARAMETERS,
+    SECONDARY_OUTPUTS,
+)
+from delassus_ros.problem import Axes, Problem
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The node's parameters, checked one by one.
+
+    Attributes
+    ----------
+    robot_description : URDF text; empty if it comes on the topic.
+    base, axes : as in :class:`~delassus_ros.problem.Problem`.
+    rows : ``"active"``, or ``"all"`` for matrices of every contact, whether active or not.
+    algorithm : name of the algorithm to begin with.
+    outputs : names of what is computed besides the matrix, in the order of ~/dynamics.
+    torques : where joint torques come from, of :data:`TORQUES`.
+    gravity : (3,) [m/s²] in the world's axes.
+    contacts : the contacts, in the order of their rows.
+    observer : thresholds and gain where forces say which contacts are active; else None.
+    estimated : contacts that may be active then; all if empty.
+    armature : rotor inertia by joint name [kg·m² or kg].
+    lock : positions of joints that are held, by name [rad, m].
+    fallback : name of the algorithm that stands in for one that fails; empty for none.
+    loops : loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its
+        text; empty for none.
+    reference : joint positions [rad, m] on the branch on which the loops close.
+    orientation_source : ``"odometry"`` or ``"imu"``: where the orientation of a floating base
+        comes from with world axes.
+    orientation_frame : frame of that source; empty to go by its messages.
+    orientation_world_frame : frame along whose axes the rows are then.
+    orientation_timeout : age above which an orientation is too old [s]; infinite for never.
+    """
+
+    robot_description: str
+    base: Base
+    axes: Axes
+    rows: str
+    algorithm: str
+    outputs: tuple[str, ...]
+    torques: str
+    gravity: tuple[float, ...]
+    contacts: ContactSet
+    observer: ObserverSettings | None
+    estimated: tuple[str, ...]
+    armature: Mapping[str, float]
+    lock: Mapping[str, float]
+    fallback: str
+    loops: str
+    reference: Mapping[str, float]
+    orientation_source: str
+    orientation_frame: str
+    orientation_world_frame: str
+    orientation_timeout: float
+
+    @classmethod
+    def from_parameters(cls, given: Mapping[str, Any]) -> Settings:
+        """Read settings from parameter values by full name; what is absent has its default.
+
+        Raises
+        ------
+        InputError
+            For a value out of range or an unknown choice; names the parameter.
+        ContactError
+            If there is no contact, or one is not described in full; names the parameter.
+        RobotError
+            If armature.names and armature.values do not belong together, or those of lock or
+            reference.
+        """
+        values = parse_all(PROBLEM_PARAMETERS, given)
+        if not values["contacts.names"]:
+            raise ContactError(
+                "parameter 'contacts.names' is empty; list the contacts in it, in the order of "
+                "their rows, and give each a 'contacts.<name>.frame'"
+            )
+        return cls(
+            robot_description=values["robot_description"],
+            base=cast(Base, values["base"]),
+            axes=cast(Axes, values["axes"]),
+            rows=values["rows"],
+            algorithm=values["algorithm"],
+            outputs=_outputs(values["outputs"]),
+            torques=values["torques"],
+            gravity=_finite_triple("gravity", values["gravity"]),
+            contacts=ContactSet(_contact(name, given) for name in values["contacts.names"]),
+            observer=_observer(values) if values["contacts.source"] == "force" else None,
+            estimated=values["contacts.estimated"],
+            armature=by_joint("armature", values),
+            lock=by_joint("lock", values),
+            fallback=values["fallback"],
+            loops=values["loops"],
+            reference=by_joint("reference", values),
+            orientation_source=values["orientation.source"],
+            orientation_frame=values["orientation.frame"],
+            orientation_world_frame=values["orientation.world_frame"],
+            orientation_timeout=values["orientation.timeout"] or math.inf,
+        )
+
+    def problem(self, urdf: str | bytes) -> Problem:
+        """Return the problem for a robot given as URDF text.
+
+        Raises
+        ------
+        RobotError, ContactError
+            If the robot cannot be read or the contacts do not fit it.
+        InputError
+            If contacts are told by forces, and one of them moves.
+        """
+        moving = [contact.name for contact in self.contacts if contact.moving != "nothing"]
+        if moving and self.observer is not None:
+            raise InputError(
+                f"contacts.source is 'force', which needs contacts that stay where they are, but "
+                f"'contacts.{moving[0]}.moving' is set; leave that out, or set 'contacts.source' "
+                "to 'topic'"
+            )
+        # Bytes, as text that does not look like XML would be taken for the path of a file.
+        text = urdf.encode() if isinstance(urdf, str) else urdf
+        robot = Robot.from_urdf(
+            text, base=self.base, armature=self.armature, loops=self.loops or None
+        )
+        robot = robot.lock(self.lock) if self.lock else robot
+        return Problem(robot, self.contacts, axes=self.axes, outputs=self._needed_outputs)
+
+    @property
+    def _needed_outputs(self) -> set[str]:
+        """Outputs of the kernel, from which all others follow."""
+        needed = set(self.outputs) - INVERSES
+        return needed | {"MinvJT"} if "Jbar" in self.outputs else needed
+
+    def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
+        """Return what takes velocities and torques; None where no output needs them.
+
+        Parameters
+        ----------
+        base : of :meth:`orientation`.
+        """
+        if not self._moves(problem):
+            return None
+        return MotionInput(problem, self.torques, self.gravity, base, Limits.input_timeout)
+
+    def estimator(
+        self, problem: Problem, base: OrientationInput | None
+    ) -> ContactEstimator | None:
+        """Return what tells contacts from forces; None where a topic does.
+
+        Parameters
+        ----------
+        base : of :meth:`orientation`.
+
+        Raises
+        ------
+        InputError
+            If a contact has fewer than three rows, or there is none of a name.
+        """
+        if self.observer is None:
+            return None
+        return ContactEstimator(problem, self.observer, self.estimated, self.gravity, base)
+
+    def _moves(self, problem: Problem) -> bool:
+        return any(port.name == "rates" for port in problem.inputs)
+
+    def closure(self, problem: Problem) -> Closure | None:
+        """Return what finds the positions of joints that are not measured; None for open chains.
+
+        What it takes where the independent joints are measured is compiled, or found in the
+        cache.
+
+        Raises
+        ------
+        RobotError
+            If a loop does not close at the reference or is singular there, or if there is a
+            reference but no loop or coupling.
+        """
+        if not problem.robot.is_closed:
+            if self.reference:
+                raise RobotError(
+                    "parameter 'reference.names' is given, but robot "
+                    f"{problem.robot.name!r} has no loops or couplings; leave it out, or say "
+                    "with 'loops' what closes"
+                )
+            return None
+        closure = Closure(problem, self.reference)
+        closure.bind(closure.independent)
+        return closure
+
+    def besides_the_problem(self, problem: Problem) -> str:
+        """Return, as text, what matrices depend on besides the problem and the inputs."""
+        found: list[object] = [sorted(self.reference.items())]
+        if problem.axes == "world" and problem.robot.base == "floating":
+            found += [self.orientation_source, self.orientation_frame]
+        return repr(found)
+
+    def orientation(self, problem: Problem) -> OrientationInput | None:
+        """Return the input for the base's orientation and twist; None where they do not matter.
+
+        Raises
+        ------
+        InputError
+            If orientation.frame does not exist or can move on the root link,
+            orientation.world_frame is empty, or outputs need more than an Imu tells.
+        """
+        if problem.robot.base != "floating":
+            return None
+        if problem.axes != "world" and not self._moves(problem) and self.observer is None:
+            return None
+        if self.observer is not None and self.orientation_source == "imu":
+            raise InputError(
+                "contacts.source is 'force', which needs the linear velocity of the base, and an "
+                "Imu does not tell it: set 'orientation.source' to 'odometry'"
+            )
+        # Rates of the base are along its own axes, which turn: v̇ = a − ω × v. In the world's axes
+        # a0 does not depend on v.
+        needing = ["h", "qdd0", "JdotV", *(["a0"] if problem.axes == "contact" else [])]
+        moved = [name for name in needing if name in self.outputs]
+        if moved and self.orientation_source == "imu":
+            axes = ", or 'axes' to 'world'" if moved == ["a0"] else ""
+            raise InputError(
+                f"output {moved[0]!r} needs the linear velocity of the base, and an Imu does not "
+                f"tell it: set 'orientation.source' to 'odometry'{axes}"
+            )
+        if not self.orientation_world_frame:
+            raise InputError(
+                "orientation.world_frame is empty; expected the name of the frame along whose "
+                "axes the rows are, as odometry messages have it (header.frame_id)"
+            )
+        return OrientationInput(
+            problem.robot,
+            self.orientation_frame,
+            self.orientation_world_frame,
+            self.orientation_timeout,
+            self.orientation_source,
+        )
+
+
+def _contact(name: str, given: Mapping[str, Any]) -> Contact:
+    """Return the contact that the parameters ``contacts.<name>.*`` describe."""
+    try:
+        values = parse_all(CONTACT_PARAMETERS, given, f"contacts.{name}.")
+    except InputError as error:
+        raise ContactError(f"contact {name!r}: {error}") from error
+    if not values["frame"]:
+        raise ContactError(
+            f"contact {name!r}: parameter 'contacts.{name}.frame' is not set; it names the link "
+            "that the contact is fixed to"
+        )
+    selection = values["selection"]
+    if values["kind"] == "selection":
+        if not selection or len(selection) % 6:
+            raise ContactError(
+                f"contact {name!r}: parameter 'contacts.{name}.selection' has {len(selection)} "
+                "values; expected the rows of a (k, 6) matrix, one after the other"
+            )
+        kind: Any = np.reshape(np.array(selection, dtype=np.float64), (-1, 6))
+    elif selection:
+        raise ContactError(
+            f"contact {name!r}: parameter 'contacts.{name}.selection' is given, but its kind is "
+            f"{values['kind']!r}; set the kind to 'selection' or leave the selection out"
+        )
+    else:
+        kind = values["kind"]
+    placement = Transform.from_xyz_rpy(_triple(name, "xyz", values), _triple(name, "rpy", values))
+    return Contact(name, values["frame"], kind, placement, values["moving"])
+
+
+def _triple(contact: str, key: str, values: Mapping[str, Any]) -> tuple[float, ...]:
+    try:
+        return _finite_triple(f"contacts.{contact}.{key}", values[key])
+    except InputError as error:
+        raise ContactError(f"contact {contact!r}: {error}") from error
+
+
+def _finite_triple(name: str, values: tuple[float, ...]) -> tuple[float, ...]:
+    if len(values) != 3 or not np.isfinite(values).all():
+        raise InputError(f"parameter {name!r} is {list(values)}; expected 3 finite numbers")
+    return values
+
+
+def _observer(values: Mapping[str, Any]) -> ObserverSettings:
+    names = ("force_on", "force_off", "gain")
+    return ObserverSettings(**{name: values[f"contacts.{name}"] for name in names})
+
+
+def _outputs(names: Iterable[str]) -> tuple[str, ...]:
+    """Return what is published besides G; refuse what there is not."""
+    known = ("G", *SECONDARY_OUTPUTS)
+    for name in names:
+        if name not in known:
+            raise InputError(f"parameter 'outputs': {unknown('output', name, known)}")
+    wanted = set(names)
+    return tuple(name for name in SECONDARY_OUTPUTS if name in wanted)

@@ -1,0 +1,82 @@
+"""How the node works, read from plain parameter values: limits, rate, real-time use.
+
+Knows no ROS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delassus_ros.conditioning.monitor import ConditionSettings, Damping
+from delassus_ros.errors import InputError
+from delassus_ros.node.reasons import Limits
+from delassus_ros.node.settings.setting import parse_all
+from delassus_ros.node.settings.table import OPERATION_PARAMETERS
+from delassus_ros.node.system.realtime import RealtimeSettings
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How the node works.
+
+    Attributes
+    ----------
+    limits : of the inputs, and thresholds and damping.
+    deadline : from when a joint state is taken up to its matrix [s]; infinite for none.
+    rate : matrices per second; 0 for one at each joint state.
+    realtime : what is asked of the operating system.
+    diagnostics_period : [s]; 0 for no diagnostics.
+    """
+
+    limits: Limits
+    deadline: float
+    rate: float
+    realtime: RealtimeSettings
+    diagnostics_period: float
+
+    @classmethod
+    def from_parameters(cls, given: Mapping[str, Any]) -> Operation:
+        """Read parameter values by full name; what is absent has its default.
+
+        Raises
+        ------
+        InputError
+            For a value out of range, an unknown choice, or values that contradict each other;
+            names the parameter.
+        """
+        values = parse_all(OPERATION_PARAMETERS, given)
+        return cls(
+            limits=Limits(
+                max_skew=values["max_skew"],
+                input_timeout=values["input_timeout"] or math.inf,
+                contacts_timeout=values["contacts_timeout"] or math.inf,
+                condition=_condition(values),
+            ),
+            deadline=values["deadline"] or math.inf,
+            rate=values["rate"],
+            realtime=RealtimeSettings(
+                priority=values["realtime.priority"],
+                processors=values["realtime.cpus"],
+                lock_memory=values["realtime.lock_memory"],
+                hold_garbage=values["realtime.hold_garbage"],
+                wakeup_latency=values["realtime.wakeup_latency"],
+            ),
+            diagnostics_period=values["diagnostics_period"],
+        )
+
+
+def _condition(values: Mapping[str, Any]) -> ConditionSettings:
+    try:
+        return ConditionSettings(
+            characteristic_length=values["conditioning.characteristic_length"],
+            weak=values["conditioning.weak"],
+            singular=values["conditioning.singular"],
+            hysteresis=values["conditioning.hysteresis"],
+            damping=Damping[values["damping.mode"].upper()],
+            damping_ratio=values["damping.ratio"],
+        )
+    except InputError as error:
+        raise InputError(f"parameters 'conditioning.*' and 'damping.*': {error}") from error

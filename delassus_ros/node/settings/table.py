@@ -1,0 +1,307 @@
+"""The table of the node's parameters, by name: type, default, range, description.
+
+Knows no ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from delassus_ros.conditioning.monitor import ConditionSettings, Damping
+from delassus_ros.contacts import MOVING
+from delassus_ros.errors import unknown
+from delassus_ros.node.inputs.contact_estimator import ObserverSettings
+from delassus_ros.node.reasons import Limits
+from delassus_ros.node.settings.setting import Setting
+from delassus_ros.problem import AXES
+
+INVERSES = {"Lambda", "Jbar"}
+"""Outputs that follow from the matrix, its inverse included, after the kernel has run."""
+SECONDARY_OUTPUTS = ("a0", "JdotV", "qdd0", "J", "MinvJT", "h", "M", "Lambda", "Jbar")
+"""Outputs besides G, in the order of the fields of ContactDynamics."""
+TORQUES = ("effort", "zero", "topic")
+PROBLEM_PARAMETERS: Mapping[str, Setting] = {
+    "robot_description": Setting(
+        "",
+        "URDF of the robot (XML text). If empty, it is taken from the topic robot_description. "
+        "May change while the node runs; one that turns out bad is set back.",
+        live=True,
+    ),
+    "base": Setting(
+        "floating",
+        "How the root link is held: free in all six directions, or fixed to the world.",
+        choices=("floating", "fixed"),
+    ),
+    "axes": Setting(
+        "contact",
+        "Axes of the rows: those of each contact's own frame, or those of the world, which with "
+        "a floating base needs its orientation (orientation.*).",
+        choices=AXES,
+    ),
+    "rows": Setting(
+        "active",
+        "Which contacts a matrix holds: the active ones, or all of them, in messages of fixed "
+        "size.",
+        choices=("active", "all"),
+    ),
+    "algorithm": Setting(
+        "pv_osimr",
+        "Algorithm that computes the matrix; may change while the node runs.",
+        live=True,
+    ),
+    "fallback": Setting(
+        "",
+        "Algorithm that computes a matrix where the configured one fails; the message says so. "
+        "Empty: none, such an instant is INVALID.",
+    ),
+    "outputs": Setting(
+        ("G",),
+        "What is computed: G, the matrix, always, and what ~/dynamics has beside it: a0, JdotV, "
+        "qdd0, J, MinvJT, h, M, Lambda, Jbar.",
+        holds="names",
+    ),
+    "torques": Setting(
+        "effort",
+        "Joint torques that a0 and qdd0 are under: the efforts of the joint states, none, or "
+        "those of the topic joint_torques (sensor_msgs/JointState).",
+        choices=TORQUES,
+    ),
+    "gravity": Setting(
+        (0.0, 0.0, -9.81),
+        "Acceleration of gravity along the axes of the world, of a fixed base those of its root "
+        "link: x, y, z [m/s^2].",
+        holds="numbers",
+    ),
+    "contacts.names": Setting(
+        (),
+        "Names of all contacts that may ever be active, in the order of their rows.",
+        holds="names",
+    ),
+    "contacts.source": Setting(
+        "topic",
+        "What says which contacts are active: the topic active_contacts, or the force at them, "
+        "told from efforts, rates and the base's motion, and published on ~/contacts.",
+        choices=("topic", "force"),
+    ),
+    "contacts.estimated": Setting(
+        (), "With source force: contacts that may touch. All if empty.", holds="names"
+    ),
+    "contacts.force_on": Setting(
+        ObserverSettings.force_on,
+        "With source force: normal force from which on a contact is active [N].",
+        0.0, 1e5,
+    ),
+    "contacts.force_off": Setting(
+        ObserverSettings.force_off,
+        "With source force: normal force below which it is not active any more [N].",
+        0.0, 1e5,
+    ),
+    "contacts.gain": Setting(
+        ObserverSettings.gain,
+        "With source force: forces follow with a delay of its inverse, and noise grows with it "
+        "[1/s].",
+        1.0, 1e4,
+    ),
+    "armature.names": Setting(
+        (), "Joints with a rotor inertia, which the URDF does not say.", holds="names"
+    ),
+    "armature.values": Setting(
+        (),
+        "Rotor inertia seen at each joint of armature.names [kg m^2, or kg].",
+        holds="numbers",
+    ),
+    "lock.names": Setting(
+        (), "Joints that are held: the robot is computed as if they did not move.", holds="names"
+    ),
+    "lock.values": Setting(
+        (), "Position of each joint of lock.names [rad, m].", holds="numbers"
+    ),
+    "loops": Setting(
+        "",
+        "Loops, couplings and rotors that the URDF cannot say: path of a YAML file, or its text.",
+    ),
+    "reference.names": Setting(
+        (), "Joints whose positions say on which branch the loops close.", holds="names"
+    ),
+    "reference.values": Setting(
+        (), "Positions of the joints of reference.names [rad or m].", holds="numbers"
+    ),
+    "orientation.source": Setting(
+        "odometry",
+        "Where the orientation of a floating base comes from, with world axes or outputs of "
+        "motion, and its twist: the topic odometry (nav_msgs/Odometry) or imu (sensor_msgs/Imu).",
+        choices=("odometry", "imu"),
+    ),
+    "orientation.frame": Setting(
+        "",
+        "Link whose orientation it is, fixed to the root link. Empty: the one that the messages "
+        "name; one that names none is refused.",
+    ),
+    "orientation.world_frame": Setting(
+        "odom",
+        "Frame along whose axes the rows are; an odometry has to be in it. An Imu does not say "
+        "what it is relative to: the matrices are labelled with this frame, whatever that is.",
+    ),
+    "orientation.timeout": Setting(
+        0.1, "Age of the orientation above which the answer is INVALID [s]. 0: never.", 0.0, 60.0
+    ),
+}  # fmt: skip
+"""Parameters of the problem, by name, without those of single contacts."""
+CONTACT_PARAMETERS: Mapping[str, Setting] = {
+    "frame": Setting("", "Link of the robot that the contact is fixed to."),
+    "kind": Setting(
+        "point",
+        "Rows of the contact: 3 linear, 3 linear and 3 angular, or those of selection.",
+        choices=("point", "surface", "selection"),
+    ),
+    "xyz": Setting(
+        (0.0, 0.0, 0.0),
+        "Position of the contact in its frame: x, y, z [m].",
+        holds="numbers",
+    ),
+    "rpy": Setting(
+        (0.0, 0.0, 0.0),
+        "Orientation of the contact in its frame: roll, pitch, yaw [rad].",
+        holds="numbers",
+    ),
+    "selection": Setting(
+        (), "Rows of a (k, 6) matrix, linear first, for kind 'selection'.", holds="numbers"
+    ),
+    "moving": Setting(
+        "nothing",
+        "What of the placement comes by the topic contact_placements, for contacts that roll or "
+        "touch anywhere: its position, or its pose.",
+        choices=MOVING,
+    ),
+}  # fmt: skip
+"""Parameters of a contact, by the name after ``contacts.<name>.``."""
+AUTOSTART = "autostart"
+OPERATION_PARAMETERS: Mapping[str, Setting] = {
+    AUTOSTART: Setting(
+        False, "Configure and activate by itself, once there is a robot description."
+    ),
+    "max_skew": Setting(
+        Limits.max_skew,
+        "How far stamps of joint states that complete each other may be apart, and how far they "
+        "may be ahead of the node's clock, with simulated time beyond a step of /clock [s].",
+        0.0, 1.0, live=True,
+    ),
+    "input_timeout": Setting(
+        Limits.input_timeout,
+        "Age of the joint positions above which the answer is INVALID; INVALID or a matrix is "
+        "said at least as often [s]. 0: never, unless joint states make no matrix for 1 s.",
+        0.0, 60.0, live=True,
+    ),
+    "contacts_timeout": Setting(
+        Limits.contacts_timeout,
+        "Age of the set of active contacts above which the answer is INVALID, with all rows "
+        "DEGRADED [s], and of the place of an active one that moves; publishers repeat them at 10 "
+        "Hz or more, with a new stamp. 0: never.",
+        0.0, 60.0, live=True,
+    ),
+    "conditioning.characteristic_length": Setting(
+        ConditionSettings.characteristic_length,
+        "Weighs angular against linear rows where matrices are judged [m]: half a foot's "
+        "length, say.",
+        1e-4, 10.0, live=True,
+    ),
+    "conditioning.weak": Setting(
+        ConditionSettings.weak,
+        "Condition number at which a matrix becomes WEAK.",
+        1.0, 1e10, live=True,
+    ),
+    "conditioning.singular": Setting(
+        ConditionSettings.singular,
+        "Condition number at which a matrix becomes SINGULAR; more than weak times hysteresis.",
+        1.0, 1e10, live=True,
+    ),
+    "conditioning.hysteresis": Setting(
+        ConditionSettings.hysteresis,
+        "A matrix gets better again below a threshold divided by this.",
+        1.0, 100.0, live=True,
+    ),
+    "damping.mode": Setting(
+        ConditionSettings.damping.name.lower(),
+        "What is added to the matrix: nothing, the same to the whole diagonal, or as much as "
+        "weak directions need. It is always reported.",
+        choices=tuple(mode.name.lower() for mode in Damping), live=True,
+    ),
+    "damping.ratio": Setting(
+        ConditionSettings.damping_ratio,
+        "Amount of uniform damping, and the smallest eigenvalue that selective damping leaves, "
+        "both as a fraction of the largest eigenvalue.",
+        1e-12, 0.5, live=True,
+    ),
+    "deadline": Setting(
+        0.0,
+        "Time since the node took a joint state up after which its matrix is an overrun, "
+        "which is counted and reported [s]. 0: none.",
+        0.0, 10.0, live=True,
+    ),
+    "diagnostics_period": Setting(
+        1.0,
+        "Time between two diagnostics [s]: 0.05 or more, or 0 for none.",
+        0.0, 60.0, least=0.05, live=True,
+    ),
+    "rate": Setting(
+        0.0,
+        "Matrices per second, each of the newest joint state at that instant: 0.001 or more. 0: "
+        "one for each joint state, as soon as it comes.",
+        0.0, 10000.0, least=0.001,
+    ),
+    "realtime.priority": Setting(
+        0,
+        "SCHED_FIFO priority of all threads of the process while the node is active; 0: normal "
+        "scheduling. Needs permission; without, the node says so and goes on.",
+        0, 99,
+    ),
+    "realtime.cpus": Setting(
+        (),
+        "Numbers of the processors that the process is kept to while the node is active; all if "
+        "empty.",
+        holds="whole numbers",
+    ),
+    "realtime.lock_memory": Setting(
+        False,
+        "Lock all memory of the process into RAM while the node is active. Needs permission.",
+    ),
+    "realtime.wakeup_latency": Setting(
+        -1,
+        "Longest time that idle processors of the machine may take to wake up while the node is "
+        "active [us]; 0 keeps them awake, which costs power; -1: as the system is set. Needs "
+        "permission.",
+        -1, 10000,
+    ),
+    "realtime.hold_garbage": Setting(
+        True,
+        "Collect Python's garbage only between joint states while the node is active.",
+    ),
+}  # fmt: skip
+"""Parameters of the operation: limits, rate, real-time use, reports."""
+PARAMETERS: Mapping[str, Setting] = {**PROBLEM_PARAMETERS, **OPERATION_PARAMETERS}
+RCLPY_PREFIXES = ("qos_overrides.", "use_sim_time", "start_type_description_service")
+"""Prefixes of the parameters that rclpy declares."""
+
+
+def setting_of(name: str) -> Setting | None:
+    """Return the row of a parameter, those of contacts included, by full name; None if unknown."""
+    if name.startswith("contacts.") and name not in PARAMETERS:
+        return CONTACT_PARAMETERS.get(name.rpartition(".")[2])
+    return PARAMETERS.get(name)
+
+
+def misspelt(given: Iterable[str], contacts: Iterable[str]) -> list[str]:
+    """Return an error text for each name that is no parameter of the node, sorted by name.
+
+    Parameters
+    ----------
+    given : full names.
+    contacts : names of the contacts.
+    """
+    of_contacts = [f"contacts.{name}.{key}" for name in contacts for key in CONTACT_PARAMETERS]
+    known = dict.fromkeys((*PARAMETERS, *of_contacts))
+    return [
+        unknown("parameter", name, known)
+        for name in sorted(given)
+        if name not in known and not name.startswith(RCLPY_PREFIXES)
+    ]
