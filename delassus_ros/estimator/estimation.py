@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.closed_joints import ClosedGate
 from delassus_ros.node.inputs.contact_estimator import LONGEST
 from delassus_ros.node.inputs.input import Input
-from delassus_ros.node.inputs.joints import Gate, JointGate
+from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import JOINTS
@@ -53,6 +53,14 @@ class Answer:
     reasons: Reason
     text: str
     numbers: Array | None = None
+
+
+class _Kept(NamedTuple):
+    """A joint state that was taken in: its verdict, the fault of its motion, its accelerations."""
+
+    verdict: Verdict
+    complaint: Complaint | None = None
+    accelerations: Array | None = None
 
 
 class Estimation:
@@ -130,6 +138,7 @@ class Estimation:
             self._read.append((places[Accelerometer(frame)], imu, [0, 1, 2]))
         self._consistency = Consistency(self.system, settings)
         self._unsaid = _NOTHING
+        self._kept: _Kept | None = None
         self.last: Answer | None = None
         self._went_out: int | None = None
 
@@ -140,6 +149,7 @@ class Estimation:
         for each in self.by_topic.values():
             each.reset()
         self._unsaid = _NOTHING
+        self._kept = None
         self.last = self._went_out = None
 
     @property
@@ -185,9 +195,27 @@ class Estimation:
         delay: int = 0,
         count: int = 0,
     ) -> Answer | None:
-        """Take a joint state; return what there is to say, None where others make up for it.
+        """Take a joint state and return the answer to it; see :meth:`take_in`.
 
-        Also None where the rate leaves it out.
+        Returns
+        -------
+        The estimate, or why there is none; None if other publishers send the missing joints, or
+        the rate leaves this joint state out.
+        """
+        self.take_in(names, stamp, positions, motion, now, delay, count)
+        return self.answer_kept(now)
+
+    def take_in(
+        self,
+        names: Sequence[str],
+        stamp: int,
+        positions: Array,
+        motion: tuple[Array, Array],
+        now: int,
+        delay: int = 0,
+        count: int = 0,
+    ) -> None:
+        """Take a joint state, which :meth:`answer_kept` answers unless a newer one is taken.
 
         Parameters
         ----------
@@ -200,18 +228,42 @@ class Estimation:
         count : which of its publisher's messages it is; 0 where the middleware does not tell.
         """
         q = self._inputs["q"]
-        verdict = self.gate.read(names, stamp, positions, now, q, delay, motion, count)
+        # A copy: the gate overwrites its verdict.
+        verdict = replace(self.gate.read(names, stamp, positions, now, q, delay, motion, count))
         if verdict.gate is Gate.WAITING:
-            return None
+            return
+        before = self._kept
+        if before is not None and before.verdict.gate is not Gate.REFUSED:
+            self._keep_unsaid(before.verdict)
         if verdict.gate is Gate.REFUSED:
-            return self._say(verdict.stamp, verdict.reasons, verdict.text, now)
+            self._kept = _Kept(verdict)
+            return
         self._motion.take(self.gate.joints, self.gate.motion)
         complaint = self._motion.write(
             verdict.stamp, now, self._inputs, clock_step=self.clock_step
         )
+        accelerations = None if complaint else self._accelerations(verdict.stamp or now)
+        self._kept = _Kept(verdict, complaint, accelerations)
+
+    def answer_kept(self, now: int) -> Answer | None:
+        """Return the answer to the newest joint state that was taken in.
+
+        Parameters
+        ----------
+        now : time of the node's clock.
+
+        Returns
+        -------
+        As :meth:`answer`; None also where none was taken in since the last call.
+        """
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return None
+        verdict, complaint, accelerations = kept
+        if verdict.gate is Gate.REFUSED:
+            return self._say(verdict.stamp, verdict.reasons, verdict.text, now)
         for sensor in self.sensors:
             complaint = complaint or sensor.complaint(now)
-        accelerations = None if complaint else self._accelerations(verdict.stamp or now)
         if complaint is None and accelerations is None:
             text = f"rates have not come for {self.settings.window:g} s yet (acceleration.window)"
             complaint = Complaint(Reason.NO_ACCELERATION, text)
@@ -219,16 +271,13 @@ class Estimation:
             reasons = verdict.reasons | (complaint.reason if complaint else Reason.NONE)
             return self._say(verdict.stamp, reasons, complaint.text if complaint else "", now)
         if self._is_early(now):
-            # A reason that a joint state gives once belongs to the next estimate.
-            unsaid = self._unsaid
-            self._unsaid = Complaint(
-                unsaid.reason | verdict.reasons, unsaid.text or verdict.text
-            )
+            self._keep_unsaid(verdict)
             return None
         self._fill(accelerations)
+        inputs = self._inputs
         try:
             numbers = self.system.solve_flat(
-                q, self._inputs["rates"], self._y, self._inputs["gravity"]
+                inputs["q"], inputs["rates"], self._y, inputs["gravity"]
             )
         except NumericalError as error:
             return self._say(verdict.stamp, Reason.SOLVER_FAILED, str(error), now)
@@ -237,6 +286,11 @@ class Estimation:
         for doubt in self._doubts(numbers, now):
             reasons, text = reasons | doubt.reason, text or doubt.text
         return self._say(verdict.stamp, reasons, text, now, numbers)
+
+    def _keep_unsaid(self, verdict: Verdict) -> None:
+        """Give the reasons of a joint state without an answer to the next estimate."""
+        unsaid = self._unsaid
+        self._unsaid = Complaint(unsaid.reason | verdict.reasons, unsaid.text or verdict.text)
 
     def _doubts(self, numbers: Array, now: int) -> Iterator[Complaint]:
         """Yield why an estimate is to be used with care."""

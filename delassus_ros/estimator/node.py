@@ -259,14 +259,25 @@ class EstimatorNode(EventlessNode):
         return now, delay_since(sent, time.time_ns())
 
     def _on_joints(self, data: bytes, sent: int, count: int) -> None:
+        """Answer the newest joint state that waits; the older ones count for its accelerations."""
         begun = time.perf_counter()
-        state = self._reader.read(data)
-        stamp = stamp_of(state.sec, state.nanosec)
-        answer = self._configured().answer(
-            state.names, stamp, state.values, state.motion, *self._arrived(sent), count
-        )
+        *older, newest = self._reception.waiting(JOINTS, data, sent, count)
+        for each in older:
+            self._reception.reading(self._take_in, *each)
+        if older:
+            # Of the base and the sensors the newest messages wait as well.
+            self._reception.catch_up(JOINTS)
+        self._reception.reading(self._take_in, *newest)
+        answer = self._configured().answer_kept(self._now())
         if answer is not None:
             self._publish(answer, begun)
+
+    def _take_in(self, data: bytes, sent: int, count: int) -> None:
+        state = self._reader.read(data)
+        self._configured().take_in(
+            state.names, stamp_of(state.sec, state.nanosec), state.values, state.motion,
+            *self._arrived(sent), count,
+        )  # fmt: skip
 
     def _on_message(self, name: str, data: bytes, sent: int, count: int) -> None:
         topic = topic_of(name)

@@ -296,6 +296,26 @@ def test_what_is_said_once_is_said_of_the_next_estimate_of_a_rate() -> None:
     assert any(each & Reason.STAMP_JUMPED_BACK for each in said)
 
 
+def test_the_newest_of_several_joint_states_is_answered(standing: Standing) -> None:
+    """The older ones count for its accelerations, and what is wrong with them is told with it."""
+    names, motion = standing.robot.joint_names, (np.zeros(12), standing.torques)
+    for _ in range(4):
+        standing.now += 2 * MS
+        standing.sense()
+        standing.estimation.take_in(names, standing.now, standing.q, motion, standing.now)
+    answer = standing.estimation.answer_kept(standing.now)
+    assert answer is not None and (answer.stamp, answer.validity) == (standing.now, OK)
+    assert standing.estimation.answer_kept(standing.now) is None
+    stamps = [standing.now + k * MS for k in (2, 4, -30, 6, 8, 10, 12, 14, 16)]
+    for stamp in stamps:
+        standing.now += 2 * MS
+        standing.sense()
+        standing.estimation.take_in(names, stamp, standing.q, motion, standing.now)
+    answer = standing.estimation.answer_kept(standing.now)
+    assert answer is not None and answer.stamp == stamps[-1]
+    assert answer.reasons & Reason.STAMP_JUMPED_BACK and answer.validity == DEGRADED
+
+
 def test_two_wrenches_on_one_frame_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="'wrenches.A.frame' and 'wrenches.B.frame' are both"):
         EstimatorSettings.from_parameters(

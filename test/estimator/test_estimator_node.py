@@ -219,6 +219,31 @@ def test_a_joint_state_that_comes_again_is_estimated_again(scene: Scene) -> None
         assert again.sequence > answer.sequence
 
 
+def test_the_newest_of_the_joint_states_that_wait_is_answered(scene: Scene) -> None:
+    """As after a pause of the process: an answer to an old one would come late for nothing."""
+    scene.activate()
+    q, torques, _ = standing(scene)
+    scene.send(q, np.zeros(18), torques)
+
+    def burst() -> bool:
+        """Return whether of five joint states, sent while nothing is taken, one is answered."""
+        stamps = []
+        for _ in range(5):
+            stamps.append(scene.user.get_clock().now().to_msg())
+            scene.state.header.stamp = stamps[-1]
+            scene.joints.publish(scene.state)
+
+        def answered() -> list[Any]:
+            return [stamp for stamp in stamps if any(
+                each.header.stamp == stamp for each in scene.estimates)]  # fmt: skip
+
+        scene.until(lambda: stamps[-1] in answered(), "answer to the newest")
+        return answered() == stamps[-1:]
+
+    # Some of a burst may arrive only when the first one is taken already.
+    scene.until(burst, "burst whose newest joint state alone is answered")
+
+
 def test_a_sensor_and_an_imu_count_as_well(scene: Scene) -> None:
     scene.activate(**{
         "wrenches__LF_FOOT__sensor": True, "wrenches__LF_FOOT__force_sigma": 0.01,

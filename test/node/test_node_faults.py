@@ -580,6 +580,49 @@ def test_a_simulation_that_is_reset(graph, start, urdf, robot, q) -> None:
     assert graph.matrices[-1].validity == INVALID
 
 
+@pytest.mark.parametrize(
+    ("method", "times"), [("clock_jumped", [100.0, 1.0]), ("set_clock_step", [100.0, 100.25])]
+)
+def test_a_fault_while_the_clock_jumps_or_steps(
+    graph, start, robot, q, monkeypatch, method, times
+) -> None:
+    node = start(use_sim_time=True, rows="all")
+    clock = graph.peer.create_publisher(Clock, "/clock", 10)
+    pipeline = node._configuration.computation.pipeline
+
+    def show(seconds: float) -> None:
+        """Publish a time until the node has it."""
+        instant = round(seconds * 1e9)
+
+        def arrived() -> bool:
+            clock.publish(Clock(clock=Time(sec=instant // 10**9, nanosec=instant % 10**9)))
+            return node.get_clock().now().nanoseconds == instant
+
+        graph.until(arrived, "simulated time")
+
+    def fail(*_: object) -> None:
+        raise KeyError(f"a fault of {method}")
+
+    show(times[0])
+    with monkeypatch.context() as broken:
+        broken.setattr(pipeline, method, fail)
+        show(times[1])
+        graph.wait_for_log(f"a fault of {method}")
+    # The next step finds everything at work.
+    show(times[1] + 0.25)
+
+    def answered() -> bool:
+        message = JointState(name=list(robot.joint_names), position=q)
+        message.header.stamp = node.get_clock().now().to_msg()
+        graph._joints.publish(message)
+        return any(
+            m.validity != INVALID and m.header.stamp == message.header.stamp
+            for m in graph.matrices
+        )
+
+    graph.until(answered, "matrix after the fault")
+
+
 def test_stamps_between_two_steps_of_simulated_time(graph, start, robot, q) -> None:
     """A simulation publishes joint states more often than its time."""
     node = start(use_sim_time=True, rows="all")

@@ -14,13 +14,15 @@ from rclpy.subscription import Subscription
 
 from delassus_ros.node.inputs.arrival import ClockSteps, SystemClock
 from delassus_ros.node.inputs.joint_state_bytes import UnreadableError
-from delassus_ros.node.inputs.topics import topic_of
+from delassus_ros.node.inputs.topics import JOINT_STATES, topic_of
 from delassus_ros.node.system.qos import subscribe
-from delassus_ros.node.system.queue import Take, with_time_sent
+from delassus_ros.node.system.queue import Take, take, with_time_sent
 
 _JUMPS = JumpThreshold(
     min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
 )
+_MOST = JOINT_STATES.depth
+"""Messages taken at once: a fast publisher would never let the queue run empty."""
 _STEPS = JumpThreshold(
     min_forward=Duration(nanoseconds=1), min_backward=None, on_clock_change=False
 )
@@ -53,6 +55,7 @@ class Reception:
         on_fault: Callable[[str], object],
     ) -> None:
         self.subscriptions: dict[str, Subscription] = {}
+        self._takers: dict[str, Take] = {}
         self._node, self._warn = node, warn
         self._on_jump, self._on_step, self._on_fault = on_jump, on_step, on_fault
         self._jumps: list[Any] = []
@@ -97,9 +100,11 @@ class Reception:
         clock: Any = self._node.get_clock()
         self._set_steps(ClockSteps(clock.ros_time_is_active))
         self._jumps = [
-            clock.create_jump_callback(_JUMPS, post_callback=self._on_clock_jump),
-            clock.create_jump_callback(_STEPS, post_callback=self._on_clock_step),
+            # An exception that leaves one of these callbacks ends the process.
+            clock.create_jump_callback(_JUMPS, post_callback=self._guarded(self._on_clock_jump)),
+            clock.create_jump_callback(_STEPS, post_callback=self._guarded(self._on_clock_step)),
         ]
+        self._takers = dict(takers)
         for name, taker in takers.items():
             topic = topic_of(name)
             callback = with_time_sent(self.surviving(taker))
@@ -126,22 +131,73 @@ class Reception:
         on_fault : called instead of that of the constructor.
         """
 
-        def survive(*arguments: Any) -> None:
+        def checked(*arguments: Any) -> None:
+            if not self._steps.simulated and (back := self._system_clock.set_back()):
+                self._forget(-back)
+            callback(*arguments)
+
+        return self._guarded(checked, on_fault)
+
+    def waiting(self, name: str, *message: Any) -> list[tuple[Any, int, int]]:
+        """Return a message of a topic and the messages that wait behind it, oldest first.
+
+        Parameters
+        ----------
+        name : of the topic before remapping.
+        *message : the arguments of its :data:`Take`.
+        """
+        found: list[Any] = [message]
+        subscription = self.subscriptions.get(name)
+        while subscription is not None and len(found) <= _MOST:
+            newer = take(subscription)
+            if newer is None:
+                break
+            found.append(newer)
+        return found
+
+    def catch_up(self, name: str) -> None:
+        """Take the messages that wait at all topics but one."""
+        for other, subscription in self.subscriptions.items():
+            if other == name:
+                continue
+            for _ in range(_MOST):
+                message = take(subscription)
+                if message is None:
+                    break
+                self.reading(self._takers[other], *message)
+
+    def reading(self, taker: Callable[..., Any], *message: Any) -> Any:
+        """Call what takes a message; of bytes that are no message, warn."""
+        try:
+            return taker(*message)
+        except UnreadableError as error:
+            self._warn("bytes", str(error))
+            return None
+
+    def _guarded(
+        self, callback: Callable[..., None], on_fault: Callable[[str], object] | None = None
+    ) -> Callable[..., None]:
+        """Return a callback that raises nothing, and does nothing while inactive."""
+
+        def guarded(*arguments: Any) -> None:
             if not self.active:
                 # The executor had it in its queue when the subscriptions ended.
                 return
             try:
-                if not self._steps.simulated and (back := self._system_clock.set_back()):
-                    self._forget(-back)
-                callback(*arguments)
-            except UnreadableError as error:
-                self._warn("bytes", str(error))
+                self.reading(callback, *arguments)
             except Exception:
                 text = f"a fault of this program; inputs are forgotten:\n{traceback.format_exc()}"
                 self._warn("fault", text)
-                (on_fault or self._on_fault)(text)
+                try:
+                    (on_fault or self._on_fault)(text)
+                except Exception:
+                    self._warn(
+                        "second fault",
+                        "a fault of this program while it forgot its inputs:\n"
+                        f"{traceback.format_exc()}",
+                    )
 
-        return survive
+        return guarded
 
     def _on_clock_jump(self, jump: Any) -> None:
         self._forget(jump.delta.nanoseconds)

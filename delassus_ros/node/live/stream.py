@@ -13,22 +13,20 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.subscription import Subscription
 
 from delassus_ros.node.inputs.arrival import delay_since
-from delassus_ros.node.inputs.joint_state_bytes import UnreadableError, deserialized
-from delassus_ros.node.inputs.topics import CONTACTS, JOINT_STATES, JOINTS, topic_of
+from delassus_ros.node.inputs.joint_state_bytes import deserialized
+from delassus_ros.node.inputs.topics import CONTACTS, JOINTS, topic_of
 from delassus_ros.node.live.pipeline import WATCHES, Pipeline
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.reception import Reception
 from delassus_ros.node.live.timing import Schedule, Timing, timer_period
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation
-from delassus_ros.node.system.queue import Take, take
+from delassus_ros.node.system.queue import Take
 from delassus_ros.node.system.realtime import Outcome, RealtimeMode
 from delassus_ros.node.system.timers import STEADY
 
 _SHORTEST_WATCH = 0.002  # s
 _IDLE = 1.0  # s between looks at the garbage, also where nothing is published
-_MOST = JOINT_STATES.depth
-"""Joint states taken at once: a fast publisher would never let the queue run empty."""
 _NO_INPUT = -1.0  # s, a latency
 _FAILURES = Reason.SOLVER_FAILED | Reason.RESULT_NOT_FINITE
 
@@ -241,14 +239,14 @@ class Stream:
         arrived = perf_counter()
         pipeline = self._pipeline
         pipeline.due = arrived + self.timing.deadline
-        waiting = self._queue(message, sent, count)
+        waiting = self._reception.waiting(JOINTS, message, sent, count)
         if len(waiting) == 1:
             answer = pipeline.answer(message, sent, count)
         else:
             # Each is looked at: the last one may be none to go by, or a part of one.
             for each in waiting:
-                self._take_in(*each)
-            self._catch_up()
+                self._reception.reading(self._take_in, *each)
+            self._reception.catch_up(JOINTS)
             answer = pipeline.answer_kept()
         if answer is not None:
             self.timing.begin(arrived, arrived)
@@ -256,44 +254,15 @@ class Stream:
 
     def _keep(self, message: bytes, sent: int, count: int) -> None:
         """Take a joint state in, and those that wait behind it, in order."""
-        waiting = self._queue(message, sent, count)
+        waiting = self._reception.waiting(JOINTS, message, sent, count)
         for each in waiting:
-            self._take_in(*each)
+            self._reception.reading(self._take_in, *each)
         if len(waiting) > 1:
-            self._catch_up()
-
-    def _catch_up(self) -> None:
-        """Take in what else came before the joint states that were taken."""
-        for name, subscription in self.subscriptions.items():
-            if name == JOINTS:
-                continue
-            for _ in range(_MOST):
-                taken = take(subscription)
-                if taken is None:
-                    break
-                try:
-                    self._on_message(name, *taken)
-                except UnreadableError as error:
-                    self._warn("bytes", str(error))
-
-    def _queue(self, message: bytes, sent: int, count: int) -> list[tuple[bytes, int, int]]:
-        """Return a joint state and those that wait behind it, in order, as :data:`Take` has it."""
-        found = [(message, sent, count)]
-        while len(found) <= _MOST and (newer := self._take()) is not None:
-            found.append(newer)
-        return found
+            self._reception.catch_up(JOINTS)
 
     def _take_in(self, message: bytes, sent: int, count: int) -> None:
-        try:
-            if self._pipeline.take_in(message, sent, count):
-                self._arrived = perf_counter()
-        except UnreadableError as error:
-            self._warn("bytes", str(error))
-
-    def _take(self) -> tuple[bytes, int, int] | None:
-        """Take the oldest joint state that waits, if one does."""
-        subscription = self.subscriptions.get(JOINTS)
-        return None if subscription is None else take(subscription)
+        if self._pipeline.take_in(message, sent, count):
+            self._arrived = perf_counter()
 
     def _on_message(self, name: str, data: bytes, sent: int, count: int) -> None:
         """Take a message of any topic but the joint states."""
