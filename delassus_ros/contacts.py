@@ -163,11 +163,12 @@ class ContactSet(Sequence[Contact]):
             self._index[contact.name] = i
             offsets.append(offsets[-1] + contact.rows)
         self._offsets = tuple(offsets)
+        self._names = tuple(self._index)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names, in the order of the rows."""
-        return tuple(self._index)
+        """Names of the contacts, in the order of the rows; the same object at each call."""
+        return self._names
 
     @property
     def row_offsets(self) -> tuple[int, ...]:

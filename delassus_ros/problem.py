@@ -16,19 +16,10 @@ from delassus_ros.errors import ContactError, InputError, ProblemError, RobotErr
 from delassus_ros.model.clusters import velocity_offsets
 from delassus_ros.model.robot import FROM_URDF, WORLD, JointKind, Robot
 from delassus_ros.model.spatial import Array, frozen
+from delassus_ros.outputs import OUTPUTS, kernel_outputs
 
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
-OUTPUTS = ("G", "J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0")
-_NEEDS = {
-    "JdotV": ("rates",),
-    "a0": ("rates", "torques", "gravity", "wrenches"),
-    "h": ("rates", "gravity", "wrenches"),
-    "qdd0": ("rates", "torques", "gravity", "wrenches"),
-}
-"""Outputs that need more inputs than the configuration, and which."""
-
-
 _OFF = 0.01
 """How far velocities may be from a coupling, relative to them: simulators' couplings are soft."""
 _RESTING = 1e-6
@@ -111,8 +102,8 @@ class Problem:
         if self._axes not in AXES:
             raise ProblemError(unknown("axes", str(self._axes), AXES, plural="axes"))
         for output in self._outputs:
-            if output not in OUTPUTS:
-                raise ProblemError(unknown("output", output, OUTPUTS))
+            if output not in kernel_outputs():
+                raise ProblemError(unknown("output", output, kernel_outputs()))
         inner = [joint.name for joint in self._robot.joints if joint.kind is JointKind.FLOATING]
         if inner and self._outputs != ("G",):
             raise ProblemError(
@@ -120,7 +111,7 @@ class Problem:
                 f"the tree, which {inner[0]!r} is: make it the robot's base, or ask for G alone"
             )
         beside = beside_base(self._robot)
-        needing = [name for name in self._outputs if "gravity" in _NEEDS.get(name, ())]
+        needing = [name for name in self._outputs if "gravity" in OUTPUTS[name].needs]
         if beside and needing and self._axes == "contact":
             raise ProblemError(
                 f"output {needing[0]!r} needs gravity, which axes='contact' takes in the axes of "
@@ -195,7 +186,7 @@ class Problem:
             ports.append(Port("contact_positions", (len(self.moving), 3)))
         if self.turning:
             ports.append(Port("contact_orientations", (len(self.turning), 4)))
-        needed = {each for output in self._outputs for each in _NEEDS.get(output, ())}
+        needed = {each for output in self._outputs for each in OUTPUTS[output].needs}
         n = len(self.velocities) if needed else 0
         w = len(self._wrenches)
         shapes = {"rates": (n,), "torques": (n,), "gravity": (3,), "wrenches": (w, 6)}
@@ -302,11 +293,7 @@ class Problem:
         """
         m = self._contacts.rows
         nv = len(self.velocities) if self._outputs != ("G",) else 0
-        shapes: dict[str, tuple[int, ...]] = {
-            "G": (m, m), "J": (m, nv), "JdotV": (m,), "M": (nv, nv), "MinvJT": (nv, m), "a0": (m,),
-            "h": (nv,), "qdd0": (nv,),
-        }  # fmt: skip
-        return tuple(Port(name, shapes[name]) for name in self._outputs)
+        return tuple(Port(name, OUTPUTS[name].shape(m, nv)) for name in self._outputs)
 
     @cached_property
     def canonical_bytes(self) -> bytes:

@@ -20,6 +20,7 @@ from delassus_ros.cli.report import Report, about, headline, table
 from delassus_ros.compiler.export import Target, check_name, export
 from delassus_ros.errors import InputError
 from delassus_ros.model.robot import Robot
+from delassus_ros.outputs import OUTPUTS, kernel_outputs
 from delassus_ros.problem import Problem
 
 _OF_ROBOTS = {"contacts": "--contact", "axes": "--axes", "base": "--base", "lock": "--lock"}
@@ -64,9 +65,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--outputs",
         default="G",
         metavar="NAME,…",
-        help="what the kernel computes besides G, any of: J, the contact Jacobian; MinvJT, "
-        "M⁻¹ Jᵀ; M, the mass matrix; h, bias forces; JdotV, J̇ ẏ; a0, free contact accelerations "
-        "(default: G alone)",
+        help="what the kernel computes besides G, any of: "
+        + "; ".join(f"{name}, {OUTPUTS[name].description}" for name in kernel_outputs()[1:])
+        + " (default: G alone)",
     )
     parser.add_argument(
         "--target",

@@ -26,7 +26,8 @@ from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.settings import Settings, misspelt, setting_of
-from delassus_ros.problem import OUTPUTS, Problem
+from delassus_ros.outputs import kernel_outputs
+from delassus_ros.problem import Problem
 from delassus_ros.solver.inputs import check_unit, counted
 
 NEUTRAL = "neutral"
@@ -148,7 +149,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--outputs",
         default="G",
         metavar="NAME,…",
-        help=f"what to print besides G, any of {', '.join(OUTPUTS[1:])} (default: G alone)",
+        help=f"what to print besides G, any of {', '.join(kernel_outputs()[1:])} "
+        "(default: G alone)",
     )
     for name, what in _MOTION.items():
         default = "0,0,-9.81" if name == "gravity" else "0"

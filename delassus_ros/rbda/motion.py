@@ -13,10 +13,11 @@ which J̇ ẏ + J ÿ is in every case; the material acceleration of the contact 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from delassus_ros.model.robot import WORLD
+from delassus_ros.outputs import OUTPUTS
 from delassus_ros.problem import Problem
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
 from delassus_ros.rbda.dynamics import external_forces, force_of_link, motion_of_link
@@ -168,30 +169,34 @@ def _free(motion: Motion) -> tuple[list[Vector], Vector]:
     return [_plus(each, rest + g) for each, g in zip(a, gravity, strict=True)], found
 
 
-_OF_POSITIONS = {"J": jacobian, "M": mass_matrix, "MinvJT": response}
-_OF_MOTION = {
+FORMULAS: dict[str, Callable[..., Matrix | Vector]] = {
+    "J": jacobian,
     "JdotV": bias_accelerations,
+    "M": mass_matrix,
+    "MinvJT": response,
     "a0": free_accelerations,
     "h": bias_forces,
     "qdd0": free_joint_accelerations,
 }
+"""The outputs of a kernel besides G: functions of a :class:`Motion` if the table of outputs says
+that they need rates, otherwise of problem, tree and inputs."""
 
 
-def beside_g(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
-    """Return outputs besides G by name; names of others are passed over.
+def secondary_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
+    """Return outputs besides G by name.
 
     Parameters
     ----------
-    tree : of the problem.
+    tree : the tree of the problem.
     """
     found: Outputs = {}
     motion: Motion | None = None
     for name in names:
-        if name in _OF_POSITIONS:
-            found[name] = _OF_POSITIONS[name](problem, tree, x)
-        elif name in _OF_MOTION:
+        if "rates" in OUTPUTS[name].needs:
             motion = motion or Motion(problem, tree, x)
-            found[name] = _OF_MOTION[name](motion)
+            found[name] = FORMULAS[name](motion)
+        else:
+            found[name] = FORMULAS[name](problem, tree, x)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.compiler.runtime.batch_kernel import BatchKernel, Layout
 from delassus_ros.errors import InputError, listed, unknown
 from delassus_ros.model.spatial import Array
+from delassus_ros.outputs import OUTPUTS, OutputArrays
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.inputs import Given, InputCheck
-from delassus_ros.solver.solution import BY_ROW
 
 LAYOUTS: tuple[Layout, ...] = ("rows", "columns")
 _REMEMBERED = 64
@@ -25,8 +25,8 @@ _REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BatchSolution:
-    """Delassus matrices of many configurations; equal to itself alone.
+class BatchSolution(OutputArrays):
+    """Delassus matrices of many configurations; compared by identity.
 
     Attributes
     ----------
@@ -34,22 +34,16 @@ class BatchSolution:
     status : (N,) int32, a :class:`~delassus_ros.scalars.ports.Status` per configuration.
     contacts : the active contacts, in the order of their rows.
     row_offsets : first row of each active contact, then k.
-    J, MinvJT, M, h, JdotV, a0, qdd0 : the problem's other outputs, as in
-        :class:`~delassus_ros.solver.bound.Solution`, with an axis of configurations like the
-        matrix: None if the problem does not have them, NaN where the status is not OK.
+    secondary : the problem's outputs besides G by name, as in
+        :class:`~delassus_ros.solver.solution.Solution`, with an axis of configurations like the
+        matrix; NaN where the status is not OK.
     """
 
     matrix: Array
     status: NDArray[np.int32]
     contacts: tuple[str, ...]
     row_offsets: tuple[int, ...]
-    J: Array | None = None
-    MinvJT: Array | None = None
-    M: Array | None = None
-    h: Array | None = None
-    JdotV: Array | None = None
-    a0: Array | None = None
-    qdd0: Array | None = None
+    secondary: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return what it is of, in a line; the numbers are in the matrices."""
@@ -132,16 +126,16 @@ class BatchSolver:
         if np.count_nonzero(status):  # in half of the time of any()
             failed = status != Status.OK
             values[failed if rows else (..., failed)] = np.nan
-        others: dict[str, Array] = {}
+        secondary: dict[str, Array] = {}
         first = k * k
         if contacts.shapes:
             matrix[...] = (values[:, :first] if rows else values[:first]).reshape(shape)
         for name, part in contacts.shapes.items():
             last = first + math.prod(part)
             own = values[:, first:last] if rows else values[first:last]
-            others[name] = own.reshape((n, *part) if rows else (*part, n))
+            secondary[name] = own.reshape((n, *part) if rows else (*part, n))
             first = last
-        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets, **others)
+        return BatchSolution(matrix, status, contacts.names, contacts.row_offsets, secondary)
 
     def _active_contacts(self, indices: tuple[int, ...]) -> _Active:
         contact_set = self._problem.contacts
@@ -159,8 +153,9 @@ class BatchSolver:
             if port.name == "G":
                 picked.insert(0, full[np.ix_(rows, rows)])
                 continue
-            if port.name in BY_ROW:
-                full = full.take(rows, axis=BY_ROW[port.name])
+            axis = OUTPUTS[port.name].row_axis
+            if axis is not None:
+                full = full.take(rows, axis=axis)
             picked.append(full)
             shapes[port.name] = full.shape
         pick = np.concatenate([each.ravel() for each in picked])

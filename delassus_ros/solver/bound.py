@@ -19,11 +19,12 @@ from delassus_ros.compiler.runtime.kernel import BoundKernel, Kernel, aligned_ze
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, listed
 from delassus_ros.model.spatial import Array
+from delassus_ros.outputs import OUTPUTS
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import CONTRADICTION, PROXIMAL, STEPS, is_settled
 from delassus_ros.solver.inputs import InputArrays, InputCheck
-from delassus_ros.solver.solution import BY_ROW, OTHERS, Solution
+from delassus_ros.solver.solution import Solution
 from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
@@ -41,6 +42,10 @@ class _BoundSolution(Solution):
     def __init__(self, matrix: Array, contacts: ContactSet, algorithm: str) -> None:
         self.record = array("d", [0.0, 0.0])
         super().__init__(matrix, Status.OK, contacts.names, contacts.row_offsets, algorithm, 0.0)
+
+    def copy(self) -> Solution:
+        """Return a solution with arrays of its own; see the base class."""
+        return self._copied(self.record[_TIME])
 
     @property
     def compute_time(self) -> float:
@@ -60,6 +65,8 @@ class BoundSolver:
     Attributes
     ----------
     kernel : what computes.
+    solution : what :meth:`solve` returns. Contacts and offsets follow :meth:`activate` at once;
+        the matrix is then NaN until the next :meth:`solve`.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class BoundSolver:
         self._contact_set = problem.contacts
         bound = kernel.bind()
         self._computation = _Computation(problem, bound, algorithm, structure)
+        self.solution: Solution = self._computation.solution
         self._inputs = InputArrays("inputs", "input", bound.inputs)
         for name, values in problem.placements.items():
             self._inputs[name] = values
@@ -91,7 +99,7 @@ class BoundSolver:
 
     def __repr__(self) -> str:
         """Return the algorithm and the active contacts."""
-        solution = self._computation.solution
+        solution = self.solution
         active = listed("contact", solution.contacts)
         return f"<BoundSolver by {solution.algorithm}, active {active}>"
 
@@ -138,15 +146,6 @@ class BoundSolver:
         """
         return self._orientations
 
-    @property
-    def solution(self) -> Solution:
-        """What :meth:`solve` returns.
-
-        Contacts and offsets follow :meth:`activate` at once; the matrix is then NaN until the
-        next :meth:`solve`.
-        """
-        return self._computation.solution
-
     def activate(self, contacts: Iterable[str]) -> None:
         """Choose the active contacts from the next :meth:`solve` on.
 
@@ -163,8 +162,10 @@ class BoundSolver:
             rows += range(contact_set.row_offsets[i], contact_set.row_offsets[i + 1])
             offsets.append(len(rows))
         self._computation.select(rows)
-        solution = self._computation.solution
-        solution.contacts = tuple(contact_set[i].name for i in indices)
+        solution, names = self.solution, contact_set.names
+        solution.contacts = (
+            names if len(indices) == len(names) else tuple(names[i] for i in indices)
+        )
         solution.row_offsets = tuple(offsets)
 
     def constrained_dynamics(
@@ -233,14 +234,16 @@ class _Computation:
         self._constrained: _ConstrainedDynamics | None = None
         self.solution = _BoundSolution(bound.outputs["G"], problem.contacts, algorithm)
         self.solution.problem, self.solution.structure = problem, structure
-        for name in OTHERS:
-            setattr(self.solution, name, bound.outputs.get(name))
-        self._whole = [bound.outputs[name] for name in ("M", "h", "qdd0") if name in bound.outputs]
-        self._others = [
-            _Slices(name, bound.outputs[name], axis)
-            for name, axis in BY_ROW.items()
-            if name in bound.outputs
-        ]
+        secondary = {name: array for name, array in bound.outputs.items() if name != "G"}
+        self.solution.secondary = dict(secondary)
+        self._slices: list[_Slices] = []
+        self._whole: list[Array] = []
+        for name, full in secondary.items():
+            axis = OUTPUTS[name].row_axis
+            if axis is None:
+                self._whole.append(full)
+            else:
+                self._slices.append(_Slices(name, full, axis))
 
     def constrained(
         self, acceleration: ArrayLike | None, regularization: ArrayLike | None
@@ -252,7 +255,7 @@ class _Computation:
 
     def built_in(self) -> Callable[..., object] | None:
         """Return :meth:`solve` as a built-in function, if there is one."""
-        if self._others or self._whole:
+        if self.solution.secondary:
             return None
         return self._bound.solve(self.solution.record, self.solution, self.solve, _refuse)
 
@@ -260,9 +263,9 @@ class _Computation:
         """Choose the rows of all outputs."""
         self.solution.matrix = self._bound.select(rows)
         self.solution.matrix.fill(np.nan)
-        for other in self._others:
-            setattr(self.solution, other.name, other.select(rows))
-            other.active.fill(np.nan)
+        for slices in self._slices:
+            self.solution.secondary[slices.name] = slices.select(rows)
+            slices.active.fill(np.nan)
         self._constrained = None
 
     def solve(self, q: ArrayLike | None = None, /) -> Solution:
@@ -277,14 +280,14 @@ class _Computation:
         if status:
             solution.status = Status(status)
             solution.matrix.fill(np.nan)
-            for other in self._others:
-                other.active.fill(np.nan)
+            for slices in self._slices:
+                slices.active.fill(np.nan)
             for whole in self._whole:
                 whole.fill(np.nan)
         else:
             solution.status = _OK
-            for other in self._others:
-                other.take()
+            for slices in self._slices:
+                slices.take()
         solution.compute_time = perf_counter() - start
         return solution
 

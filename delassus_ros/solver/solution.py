@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from delassus_ros.arguments import number, numbers
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
 from delassus_ros.model.spatial import Array
+from delassus_ros.outputs import OutputArrays
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver import contact_space
@@ -21,17 +22,14 @@ if TYPE_CHECKING:
     from delassus_ros.solver.structural_rank import Structure
 
 _OK = Status.OK
+_new = object.__new__
 LENGTH = 0.1
 """How much angular rows count beside linear ones [m]."""
-OTHERS = ("J", "MinvJT", "M", "h", "JdotV", "a0", "qdd0")
-"""Outputs besides G."""
-BY_ROW = {"J": 0, "JdotV": 0, "MinvJT": 1, "a0": 0}
-"""Those of contacts, and along which axis contacts' rows lie."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Solution:
-    """The Delassus matrix of the active contacts; equal to itself alone.
+class Solution(OutputArrays):
+    """The Delassus matrix of the active contacts; compared by identity.
 
     Attributes
     ----------
@@ -41,13 +39,8 @@ class Solution:
     row_offsets : first row of each active contact, then k; len(contacts) + 1.
     algorithm : name of the algorithm.
     compute_time : wall time of the computation [s].
-    J : (k, nv) rows of the active contacts, if the problem has the output ``"J"``.
-    MinvJT : (nv, k) columns of the active contacts, if it has ``"MinvJT"``.
-    M : (nv, nv) mass matrix, if it has ``"M"``.
-    h : (nv,) bias forces C ẏ + g, if it has ``"h"``.
-    JdotV : (k,) J̇ ẏ of the active contacts, if it has ``"JdotV"``.
-    a0 : (k,) their free accelerations, if it has ``"a0"``.
-    qdd0 : (nv,) accelerations ÿ without contact forces, if it has ``"qdd0"``.
+    secondary : the problem's outputs besides G by name, rows or columns of the active contacts;
+        also the properties ``J``, ``MinvJT``, ``M``, ``h``, ``JdotV``, ``a0`` and ``qdd0``.
     problem : the problem.
     structure : tells :meth:`structural_rank`.
     """
@@ -58,13 +51,7 @@ class Solution:
     row_offsets: tuple[int, ...]
     algorithm: str
     compute_time: float
-    J: Array | None = None
-    MinvJT: Array | None = None
-    M: Array | None = None
-    h: Array | None = None
-    JdotV: Array | None = None
-    a0: Array | None = None
-    qdd0: Array | None = None
+    secondary: dict[str, Array] = field(default_factory=dict)
     problem: Problem | None = None
     structure: Structure | None = None
 
@@ -77,13 +64,24 @@ class Solution:
         )
 
     def copy(self) -> Solution:
-        """Return the same with arrays of its own, which no other computation changes."""
-        others = {name: getattr(self, name) for name in OTHERS}
-        return Solution(
-            self.matrix.copy(), self.status, self.contacts, self.row_offsets, self.algorithm,
-            self.compute_time, problem=self.problem, structure=self.structure,
-            **{name: array if array is None else array.copy() for name, array in others.items()},
-        )  # fmt: skip
+        """Return a solution with arrays of its own, which no other computation changes."""
+        return self._copied(self.compute_time)
+
+    def _copied(self, compute_time: float) -> Solution:
+        # Without __init__, which takes as long as the kernel of a quadruped.
+        found = _new(Solution)
+        found.matrix = self.matrix.copy()
+        found.status = self.status
+        found.contacts = self.contacts
+        found.row_offsets = self.row_offsets
+        found.algorithm = self.algorithm
+        found.compute_time = compute_time
+        found.secondary = self.secondary
+        if self.secondary:
+            found.secondary = {name: array.copy() for name, array in self.secondary.items()}
+        found.problem = self.problem
+        found.structure = self.structure
+        return found
 
     def block(self, row: str, column: str) -> Array:
         """Return the block that maps forces at contact `column` to accelerations at `row`.
@@ -285,19 +283,6 @@ class Solution:
         if self.status is not _OK:
             raise NumericalError(f"there is no matrix: the status is {self.status.name}")
         return self.matrix
-
-    def output(self, name: str) -> Array:
-        """Return an output that a method needs.
-
-        Raises
-        ------
-        InputError
-            If the problem does not have it; says how to ask for it.
-        """
-        array: Array | None = getattr(self, name)
-        if array is None:
-            raise InputError(f"this needs the output {name!r}: Problem(…, outputs=[{name!r}, …])")
-        return array
 
     def by_row(self, what: str, values: ArrayLike) -> Array:
         """Return numbers for each row of the active contacts, given one for each or one for all.

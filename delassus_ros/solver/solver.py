@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -34,6 +35,16 @@ _CLOSED = 1e-8
 """Largest constraint row of a closed robot, as for :class:`~delassus_ros.closure.Closure`."""
 _PROBLEM = "Problem(robot, [Contact('LF', frame='LF_FOOT')])"
 """The call that makes a problem, for messages."""
+
+
+_Binding: TypeAlias = tuple[Callable[..., Solution], Solution, BoundSolver]
+"""The method ``solve`` of a bound solver, its solution, and the bound solver itself."""
+
+
+class _Local(threading.local):
+    """The binding of each thread; None until its first call."""
+
+    binding: _Binding | None = None
 
 
 class DelassusSolver:
@@ -87,7 +98,7 @@ class DelassusSolver:
         # Quaternions among the joints have to be looked at.
         floating = any(joint.kind is JointKind.FLOATING for joint in problem.robot.joints)
         self._only_q = len(problem.inputs) == 1 and not floating
-        self._local = threading.local()
+        self._local = _Local()
         self._lock = threading.Lock()
         self._cache = cache
         self._batch: BatchSolver | None = None
@@ -157,7 +168,7 @@ class DelassusSolver:
             raise InputError(
                 "bound is of another solver; expected what bind() of this solver returned"
             )
-        self._local.bound = bound
+        self._adopt(bound)
 
     def solve(
         self,
@@ -215,14 +226,15 @@ class DelassusSolver:
         """
         if check:
             self._check_closed(q)
-        bound = self._thread_bound()
-        wanted = self._names if active is None else active
+        compute, solution, bound = self._local.binding or self._adopt(self.bind())
+        if active is None:
+            if solution.contacts is not self._names:
+                bound.activate(self._names)
         # Of arrays != is an array.
-        if not isinstance(wanted, tuple) or wanted != bound.solution.contacts:
-            bound.activate(wanted)
+        elif not isinstance(active, tuple) or active != solution.contacts:
+            bound.activate(active)
         plain = (
             self._only_q
-            and q is not None
             and base_orientation is None
             and contact_positions is None
             and contact_orientations is None
@@ -230,12 +242,11 @@ class DelassusSolver:
             and torques is None
             and gravity is None
             and wrenches is None
+            and q is not None
         )
-        if plain:
-            # The call that everybody writes: its status tells whether q is finite, too.
-            solution = bound.solve(q)
-            if solution.status is _OK:
-                return solution.copy()
+        # The status of a plain call tells whether q is finite, too.
+        if plain and compute(q).status is _OK:
+            return solution.copy()
         given = {
             "q": q,
             "base_orientation": base_orientation,
@@ -249,7 +260,7 @@ class DelassusSolver:
         for name, values in self._check.single(given).items():
             bound.inputs[name][...] = values
         if not plain:
-            solution = bound.solve()
+            compute()
         if solution.status is not _OK:
             self._check.refuse_positions(bound.inputs["q"])
             raise self._numerical_error(solution.status, bound)
@@ -346,11 +357,10 @@ class DelassusSolver:
                 "is allowed; Closure(robot).solve(positions by joint) finds a q that does"
             )
 
-    def _thread_bound(self) -> BoundSolver:
-        bound: BoundSolver | None = getattr(self._local, "bound", None)
-        if bound is None:
-            bound = self._local.bound = self.bind()
-        return bound
+    def _adopt(self, bound: BoundSolver) -> _Binding:
+        """Have this thread compute with a bound solver from now on."""
+        binding = self._local.binding = bound.solve, bound.solution, bound
+        return binding
 
     def _numerical_error(self, status: Status, bound: BoundSolver) -> NumericalError:
         """Return the error with the joint at fault, found by running on floats."""

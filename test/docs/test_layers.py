@@ -16,7 +16,7 @@ PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
     "version", "terminal", "errors", "stopping", "arguments", "needs", "domains", "processes",
     "ros_program",
-    "model", "contacts", "problem", "samples",
+    "model", "contacts", "outputs", "problem", "samples",
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",
     "testing",
@@ -138,7 +138,5 @@ def test_algorithms_do_not_know_each_other_but_for_auto() -> None:
     # The approximation is another algorithm on another tree.
     knowing = {"delassus_ros.algorithms.auto", "delassus_ros.algorithms.reflected_inertia"}
     assert not {
-        (module, needed)
-        for module in names - knowing
-        for needed in _needs(module) & names
+        (module, needed) for module in names - knowing for needed in _needs(module) & names
     }

@@ -1,0 +1,126 @@
+"""The table of outputs: names, shapes and needed inputs of all that is computed from one state.
+
+Solutions, batches, the node's messages and the command line read this table. An output that the
+kernel computes also has its formula in :data:`delassus_ros.rbda.motion.FORMULAS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delassus_ros.errors import InputError
+from delassus_ros.model.spatial import Array
+
+
+@dataclass(frozen=True)
+class Output:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : name of the port, and of the attribute of a solution.
+    axes : one letter per axis of the array: ``"m"`` rows of the contacts, ``"n"`` independent
+        velocities.
+    description : noun phrase with the symbol, for documentation and help texts.
+    needs : inputs besides the configuration that the output depends on.
+    field : field of the message ``ContactDynamics``; empty for G, which has a message of its own.
+    in_kernel : whether the kernel computes the output. Λ and J̄ depend on the active contacts and
+        are computed from G instead.
+    """
+
+    name: str
+    axes: str
+    description: str
+    needs: tuple[str, ...] = ()
+    field: str = ""
+    in_kernel: bool = True
+
+    @property
+    def row_axis(self) -> int | None:
+        """The first axis along which rows of contacts lie; None if the output has no such axis."""
+        return self.axes.index("m") if "m" in self.axes else None
+
+    def shape(self, m: int, n: int) -> tuple[int, ...]:
+        """Return the shape for m rows and n independent velocities."""
+        return tuple({"m": m, "n": n}[axis] for axis in self.axes)
+
+
+_FORCES = ("rates", "torques", "gravity", "wrenches")
+OUTPUTS: dict[str, Output] = {
+    output.name: output
+    for output in (
+        Output("G", "mm", "Delassus matrix J M⁻¹ Jᵀ"),
+        Output("a0", "m", "free contact accelerations", _FORCES, "free_acceleration"),
+        Output("JdotV", "m", "J̇ ẏ", ("rates",), "bias_acceleration"),
+        Output("qdd0", "n", "free accelerations ÿ", _FORCES, "free_joint_acceleration"),
+        Output("J", "mn", "contact Jacobian", (), "jacobian"),
+        Output("MinvJT", "nm", "M⁻¹ Jᵀ", (), "response"),
+        Output("h", "n", "bias forces C ẏ + g", ("rates", "gravity", "wrenches"), "bias_force"),
+        Output("M", "nn", "mass matrix", (), "mass_matrix"),
+        Output("Lambda", "mm", "inertia Λ = G⁻¹", (), "inertia", in_kernel=False),
+        Output("Jbar", "nm", "J̄ = M⁻¹ Jᵀ Λ", (), "jbar", in_kernel=False),
+    )
+}
+"""All outputs by name, in the order of the message ``ContactDynamics``."""
+
+
+def kernel_outputs() -> list[str]:
+    """Return the names of the outputs that a kernel can compute, in the order of its ports."""
+    return sorted(name for name, output in OUTPUTS.items() if output.in_kernel)
+
+
+def secondary_outputs() -> list[str]:
+    """Return the names of the outputs that ``ContactDynamics`` can hold, in its order."""
+    return [name for name, output in OUTPUTS.items() if output.field]
+
+
+class OutputArrays:
+    """Base of solutions: a matrix G, and the arrays of the problem's other outputs by name.
+
+    Each output of a kernel besides G is a read-only property as well, None where the problem lacks
+    the output.
+    """
+
+    __slots__ = ()
+    matrix: Array
+    secondary: dict[str, Array]
+
+    if TYPE_CHECKING:
+        # The properties that are made below, from the table.
+        J: Array | None
+        JdotV: Array | None
+        M: Array | None
+        MinvJT: Array | None
+        a0: Array | None
+        h: Array | None
+        qdd0: Array | None
+
+    def output(self, name: str) -> Array:
+        """Return the array of an output of the kernel.
+
+        Raises
+        ------
+        InputError
+            If the problem does not have the output; says how to ask for it.
+        """
+        array = self.matrix if name == "G" else self.secondary.get(name)
+        if array is None:
+            raise InputError(f"this needs the output {name!r}: Problem(…, outputs=[{name!r}, …])")
+        return array
+
+
+def _property(output: Output) -> property:
+    """Return the property of solutions for a row of the table."""
+    shape = f"({', '.join(output.axes)}{',' * (len(output.axes) == 1)})"
+    words = f"{output.description}, {shape.replace('m', 'k')}; None if the problem lacks it."
+
+    def read(self: OutputArrays) -> Array | None:
+        return self.secondary.get(output.name)
+
+    return property(read, doc=words[0].upper() + words[1:])
+
+
+for _name in kernel_outputs():
+    if _name != "G":
+        setattr(OutputArrays, _name, _property(OUTPUTS[_name]))
