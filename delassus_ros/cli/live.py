@@ -17,7 +17,7 @@ import numpy as np
 from delassus_ros.cli.report import Report, table
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.model.reading.xml import number
+from delassus_ros.model.reading.numbers import number
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest

@@ -20,8 +20,9 @@ from delassus_ros.cli.proposals import BASE_RULE, base_of, proposals
 from delassus_ros.contacts import Contact
 from delassus_ros.errors import NAMED, InputError, RobotError, listed, unknown
 from delassus_ros.model.ranges import PlausibleRanges, angles
+from delassus_ros.model.reading.numbers import number
 from delassus_ros.model.reading.source import located
-from delassus_ros.model.reading.xml import number, parse_xml
+from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.reading.yaml import INT, StrictLoader, load_yaml
 from delassus_ros.model.robot import Robot
 from delassus_ros.model.spatial import Array

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from delassus_ros.contacts import Contact
-from delassus_ros.model.reading.xml import number, numbers_in
+from delassus_ros.model.reading.numbers import number, numbers_in
 from delassus_ros.model.robot import Base, Robot
 from delassus_ros.model.spatial import Array, Transform
 from delassus_ros.rbda.rotors import redistribute

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from delassus_ros.domains import own_domains
 from delassus_ros.errors import DelassusError
-from delassus_ros.model.reading.xml import number
+from delassus_ros.model.reading.numbers import number
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.needs import without
 from delassus_ros.processes import Command, Programs

@@ -11,7 +11,7 @@ from urdf_text import link
 
 from delassus_ros import Closure, Robot
 from delassus_ros.model import LoopKind
-from delassus_ros.model.reading import description as constraint_elements
+from delassus_ros.model.reading import elements as constraint_elements
 from delassus_ros.model.reading import yaml as side_file
 from delassus_ros.model.reading.yaml import read_side_file
 

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import LoopKind
+from delassus_ros.model.reading.check import checked
 from delassus_ros.model.reading.description import (
+    Description,
+    LinkCoupling,
+    LinkLoop,
     Mimic,
-    coupling_of,
     describe,
-    loop_of,
-    mimic_of,
-    transmissions_of,
 )
 from delassus_ros.model.reading.xml import parse_xml
 
 ENDS = '<predecessor link="a"/><successor link="b"/>'
 
 
-def element(text: str) -> ElementTree.Element:
-    return ElementTree.fromstring(text)
+def described(*parts: str, namespace: str = "") -> Description:
+    """Return the checked content of a document of these elements."""
+    text = robot_xml(*parts)
+    if namespace:
+        text = text.replace("<robot ", f'<robot xmlns="{namespace}" ')
+    return describe(checked(parse_xml(text)))
 
 
-def loop(inside: str = ENDS, loop_type: str = "revolute") -> ElementTree.Element:
-    return element(f'<loop name="bar" type="{loop_type}">{inside}</loop>')
+def loop(inside: str = ENDS, loop_type: str = "revolute") -> LinkLoop:
+    return described(f'<loop name="bar" type="{loop_type}">{inside}</loop>').loops["bar"]
 
 
-def coupling(inside: str) -> ElementTree.Element:
-    return element(f'<coupling name="gear">{inside}</coupling>')
+def coupling(inside: str, attributes: str = "", namespace: str = "") -> LinkCoupling:
+    text = f'<coupling name="gear" {attributes}>{inside}</coupling>'
+    return described(text, namespace=namespace).couplings["gear"]
+
+
+def mimic(inside: str) -> Mimic | None:
+    parts = (link("a"), link("b"), joint("k", "a", "b", inside=inside))
+    return described(*parts).joints["k"].mimic
 
 
 # --- couplings --------------------------------------------------------------------------------
 
 
 def test_coupling() -> None:
-    read = coupling_of(coupling(ENDS + '<ratio value="-6.5"/>'), "", "gear")
+    read = coupling(ENDS + '<ratio value="-6.5"/>')
     assert (read.predecessor, read.successor, read.ratio) == ("a", "b", -6.5)
 
 
@@ -59,7 +67,7 @@ def test_coupling() -> None:
 )
 def test_refuses_broken_couplings(inside: str, words: str) -> None:
     with pytest.raises(RobotError, match=f"coupling 'gear'.*{words}"):
-        coupling_of(coupling(inside), "", "gear")
+        coupling(inside)
 
 
 @pytest.mark.parametrize(
@@ -85,44 +93,33 @@ def test_refuses_broken_couplings(inside: str, words: str) -> None:
 )
 @pytest.mark.parametrize("namespace", ["", "http://drake.mit.edu"])
 def test_refuses_what_a_coupling_does_not_have(inside: str, words: str, namespace: str) -> None:
-    declared = f'xmlns="{namespace}"' if namespace else ""
-    odd = element(f'<coupling name="gear" {declared}>{inside}</coupling>')
     with pytest.raises(RobotError, match=f"coupling 'gear': {words}"):
-        coupling_of(odd, f"{{{namespace}}}" if namespace else "", "gear")
+        coupling(inside, namespace=namespace)
 
 
 def test_refuses_attributes_that_a_coupling_does_not_have() -> None:
-    odd = element(f'<coupling name="gear" offset="1">{ENDS}<ratio value="1"/></coupling>')
     with pytest.raises(RobotError, match="<coupling>: unknown attribute 'offset'; attributes: na"):
-        coupling_of(odd, "", "gear")
+        coupling(ENDS + '<ratio value="1"/>', 'offset="1"')
 
 
 def test_the_type_that_published_couplings_have_changes_nothing() -> None:
-    odd = element(f'<coupling name="gear" type="rolling">{ENDS}<ratio value="2"/></coupling>')
-    assert coupling_of(odd, "", "gear") == coupling_of(
-        coupling(ENDS + '<ratio value="2"/>'), "", "gear"
-    )
+    plain = ENDS + '<ratio value="2"/>'
+    assert coupling(plain, 'type="rolling"') == coupling(plain)
 
 
 def test_what_others_add_in_their_namespaces_is_dropped() -> None:
-    text = '<coupling name="gear" xmlns:o="o" o:offset="1"><o:offset/>{}</coupling>'
     plain = ENDS + '<ratio value="2"/>'
-    assert coupling_of(element(text.format(plain)), "", "gear") == coupling_of(
-        coupling(plain), "", "gear"
-    )
+    odd = coupling("<o:offset/>" + plain, 'xmlns:o="o" o:offset="1"')
+    assert odd == coupling(plain)
 
 
 # --- loops ------------------------------------------------------------------------------------
 
 
 def test_loop() -> None:
-    read = loop_of(
-        loop(
-            '<predecessor link="a"><origin xyz="1 2 3" rpy="0 0 0.5"/></predecessor>'
-            '<successor link="b"><origin rpy="0.5 0 0"/></successor><axis xyz="0 3 4"/>'
-        ),
-        "",
-        "bar",
+    read = loop(
+        '<predecessor link="a"><origin xyz="1 2 3" rpy="0 0 0.5"/></predecessor>'
+        '<successor link="b"><origin rpy="0.5 0 0"/></successor><axis xyz="0 3 4"/>'
     )
     assert (read.kind, read.predecessor, read.successor) == (LoopKind.HINGE, "a", "b")
     assert read.predecessor_placement.translation.tolist() == [1.0, 2.0, 3.0]
@@ -141,7 +138,7 @@ def test_loop() -> None:
     ],
 )  # fmt: skip
 def test_types_of_loops(loop_type: str, kind: LoopKind) -> None:
-    read = loop_of(loop(loop_type=loop_type), "", "bar")
+    read = loop(loop_type=loop_type)
     assert read.kind is kind
     assert read.axis.tolist() == [1.0, 0.0, 0.0]  # what URDF says a missing axis is
 
@@ -165,7 +162,7 @@ def test_types_of_loops(loop_type: str, kind: LoopKind) -> None:
 )
 def test_refuses_broken_loops(inside: str, words: str) -> None:
     with pytest.raises(RobotError, match=f"loop 'bar'.*{words}"):
-        loop_of(loop(inside), "", "bar")
+        loop(inside)
 
 
 @pytest.mark.parametrize(
@@ -199,28 +196,28 @@ def test_refuses_broken_loops(inside: str, words: str) -> None:
 )
 def test_refuses_what_a_loop_does_not_have(inside: str, words: str) -> None:
     with pytest.raises(RobotError, match=f"loop 'bar': {words}"):
-        loop_of(loop(inside), "", "bar")
+        loop(inside)
 
 
 def test_refuses_unknown_types_of_loops() -> None:
     with pytest.raises(
         RobotError, match="loop 'bar': unknown type 'revolut'; did you mean 'revolute'"
     ):
-        loop_of(loop(loop_type="revolut"), "", "bar")
+        loop(loop_type="revolut")
 
 
 # --- mimic ------------------------------------------------------------------------------------
 
 
 def test_mimic_and_its_defaults() -> None:
-    full = element('<joint><mimic joint="j" multiplier="-2" offset="0.5"/></joint>')
-    assert mimic_of(full, "", "joint 'k'") == Mimic("j", -2.0, 0.5)
-    assert mimic_of(element('<joint><mimic joint="j"/></joint>'), "", "") == Mimic("j", 1.0, 0.0)
-    assert mimic_of(element("<joint/>"), "", "") is None
+    full = mimic('<mimic joint="j" multiplier="-2" offset="0.5"/>')
+    assert full == Mimic("j", -2.0, 0.5)
+    assert mimic('<mimic joint="j"/>') == Mimic("j", 1.0, 0.0)
+    assert mimic("") is None
 
 
 @pytest.mark.parametrize(
-    ("mimic", "words"),
+    ("inside", "words"),
     [
         ("<mimic/>", "mimic: <mimic> has no attribute 'joint'"),
         ('<mimic joint="j" multiplier="0"/>', 'multiplier="0".*make it fixed'),
@@ -228,21 +225,20 @@ def test_mimic_and_its_defaults() -> None:
         ('<mimic joint="j"/><mimic joint="j"/>', "<mimic> appears 2 times"),
     ],
 )
-def test_refuses_broken_mimic(mimic: str, words: str) -> None:
+def test_refuses_broken_mimic(inside: str, words: str) -> None:
     with pytest.raises(RobotError, match=f"joint 'k'.*{words}"):
-        mimic_of(element(f"<joint>{mimic}</joint>"), "", "joint 'k'")
+        mimic(inside)
 
 
 # --- transmissions and documents --------------------------------------------------------------
 
 
 def test_transmissions_are_kept_as_they_are() -> None:
-    root = element(
-        '<robot><transmission name="t"><type>Simple</type><joint name="knee"/><actuator '
+    first, second = described(
+        '<transmission name="t"><type>Simple</type><joint name="knee"/><actuator '
         'name="motor"><mechanicalReduction> 50 </mechanicalReduction></actuator></transmission>'
-        '<transmission name="t"/><transmission/></robot>'
-    )
-    first, second = transmissions_of(root, "")
+        '<transmission name="t"/><transmission/>'
+    ).transmissions
     assert (first.name, first.joints, first.actuators) == ("t", ("knee",), ("motor",))
     assert first.reductions == (" 50 ",)
     assert (second.joints, second.actuators, second.reductions) == ((), (), ())
@@ -259,18 +255,18 @@ def test_names_of_couplings_and_loops_are_their_own() -> None:
         (bar.replace(' name="x"', ""), "a <loop> has no name"),
     ):
         with pytest.raises(RobotError, match=words):
-            describe(parse_xml(robot_xml(*parts, twice)))
+            described(*parts, twice)
 
 
 def test_a_default_namespace_reaches_closures() -> None:
-    text = robot_xml(
+    read = described(
         f'<link name="a">{INERTIAL}</link><link name="b">{INERTIAL}</link>',
         joint("j", "a", "b", inside='<mimic joint="j"/>'),
         f'<coupling name="gear">{ENDS}<ratio value="2"/></coupling>',
         f'<loop name="bar" type="fixed">{ENDS}</loop>',
         '<transmission name="t"><joint name="j"/></transmission>',
-    ).replace("<robot ", '<robot xmlns="http://drake.mit.edu" ')
-    read = describe(parse_xml(text))
+        namespace="http://drake.mit.edu",
+    )
     assert list(read.couplings) == ["gear"] and list(read.loops) == ["bar"]
     assert read.joints["j"].mimic == Mimic("j", 1.0, 0.0)
     assert read.transmissions[0].joints == ("j",)

@@ -10,7 +10,9 @@ from urdf_text import INERTIAL, joint, link, robot_xml
 
 from delassus_ros.errors import RobotError
 from delassus_ros.model import Robot
-from delassus_ros.model.reading.description import MAX_NAME, describe
+from delassus_ros.model.reading.check import checked
+from delassus_ros.model.reading.description import describe
+from delassus_ros.model.reading.elements import MAX_NAME
 from delassus_ros.model.reading.xml import parse_xml
 
 
@@ -126,7 +128,8 @@ def test_refuses_a_statement_about_independence_that_is_none(stated: str, words:
 @pytest.mark.parametrize("stated", ["true", "True", "false", "False"])
 def test_independence_may_be_written_as_python_does(stated: str) -> None:
     text = robot_xml(*with_joint()).replace('type="re', f'independent="{stated}" type="re')
-    assert describe(parse_xml(text)).joints["knee"].independent is (stated in ("true", "True"))
+    read = describe(checked(parse_xml(text))).joints["knee"]
+    assert read.independent is (stated in ("true", "True"))
 
 
 def test_mimic_on_a_fixed_joint_means_nothing() -> None:

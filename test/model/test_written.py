@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from delassus_ros.model.reading.xml import number, numbers_in
+from delassus_ros.model.reading.numbers import number, numbers_in
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from delassus_ros.model.reading.xml import number
+from delassus_ros.model.reading.numbers import number
 from delassus_ros.needs import without
 from delassus_ros.stopping import StopRequest
 

@@ -17,31 +17,13 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from delassus_ros.errors import RobotError
+from delassus_ros.model.reading.elements import CLOSURES, ELEMENTS, ENDS, READ, ReadElement
 from delassus_ros.model.reading.xml import XACRO
 
-ENDS = ("predecessor", "successor")
-"""Elements of couplings and loops that name the links."""
-_READ = ("link", "joint", "coupling", "loop")
-_CLOSING = ("coupling", "loop")
-_PARTS = {
-    "link": ("inertial",),
-    "inertial": ("origin", "mass", "inertia"),
-    "joint": ("origin", "parent", "child", "axis", "limit", "mimic"),
-    "coupling": (*ENDS, "ratio"),
-    "loop": (*ENDS, "axis"),
-    "predecessor": ("origin",),
-    "successor": ("origin",),
-}
-"""Elements that are read, by what they stand in."""
-_CHECKED = ("link", "inertial", "joint")
-"""Elements whose parts may be accompanied by any others, unless these are nearly called alike."""
-_ATTRIBUTES = {
-    "mass": ("value",),
-    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
-    "axis": ("xyz",),
-    "limit": ("lower", "upper"),
-    "mimic": ("joint", "multiplier", "offset"),
-}
+_WITH_OTHERS = ("link", "inertial", "joint")
+"""Elements that may have any other children, unless these are nearly called as a read one."""
+_SPELLED = ("mass", "inertia", "axis", "limit", "mimic")
+"""Elements that may have any other attributes, unless these are nearly called as a read one."""
 _ALIKE = 0.8
 """Similarity of names by difflib: of 'loops' and 'copling', not of 'line' and 'couple'."""
 _ALIKE_INSIDE = 0.75
@@ -106,7 +88,7 @@ def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
                 raise RobotError(_refusal(element, xacro))
             sensors[_shown(element)] += 1
             continue
-        for part, is_read in _parts(element, prefix, element.tag in _tags(prefix, _READ)):
+        for part, is_read in _parts(element, prefix, element.tag in _tags(prefix, READ)):
             if is_read:
                 _check_attributes(part, f"{where}: ", xacro)
             for child in filter(_is_left_over, part):
@@ -133,10 +115,15 @@ def _parts(
 ) -> Iterator[tuple[ElementTree.Element, bool]]:
     """Yield an element and what is inside, but in left-overs, and whether each is read."""
     yield element, is_read
-    known = _tags(prefix, _PARTS.get(element.tag.removeprefix(prefix), ()))
+    known = _tags(prefix, _known(element, prefix).children)
     for child in element:
         if not _is_left_over(child):
             yield from _parts(child, prefix, is_read and child.tag in known)
+
+
+def _known(element: ElementTree.Element, prefix: str) -> ReadElement:
+    """Return the row of an element in the table of those that are read; an empty one else."""
+    return ELEMENTS.get(element.tag.removeprefix(prefix), ReadElement())
 
 
 def _tags(prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -209,7 +196,7 @@ def _undeclared(name: str, what: str) -> str:
 
 def _refuse_misspelt(element: ElementTree.Element, prefix: str) -> None:
     namespace, brace, tag = element.tag.rpartition("}")
-    intended = meant(tag, _READ)
+    intended = meant(tag, READ)
     if namespace + brace == prefix and intended is not None:
         raise RobotError(
             f"{_described(element)}: {_shown(element)} is not read; did you mean <{intended}>?"
@@ -218,20 +205,20 @@ def _refuse_misspelt(element: ElementTree.Element, prefix: str) -> None:
 
 def _refuse_misspelt_parts(element: ElementTree.Element, prefix: str, where: str) -> None:
     tag = element.tag.removeprefix(prefix)
-    for key in element.attrib:
-        intended = meant(key, _ATTRIBUTES.get(tag, ()), _ALIKE_INSIDE)
+    for key in element.attrib if tag in _SPELLED else ():
+        intended = meant(key, _known(element, prefix).attributes, _ALIKE_INSIDE)
         if intended is not None:
             raise RobotError(
                 f"{where}: <{tag} {key[:_SHOWN]}=…> is not read; did you mean {intended}=…?"
             )
-    for child in element if tag in _CHECKED else ():
+    for child in element if tag in _WITH_OTHERS else ():
         namespace, brace, own = child.tag.rpartition("}")
         if namespace + brace != prefix:
             continue
-        intended = meant(own, _PARTS[tag], _ALIKE_INSIDE)
+        intended = meant(own, ELEMENTS[tag].children, _ALIKE_INSIDE)
         if intended is not None:
             raise RobotError(f"{where}: {_shown(child)} is not read; did you mean <{intended}>?")
-        if own in _CHECKED or own in _ATTRIBUTES:
+        if own in _WITH_OTHERS or own in _SPELLED:
             _refuse_misspelt_parts(child, prefix, where)
 
 
@@ -243,7 +230,7 @@ def _has_ends(element: ElementTree.Element, prefix: str) -> bool:
 
 
 def _refuse_misplaced(top: ElementTree.Element, prefix: str) -> None:
-    for tag in _CLOSING:
+    for tag in CLOSURES:
         for element in top.iter(prefix + tag):
             # A <loop> without ends is something else: whether an animation is repeated.
             if element is not top and _has_ends(element, prefix):

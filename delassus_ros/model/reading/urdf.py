@@ -21,19 +21,20 @@ from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import WORLD, Joint, JointKind, root_name
 from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.mechanism import Base, Body, Frame, Mechanism, MechanismT
+from delassus_ros.model.reading.check import checked
 from delassus_ros.model.reading.description import (
     Description,
     JointDescription,
     LinkCoupling,
     LinkLoop,
-    LinkTree,
     Mimic,
     Transmission,
     describe,
-    listed,
 )
+from delassus_ros.model.reading.link_tree import LinkTree, listed
+from delassus_ros.model.reading.numbers import floats
 from delassus_ros.model.reading.source import located
-from delassus_ros.model.reading.xml import floats, parse_xml
+from delassus_ros.model.reading.xml import parse_xml
 from delassus_ros.model.reading.yaml import SideFile, read_side_file
 from delassus_ros.model.spatial import Array, Inertia, Transform, skew
 
@@ -78,7 +79,7 @@ def read_urdf(
     if base not in ("floating", "fixed"):
         raise RobotError(f"base must be 'floating' or 'fixed', got {base!r}")
     side = SideFile() if loops is None else read_side_file(loops)
-    description = with_joint_types(describe(parse_xml(located(source))), side)
+    description = with_joint_types(describe(checked(parse_xml(located(source)))), side)
     assembly = _Assembly(description, LinkTree(description), base)
     robot = closed(assembly.tree(robot_type), description, side, functions)
     if armature is not None:

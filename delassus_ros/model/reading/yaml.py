@@ -31,7 +31,8 @@ import yaml
 from delassus_ros.errors import RobotError, unknown
 from delassus_ros.model.constraints import Coupling, LoopKind
 from delassus_ros.model.reading.description import LinkLoop
-from delassus_ros.model.reading.xml import axis_of, numbers, read_regular_file
+from delassus_ros.model.reading.numbers import check_direction, numbers
+from delassus_ros.model.reading.xml import read_regular_file
 from delassus_ros.model.spatial import Transform
 
 MAX_BYTES = 256 * 2**10
@@ -268,8 +269,8 @@ def _loop(value: Any, index: int) -> LinkLoop:
     # Without a direction these kinds mean nothing; URDF's default would rarely be right.
     if "axis" not in entry and kind in _WITH_AXIS:
         raise RobotError(f"{what}: a loop of type {loop_type!r} needs an axis: [x, y, z]")
-    given = _numbers(entry.get("axis", [0, 0, 1]), f"{what}: axis")
-    axis = axis_of(given, what, "axis: [x, y, z]")
+    axis = numbers(_numbers(entry.get("axis", [0, 0, 1]), f"{what}: axis"), 3, f"{what}: axis")
+    axis = axis / check_direction(axis, what, "axis: [x, y, z]")
     return LinkLoop(name, kind, *frames, Transform(), Transform(), axis)
 
 

@@ -1,0 +1,378 @@
+"""The one pass that checks a URDF document: what is unread, misspelt, missing or no sound number.
+
+The result is a document of the elements and attributes of
+:data:`~delassus_ros.model.reading.elements.ELEMENTS` alone, without namespaces, with numbers that
+are finite and of sensible size. Other elements (visual, collision, gazebo, ros2_control, sensor,
+material, …) are dropped, but for those that
+:mod:`~delassus_ros.model.reading.unread` refuses.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from xml.etree import ElementTree
+
+import numpy as np
+
+from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.reading.elements import (
+    ELEMENTS,
+    ENDS,
+    FIXED,
+    JOINT_TYPES,
+    LOOP_TYPES,
+    MAX_NAME,
+    READ,
+)
+from delassus_ros.model.reading.numbers import (
+    check_direction,
+    counted_numbers,
+    floats,
+    numbers,
+)
+from delassus_ros.model.reading.unread import meant, refuse_unread
+
+_log = logging.getLogger(__name__)
+
+_OTHER_FORMATS = {
+    "sdf": "; SDF is not read, as no Python package does: use the URDF or xacro that the model "
+    "was made from, or its MJCF",
+    "mujoco": "; this is MJCF: write Robot.from_mujoco(path)",
+    "mujocoinclude": "; this is a part of an MJCF: write Robot.from_mujoco(path) with the whole",
+}
+"""Advice for documents of other formats, by root element."""
+_SHOWN = 40
+"""Most characters of an attribute's value or a long name in a message."""
+
+
+def checked(root: ElementTree.Element) -> ElementTree.Element:
+    """Return the document of a ``<robot>`` element that is read, once it is found sound.
+
+    Raises
+    ------
+    RobotError
+        For another root element, a missing, repeated or unreadable part, a number that is not
+        finite or sensible, an unknown type, or an unread part that would change the robot. Names
+        the link, joint, coupling or loop.
+    """
+    namespace, brace, tag = root.tag.rpartition("}")
+    if tag != "robot":
+        hint = _OTHER_FORMATS.get(tag, "")
+        raise RobotError(f"not a URDF: the root element is <{tag}>, expected <robot>{hint}")
+    # A default namespace (Drake writes one) prefixes every tag; foreign tags keep theirs.
+    prefix = namespace + brace
+    refuse_unread(root, prefix)
+    clean = ElementTree.Element("robot")
+    names: dict[str, set[str]] = {tag: set() for tag in READ}
+    # A coupling and a loop may not have the same name.
+    names["loop"] = names["coupling"]
+    checks = {"link": _link, "joint": _joint, "coupling": _coupling, "loop": _loop}
+    for tag, check in checks.items():
+        for element in root.findall(prefix + tag):
+            name = _name_of(element, tag, names[tag])
+            names[tag].add(name)
+            clean.append(check(element, prefix, name))
+    for element in root.findall(f"{prefix}transmission"):
+        # Without a name nothing refers to a transmission.
+        if element.get("name"):
+            clean.append(_transmission(element, prefix))
+    clean.set("name", _name_of(root, "robot", ()))
+    return clean
+
+
+# --- links and joints ---------------------------------------------------------------------------
+
+
+def _link(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.Element:
+    what = f"link {name!r}"
+    clean = ElementTree.Element("link", name=name)
+    inertial = _only_child(element, prefix, "inertial", what)
+    if inertial is None:
+        return clean
+    part = ElementTree.SubElement(clean, "inertial")
+    _copy(inertial, part, prefix, "origin", what)
+    mass = _copy(inertial, part, prefix, "mass", what)
+    if mass is not None:
+        value = float(floats(mass.attrib["value"], 1, f"{what}: mass")[0])
+        if value < 0:
+            raise RobotError(f"{what}: mass must be >= 0 kg, got {value:g}")
+    inertia = _copy(inertial, part, prefix, "inertia", what)
+    if inertia is not None:
+        values = [float(text) for text in inertia.attrib.values()]
+        numbers(values, len(values), f"{what}: inertia")
+    return clean
+
+
+def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.Element:
+    what = f"joint {name!r}"
+    joint_type = element.get("type", "")
+    if joint_type not in (FIXED, *JOINT_TYPES):
+        raise RobotError(
+            f"{what}: unknown joint type {joint_type[:MAX_NAME]!r}; "
+            f"types: {', '.join((FIXED, *JOINT_TYPES))}"
+        )
+    clean = ElementTree.Element("joint", name=name, type=joint_type)
+    for tag in ("origin", "parent", "child"):
+        _copy(element, clean, prefix, tag, what)
+    if joint_type not in (FIXED, "floating"):
+        axis = _copy(element, clean, prefix, "axis", what)
+        if axis is not None:
+            check_direction(floats(axis.attrib["xyz"], 3, f"{what}: axis"), what)
+    # On a fixed joint limits and mimic mean nothing (reduced robots keep such left-overs).
+    if joint_type != FIXED:
+        _copy_limit(element, clean, prefix, what)
+        _copy_mimic(element, clean, prefix, what)
+    _copy_independent(element, clean, what)
+    return clean
+
+
+def _copy_limit(
+    source: ElementTree.Element, target: ElementTree.Element, prefix: str, what: str
+) -> None:
+    """Write the limits of a joint with all attributes: infinite where none is stated.
+
+    A limit that states neither lower nor upper (only effort …) is none, nor is one of a joint type
+    without limits.
+    """
+    limit = _only_child(source, prefix, "limit", what)
+    if limit is None:
+        return
+    ends: dict[str, str] = {}
+    if target.get("type") in ("revolute", "prismatic"):
+        ends = _attributes(limit, "limit", what)
+    lower, upper = (float(ends.get(end, "0" if ends else bound)) for end, bound in _UNLIMITED)
+    if np.isnan((lower, upper)).any():
+        raise RobotError(f"{what}: limits must be numbers, got {lower:g} and {upper:g}")
+    if lower > upper:
+        missing = [end for end, _ in _UNLIMITED if end not in ends]
+        hint = f" ({missing[0]} is not given, which means 0)" if missing else ""
+        _log.warning(
+            "%s: limits are ignored, as lower is above upper: %g and %g%s",
+            what, lower, upper, hint,
+        )  # fmt: skip
+        lower, upper = -np.inf, np.inf
+    ElementTree.SubElement(
+        target,
+        "limit",
+        lower=repr(float(lower)),
+        upper=repr(float(upper)),
+        velocity=repr(_velocity(limit)),
+        effort="0",  # required by urdf_parser_py, not read here
+    )
+
+
+_UNLIMITED = (("lower", "-inf"), ("upper", "inf"))
+
+
+def _velocity(limit: ElementTree.Element) -> float:
+    """Return a velocity limit [rad/s or m/s]; infinite for none, and for 0, as templates have it.
+
+    G does not depend on the limit, so an unreadable one is ignored.
+    """
+    try:
+        velocity = float(limit.get("velocity", ""))
+    except ValueError:
+        return np.inf
+    return velocity if velocity > 0.0 else np.inf
+
+
+def _copy_mimic(
+    source: ElementTree.Element, target: ElementTree.Element, prefix: str, what: str
+) -> None:
+    element = _only_child(source, prefix, "mimic", what)
+    if element is None:
+        return
+    values = {"multiplier": element.get("multiplier", "1"), "offset": element.get("offset", "0")}
+    for key, text in values.items():
+        floats(text, 1, f"{what}: mimic {key}")
+    if float(values["multiplier"]) == 0.0:
+        raise RobotError(
+            f'{what}: <mimic multiplier="0">: the joint would not move; make it fixed'
+        )
+    joint = _required(element, "joint", f"{what}: mimic")
+    ElementTree.SubElement(target, "mimic", {"joint": joint, **values})
+
+
+def _copy_independent(
+    source: ElementTree.Element, target: ElementTree.Element, what: str
+) -> None:
+    """Write the statement of URDF+ whether the joint's position is independent."""
+    known = ELEMENTS["joint"].texts
+    for key in source.attrib:
+        if meant(key, known) == "independent":
+            raise RobotError(f"{what}: {key}=… is not read; did you mean independent=…?")
+    stated = source.get("independent")
+    # Published files have True and False as well, as Python writes them.
+    if stated not in (None, "true", "false", "True", "False"):
+        raise RobotError(
+            f"{what}: independent must be 'true' or 'false', got {stated[:_SHOWN]!r}"
+        )
+    if stated is not None:
+        target.set("independent", stated.lower())
+
+
+# --- couplings, loops and transmissions ---------------------------------------------------------
+
+
+def _coupling(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.Element:
+    what = f"coupling {name!r}"
+    _refuse_others(element, prefix, what)
+    clean = ElementTree.Element("coupling", name=name)
+    ratio = _child(element, prefix, "ratio", what)
+    for end in ENDS:
+        child = _child(element, prefix, end, what, ())
+        ElementTree.SubElement(clean, end, link=_required(child, "link", what))
+    text = _required(ratio, "value", what)
+    floats(text, 1, f"{what}: ratio")
+    ElementTree.SubElement(clean, "ratio", value=text)
+    return clean
+
+
+def _loop(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.Element:
+    what = f"loop {name!r}"
+    _refuse_others(element, prefix, what)
+    loop_type = element.get("type", "")
+    if loop_type not in LOOP_TYPES:
+        raise RobotError(f"{what}: {unknown('type', loop_type[:MAX_NAME], LOOP_TYPES)}")
+    clean = ElementTree.Element("loop", name=name, type=loop_type)
+    for end in ENDS:
+        child = _child(element, prefix, end, what)
+        part = ElementTree.SubElement(clean, end, link=_required(child, "link", what))
+        origin = _only_child(child, prefix, "origin", f"{what}: {end}")
+        if origin is not None:
+            _refuse_others(origin, prefix, f"{what}: {end}")
+            keys = [key for key in ELEMENTS["origin"].numbers if key in origin.attrib]
+            for key in keys:
+                floats(origin.attrib[key], 3, f"{what}: {end}: origin {key}")
+            ElementTree.SubElement(part, "origin", {key: origin.attrib[key] for key in keys})
+    axis = _only_child(element, prefix, "axis", what)
+    if axis is not None:
+        _refuse_others(axis, prefix, what)
+        text = _required(axis, "xyz", what)
+        check_direction(floats(text, 3, f"{what}: axis"), what)
+        ElementTree.SubElement(clean, "axis", xyz=text)
+    return clean
+
+
+def _transmission(element: ElementTree.Element, prefix: str) -> ElementTree.Element:
+    """Copy names and reductions unchecked: without the inertia of its rotor it has no effect."""
+    clean = ElementTree.Element("transmission", name=element.attrib["name"])
+    for tag in ("joint", "actuator"):
+        for part in element.findall(prefix + tag):
+            ElementTree.SubElement(clean, tag, name=part.get("name", ""))
+    for part in element.iter(f"{prefix}mechanicalReduction"):
+        ElementTree.SubElement(clean, "mechanicalReduction").text = part.text
+    return clean
+
+
+def _child(
+    element: ElementTree.Element,
+    prefix: str,
+    tag: str,
+    what: str,
+    children: Collection[str] | None = None,
+) -> ElementTree.Element:
+    """Return the child of a coupling or loop that must be there, with nothing else inside."""
+    child = _only_child(element, prefix, tag, what)
+    if child is None:
+        raise RobotError(f"{what} has no <{tag}>")
+    _refuse_others(child, prefix, what, children)
+    return child
+
+
+def _refuse_others(
+    element: ElementTree.Element,
+    prefix: str,
+    what: str,
+    children: Collection[str] | None = None,
+) -> None:
+    """Refuse unread attributes and children; those of other namespaces are dropped.
+
+    Parameters
+    ----------
+    children : the tags that are read inside, those of the table by default.
+    """
+    tag = element.tag.removeprefix(prefix)
+    place, known = f"{what}: <{tag}>", ELEMENTS[tag]
+    for key in element.attrib:
+        if "}" not in key and key not in known.attributes:
+            raise RobotError(f"{place}: {unknown('attribute', key[:MAX_NAME], known.attributes)}")
+    inside = known.children if children is None else children
+    for child in element:
+        namespace, brace, own = child.tag.rpartition("}")
+        if namespace + brace == prefix and own not in inside:
+            raise RobotError(f"{place}: {unknown('element', own[:MAX_NAME], inside)}")
+
+
+# --- parts of elements --------------------------------------------------------------------------
+
+
+def _name_of(element: ElementTree.Element, what: str, taken: Collection[str]) -> str:
+    """Return the name of an element; refuse none, an endless one and a taken one."""
+    name = element.get("name", "")
+    if not name:
+        raise RobotError(f"a <{what}> has no name")
+    if len(name) > MAX_NAME:
+        raise RobotError(
+            f"{what} {name[:_SHOWN]!r}…: names may have at most {MAX_NAME} characters, "
+            f"this one has {len(name)}"
+        )
+    if name in taken:
+        raise RobotError(f"{what} {name!r} appears twice; names must be unique")
+    return name
+
+
+def _only_child(
+    element: ElementTree.Element, prefix: str, tag: str, what: str
+) -> ElementTree.Element | None:
+    """Return the child with this tag, or None; refuse several."""
+    found = element.findall(prefix + tag)
+    if len(found) > 1:
+        raise RobotError(f"{what}: <{tag}> appears {len(found)} times; one is meant")
+    return found[0] if found else None
+
+
+def _copy(
+    source: ElementTree.Element, target: ElementTree.Element, prefix: str, tag: str, what: str
+) -> ElementTree.Element | None:
+    """Copy child `tag` of a link's inertial or of a joint, with the attributes that are read.
+
+    Returns
+    -------
+    The copy, None without such a child.
+    """
+    child = _only_child(source, prefix, tag, what)
+    if child is None:
+        return None
+    known = ELEMENTS[tag]
+    if tag == "origin":
+        # Newer URDF can give the rotation in other ways; dropping it would be wrong.
+        for key in child.attrib.keys() - {*known.attributes}:
+            raise RobotError(f"{what}: <origin {key}=…> is not supported; write xyz and rpy")
+    if known.required and not child.get(known.required):
+        raise RobotError(f"{what}: <{tag}> has no attribute {known.required!r}")
+    attributes = _attributes(child, tag, what)
+    if tag == "origin":
+        for key, text in attributes.items():
+            floats(text, 3, f"{what}: origin {key}")
+    return ElementTree.SubElement(target, tag, attributes)
+
+
+def _attributes(element: ElementTree.Element, tag: str, what: str) -> dict[str, str]:
+    """Return the attributes of an element that are read, with the right count of numbers."""
+    known = ELEMENTS[tag]
+    attributes = {key: element.attrib[key] for key in known.attributes if key in element.attrib}
+    for key, count in known.numbers.items():
+        if key in attributes:
+            counted_numbers(attributes[key], count, f"{what}: <{tag} {key}=…>")
+    return attributes
+
+
+def _required(element: ElementTree.Element, key: str, what: str) -> str:
+    """Return an attribute that must be there, without white space around it."""
+    value = element.get(key, "").strip()
+    if not value:
+        tag = element.tag.rpartition("}")[2]
+        raise RobotError(f"{what}: <{tag}> has no attribute {key!r}")
+    return value
