@@ -1,0 +1,151 @@
+"""Bodies that cannot be, refused: a positive inertia, and some inertia in every motion."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from delassus_ros.errors import RobotError
+from delassus_ros.model.clusters import groups_of, null_motions
+from delassus_ros.model.joint import JointKind
+from delassus_ros.model.joint_group import JointGroup
+from delassus_ros.model.mechanism import Mechanism
+from delassus_ros.model.reading.link_tree import listed
+from delassus_ros.model.spatial import Array, Inertia, skew
+
+_log = logging.getLogger(__name__)
+
+PSD_TOLERANCE = 1e-6
+"""How negative a body's principal inertia may be, relative to the largest one: published
+inertias are rounded to a few digits."""
+TRIANGLE_TOLERANCE = 0.01
+"""How far the largest principal inertia may exceed the sum of the others, relative to it, without
+a word: published inertias of rods and plates are rounded, too."""
+NOISE = 1e-12
+"""Rotational inertia [kg·m²] taken for rounding, per kg and per kg·m² about the body's origin:
+point masses come with noise of either sign."""
+SMALLEST = 1e-12
+"""Inertia of a cluster's least inert motion, relative to its most inert one."""
+
+
+def check_bodies(
+    robot: Mechanism, lumped: Sequence[Sequence[tuple[str, Inertia]]], on_root: Sequence[str]
+) -> None:
+    """Refuse bodies that cannot be.
+
+    Every body must have a positive semidefinite inertia; where it breaks the triangle inequality,
+    as in some published models, there is a warning. The floating base and bodies that carry none
+    must have some inertia, or, but for the base, their joint an armature. A body that a coupling
+    or loop ties to others need not, if every motion that the constraints of its cluster leave
+    moves inertia, armatures included; what the cluster carries counts as being fixed to it.
+
+    Parameters
+    ----------
+    robot : the robot.
+    lumped : for each of its first bodies, its links with their inertias in the body's frame.
+    on_root : names of the joints that move on the base, for messages.
+
+    Raises
+    ------
+    RobotError
+        Names the link, or the constraints of the cluster.
+    """
+    carrying = {joint.parent for joint in robot.joints}
+    massless = []
+    for i, parts in enumerate(lumped):
+        inertia = robot.bodies[i].inertia
+        if not (inertia.mass or inertia.rotational.any()):
+            if robot.joints[i].kind is JointKind.ROOT:
+                raise RobotError(_no_base(robot.bodies[i].name, on_root))
+            if i not in carrying:
+                massless.append(i)
+        _check_semidefinite(robot.joints[i].name, inertia, parts)
+    if massless:
+        for group in groups_of(robot):
+            _check_massless(group, sorted(set(massless).intersection(group.joints)))
+
+
+def _no_base(link: str, on_root: Sequence[str]) -> str:
+    return (
+        f"link {link!r}: the base floats but has no inertia, nor has any link fixed to it "
+        f"(joints that move on it: {listed(list(on_root)) or 'none'}); give it an <inertial> or "
+        "have it fixed: base='fixed', on the command line --base fixed"
+    )
+
+
+def _check_massless(group: JointGroup, massless: list[int]) -> None:
+    """Refuse bodies without inertia that carry none, where the mass matrix would be singular."""
+    if not massless:
+        return
+    robot, first = group.robot, massless[0]
+    if group.is_ordinary:
+        if robot.joints[first].armature > 0.0:
+            return
+        raise RobotError(
+            f"link {robot.bodies[first].name!r}: no inertia on the last link that joint "
+            f"{robot.joints[first].name!r} moves, nor on links fixed to it; give it an "
+            "<inertial>, or the joint an armature, or make the joint fixed"
+        )
+    closure, q, motions = null_motions(group)
+    inertia = motions.T @ closure.inertia(q) @ motions
+    values = np.linalg.eigvalsh(inertia)
+    if not values[0] > SMALLEST * values[-1]:
+        raise RobotError(
+            f"{group.described()}: some motion of joints {group.names(group.joints)} moves "
+            f"no inertia; give link {robot.bodies[first].name!r} an <inertial>, or joint "
+            f"{robot.joints[group.joints[0]].name!r} an armature"
+        )
+
+
+def _check_semidefinite(
+    joint: str, inertia: Inertia, lumped: Sequence[tuple[str, Inertia]]
+) -> None:
+    """Refuse a body that some rotation about its centre of mass would not resist.
+
+    Single links are not judged: those on fixed joints act through their body alone.
+    """
+    if _is_semidefinite(inertia):
+        _warn_of_triangle(joint, inertia, lumped)
+        return
+    link, worst = min(lumped, key=lambda part: float(_principal(part[1])[0]))
+    shown = ", ".join(f"{value:.3g}" for value in _principal(worst))
+    raise RobotError(
+        f"link {link!r}: the inertia of the body that joint {joint!r} moves must be "
+        f"positive semidefinite, or some motion would have negative energy; principal inertias "
+        f"of this link: {shown} kg m^2"
+    )
+
+
+def _warn_of_triangle(joint: str, inertia: Inertia, lumped: Sequence[tuple[str, Inertia]]) -> None:
+    """Warn of a body that no mass can have: principal inertias with a + b < c."""
+    a, b, c = _principal(inertia)
+    noise = NOISE * (inertia.mass + np.abs(inertia.rotational).max())
+    if a + b >= c * (1.0 - TRIANGLE_TOLERANCE) - noise:
+        return
+    link, worst = min(lumped, key=lambda part: _spread(part[1]))
+    shown = ", ".join(f"{value:.3g}" for value in _principal(worst))
+    _log.warning(
+        "link %r: no body has the inertia of what joint %r moves: the largest principal inertia "
+        "is more than the sum of the others; of this link they are %s kg m^2",
+        link, joint, shown,
+    )  # fmt: skip
+
+
+def _spread(inertia: Inertia) -> float:
+    a, b, c = _principal(inertia)
+    return float(a + b - c)
+
+
+def _principal(inertia: Inertia) -> Array:
+    """Return the principal inertias (3,) [kg·m²] about the centre of mass, smallest first."""
+    h = skew(inertia.moment)
+    about_com = inertia.rotational + (h @ h / inertia.mass if inertia.mass else 0.0)
+    return np.asarray(np.linalg.eigvalsh(about_com), dtype=np.float64)
+
+
+def _is_semidefinite(inertia: Inertia) -> bool:
+    principal = _principal(inertia)
+    noise = NOISE * (inertia.mass + np.abs(inertia.rotational).max())
+    return bool(principal[0] >= -PSD_TOLERANCE * np.abs(principal).max() - noise)

@@ -1,0 +1,283 @@
+"""What closes the tree, from names of links and joints to constraints of a mechanism."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from delassus_ros.errors import RobotError, unknown
+from delassus_ros.model.clusters import groups_of, independent_joints
+from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
+from delassus_ros.model.joint import Joint, JointKind
+from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
+from delassus_ros.model.reading.description import (
+    Description,
+    JointDescription,
+    LinkCoupling,
+    LinkLoop,
+    Mimic,
+    Transmission,
+)
+from delassus_ros.model.reading.link_tree import listed
+from delassus_ros.model.reading.numbers import floats
+from delassus_ros.model.reading.yaml import SideFile
+from delassus_ros.model.spatial import Inertia
+
+_log = logging.getLogger(__name__)
+
+
+def closed(
+    robot: MechanismT,
+    description: Description,
+    side: SideFile,
+    functions: Sequence[FunctionConstraint],
+) -> MechanismT:
+    """Return the tree `robot` with what closes it by the URDF, the side file and `functions`.
+
+    Rotors come after all other joints. Their inertia about the axis is all they have: their
+    mass is that of the link that carries them.
+
+    Raises
+    ------
+    RobotError
+        If a link or joint is unknown, a loop is between links of one body, a coupling is not
+        between two branches, mimic joints follow each other in a circle, a transmission
+        with a rotor is not of one joint, one actuator and one reduction, or nothing determines
+        a joint that is stated to be dependent.
+    """
+    joints, bodies, frames = list(robot.joints), list(robot.bodies), list(robot.frames.values())
+    couplings = [_coupling(robot, each) for each in description.couplings.values()]
+    couplings += _mimics(robot, description.joints)
+    for name, inertia in side.rotors.items():
+        transmission = _transmission(name, description.transmissions)
+        joint, coupling = _geared(robot, transmission)
+        about_axis = inertia * np.outer(joint.axis, joint.axis)
+        joints.append(joint)
+        bodies.append(Body(joint.name, Inertia(rotational=about_axis)))
+        couplings.append(coupling)
+    loops = [_loop(robot.frames, each) for each in (*description.loops.values(), *side.loops)]
+    couplings += side.couplings
+    named = side.independent
+    whole = robot.replaced(
+        joints=joints,
+        bodies=bodies,
+        frames=frames,
+        couplings=couplings,
+        loops=loops,
+        independent=named,
+        functions=functions,
+    )
+    _check_determined(whole, description.joints, named)
+    independent = (*named, *_stated(whole, description.joints, named), *_led(whole, side.motors))
+    return whole.with_constraints(independent=independent)
+
+
+def _stated(
+    robot: Mechanism, described: Mapping[str, JointDescription], named: Sequence[str]
+) -> list[str]:
+    """Return the joints that URDF+ states to be independent.
+
+    Names of the side file count before them. URDF+'s default, true, counts only beside a
+    joint of the same cluster that says something.
+    """
+    independent = []
+    for group in groups_of(robot):
+        names = [robot.joints[joint].name for joint in group.joints]
+        stated = {name: described[name].independent for name in names if name in described}
+        is_stated = any(value is not None for value in stated.values())
+        if not group.is_ordinary and is_stated and not set(names) & set(named):
+            others = [name for name, value in stated.items() if value is not False]
+            if not others:
+                raise RobotError(
+                    f"{group.described()}: all joints of the description in it, "
+                    f'{listed(list(stated))}, are independent="false"; say so of fewer, or name '
+                    "the independent ones in the loops file"
+                )
+            independent += others
+    return independent
+
+
+def _check_determined(
+    robot: Mechanism, described: Mapping[str, JointDescription], named: Sequence[str]
+) -> None:
+    """Refuse joints that are to follow from others, where there is nothing that they follow by.
+
+    What should tie them is misspelt or was removed: read as it is, the robot would be open.
+    """
+    tied = {
+        robot.joints[joint].name
+        for group in groups_of(robot)
+        if not group.is_ordinary
+        for joint in group.joints
+    }
+    for joint in described.values():
+        # On a fixed joint the statement means nothing; names of the side file count before it.
+        if joint.independent is not False or joint.kind is None or joint.name in named:
+            continue
+        names = {f"{joint.name}_{letter}" for letter in joint.chain} or {joint.name}
+        if not names <= tied:
+            raise RobotError(
+                f'joint {joint.name!r} is independent="false", but no loop, coupling or mimic '
+                "determines it, and no function given to Robot.from_urdf; add what does, or take "
+                "the statement away"
+            )
+
+
+def _led(robot: Mechanism, motors: Sequence[str]) -> list[str]:
+    """Return independent joints of the clusters that have motors, these first of all."""
+    indices = {joint.name: i for i, joint in enumerate(robot.joints)}
+    for name in motors:
+        if name not in indices:
+            raise RobotError(f"name_mot: {unknown('joint', name, robot.joint_names)}")
+    led = {indices[name] for name in motors}
+    return [
+        robot.joints[joint].name
+        for group in groups_of(robot)
+        if not group.is_ordinary and led.intersection(group.joints)
+        for joint in independent_joints(group, led)
+    ]
+
+
+def _coupling(robot: Mechanism, described: LinkCoupling) -> Coupling:
+    what = f"coupling {described.name!r}"
+    paths = [
+        robot.path(_frame(robot.frames, link, what).body)
+        for link in (described.predecessor, described.successor)
+    ]
+    common = set(paths[0]) & set(paths[1])
+    branches = [[robot.joints[body] for body in path if body not in common] for path in paths]
+    if not (branches[0] and branches[1]):
+        raise RobotError(
+            f"{what}: no joint moves {described.predecessor!r} against {described.successor!r} "
+            "on either side of what carries both; a coupling is between two branches"
+        )
+    # The successor's joints first: where nothing is stated, rotors are to be dependent.
+    ratios = [(joint.name, -1.0) for joint in branches[1]]
+    ratios += [(joint.name, described.ratio) for joint in branches[0]]
+    return Coupling(described.name, tuple(ratios))
+
+
+def _mimics(robot: Mechanism, described: Mapping[str, JointDescription]) -> list[Coupling]:
+    single = [joint.name for joint in robot.joints if joint.kind.nv == 1]
+    mimics = {name: joint.mimic for name, joint in described.items() if joint.mimic is not None}
+    for name, mimic in mimics.items():
+        what = f"joint {name!r}: <mimic>"
+        if name not in single:
+            raise RobotError(f"{what}: only revolute and prismatic joints can follow another")
+        if mimic.joint in described and mimic.joint not in single:
+            raise RobotError(f"{what}: joint {mimic.joint!r} is not revolute or prismatic")
+        if mimic.joint not in single:
+            raise RobotError(f"{what}: {unknown('joint', mimic.joint, single)}")
+        _check_ends(name, mimics)
+    for name in mimics:
+        _warn_of_limits(name, mimics, {joint.name: joint for joint in robot.joints})
+    return [
+        Coupling(
+            f"{name} mimics {mimic.joint}",
+            ((name, 1.0), (mimic.joint, -mimic.multiplier)),
+            -mimic.offset,
+        )
+        for name, mimic in mimics.items()
+    ]
+
+
+def _check_ends(name: str, mimics: Mapping[str, Mimic]) -> None:
+    """Refuse a joint that follows itself, over others or not."""
+    chain = [name]
+    while chain[-1] in mimics:
+        chain.append(mimics[chain[-1]].joint)
+        if chain[-1] in chain[:-1]:
+            shown = " -> ".join(repr(each) for each in chain[chain.index(chain[-1]) :])
+            raise RobotError(f"joint {name!r}: <mimic>: joints follow each other: {shown}")
+
+
+LIMIT_TOLERANCE = 1e-6
+"""How far outside its limits another joint may put a joint, without a warning [rad or m]."""
+
+
+def _warn_of_limits(name: str, mimics: Mapping[str, Mimic], joints: Mapping[str, Joint]) -> None:
+    """Warn of a follower that the limits of the joint that it follows put outside its own.
+
+    Published grippers have followers that turn the other way, with the limits of their leader.
+    """
+    own, multiplier, offset = joints[name], 1.0, 0.0
+    while name in mimics:
+        offset += multiplier * mimics[name].offset
+        multiplier *= mimics[name].multiplier
+        name = mimics[name].joint
+    leader = joints[name]
+    low, high = sorted(multiplier * end + offset for end in (leader.lower, leader.upper))
+    if max(own.lower - low, high - own.upper) > LIMIT_TOLERANCE:
+        _log.warning(
+            "joint %r: limits [%g, %g] are not kept: it follows joint %r, whose limits put it in "
+            "[%g, %g]",
+            own.name, own.lower, own.upper, leader.name, low, high,
+        )  # fmt: skip
+
+
+def _transmission(name: str, transmissions: Iterable[Transmission]) -> Transmission:
+    """Return the transmission that a rotor belongs to."""
+    found = [each for each in transmissions if each.name == name]
+    if not found:
+        names = [each.name for each in transmissions]
+        raise RobotError(f"rotors: {unknown('transmission', name, names)}")
+    if len(found) > 1:
+        raise RobotError(f"transmission {name!r} appears {len(found)} times; one is meant")
+    transmission = found[0]
+    for part, values in (
+        ("<joint>", transmission.joints),
+        ("<actuator>", transmission.actuators),
+        ("<mechanicalReduction>", transmission.reductions),
+    ):
+        if len(values) != 1:
+            raise RobotError(
+                f"transmission {name!r} has {len(values)} {part}: a rotor is geared to one joint "
+                "by one actuator with one reduction; write others as couplings"
+            )
+    return transmission
+
+
+def _geared(robot: Mechanism, transmission: Transmission) -> tuple[Joint, Coupling]:
+    """Return the joint of a transmission's rotor, and what couples it to the driven joint."""
+    what = f"transmission {transmission.name!r}"
+    single = {joint.name: joint for joint in robot.joints if joint.kind.nv == 1}
+    (driven,), (actuator,), (text,) = (
+        transmission.joints, transmission.actuators, transmission.reductions
+    )  # fmt: skip
+    if driven not in single:
+        raise RobotError(f"{what}: {unknown('joint', driven, single)} (of one freedom)")
+    if not actuator or actuator in single:
+        raise RobotError(
+            f"{what}: the rotor takes the name of the actuator, {actuator!r}; it must be that of "
+            "no joint"
+        )
+    reduction = float(floats(text, 1, f"{what}: mechanicalReduction")[0])
+    joint = single[driven]
+    rotor = Joint(actuator, JointKind.REVOLUTE, joint.parent, joint.placement, joint.axis)
+    return rotor, Coupling(transmission.name, ((actuator, -1.0), (driven, reduction)))
+
+
+def _loop(frames: Mapping[str, Frame], described: LinkLoop) -> Loop:
+    what = f"loop {described.name!r}"
+    ends = [_frame(frames, link, what) for link in (described.predecessor, described.successor)]
+    if ends[0].body == ends[1].body:
+        first, second = described.predecessor, described.successor
+        links = f"link {first!r}" if first == second else f"links {first!r} and {second!r}"
+        raise RobotError(f"{what} is between a body and itself: {links} cannot move apart")
+    return Loop(
+        described.name,
+        described.kind,
+        ends[0].body,
+        ends[1].body,
+        ends[0].placement @ described.predecessor_placement,
+        ends[1].placement @ described.successor_placement,
+        described.axis,
+    )
+
+
+def _frame(frames: Mapping[str, Frame], link: str, what: str) -> Frame:
+    if link not in frames:
+        raise RobotError(f"{what}: {unknown('link', link, frames)}")
+    return frames[link]
