@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from cluster_robots import Builder, kkt, random_problem
+from on_floats import solver_on_floats
 
 from delassus_ros import Contact, DelassusSolver, Problem, Transform, algorithms
 from delassus_ros.algorithms.registry import TracedAlgorithm, evaluate
@@ -48,7 +49,7 @@ def error(G: np.ndarray, expected: np.ndarray) -> float:
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("robot", cluster_oracle.CONSTANT)
 def test_agrees_with_the_papers_library_on_gears_and_belts(robot: str, name: str) -> None:
-    solver = DelassusSolver(cluster_oracle.problem_of(robot), name, cache=False)
+    solver = solver_on_floats(cluster_oracle.problem_of(robot), name)
     for state in cluster_oracle.states(robot):
         G = solver.solve(cluster_oracle.positions(robot, state)).matrix
         assert error(G, cluster_oracle.expected(robot, state)) < 1e-10
@@ -64,7 +65,7 @@ def test_agrees_with_the_papers_library_with_each_states_jacobian(robot: str, na
 
 
 @pytest.mark.parametrize(
-    "seed", [*SEEDS[:50], *(pytest.param(k, marks=pytest.mark.slow) for k in SEEDS[50:])]
+    "seed", [*SEEDS[:25], *(pytest.param(k, marks=pytest.mark.slow) for k in SEEDS[25:])]
 )
 def test_agrees_with_the_dense_equations(seed: int) -> None:
     problem = random_problem(seed)
@@ -79,7 +80,7 @@ def test_machine_code_agrees_with_the_dense_equations(seed: int) -> None:
     problem = random_problem(seed)
     inputs = random_inputs(problem, seed)
     for name in EXACT:
-        solver = DelassusSolver(problem, name, cache=False)
+        solver = DelassusSolver(problem, name)
         solution = solver.solve(inputs["q"], base_orientation=inputs.get("base_orientation"))
         assert error(solution.matrix, kkt(problem, inputs)) < 1e-9, name
 
@@ -168,7 +169,7 @@ def test_open_chain_algorithms_refuse_coupled_joints_with_the_reason(name: str) 
     reason = algorithms.get(name).supports(problem)
     assert reason is not None and "open chains" in reason
     with pytest.raises(AlgorithmError, match="open chains"):
-        DelassusSolver(problem, name, cache=False)
+        DelassusSolver(problem, name)
 
 
 def test_back_ends_for_open_chains_refuse_every_closed_robot() -> None:
@@ -277,4 +278,4 @@ def test_the_approximation_refuses_what_is_more_than_a_rotor() -> None:
     reason = algorithms.get("reflected_inertia").supports(problem)
     assert reason is not None and follower in reason and "it has a contact" in reason
     with pytest.raises(AlgorithmError, match="it has a contact"):
-        DelassusSolver(problem, "reflected_inertia", cache=False)
+        DelassusSolver(problem, "reflected_inertia")

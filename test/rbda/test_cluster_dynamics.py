@@ -14,6 +14,7 @@ import pytest
 import robots
 from cluster_robots import Builder, random_problem
 from coupled import coupled
+from on_floats import DynamicsOnFloats
 
 import delassus_ros.testing.mpmath_numbers  # noqa: F401 (mpmath numbers as scalars)
 from delassus_ros import Robot
@@ -178,7 +179,7 @@ def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
     built = PinocchioModel(robot)
     model = built.model
     model.gravity.linear = GRAVITY
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = DynamicsOnFloats(robot)
     rng = np.random.default_rng(2)
     rates, torques = rng.normal(size=dynamics.size), rng.normal(size=dynamics.size)
     E, gamma = loop_motion(robot, q, rates)
@@ -291,20 +292,21 @@ def refuses(motion: ClusterMotion, x: Inputs) -> Vector:
 )
 def test_copies_of_compiled_dynamics_are_of_the_same_robot(copied) -> None:
     robot = geared(2)
-    first = Dynamics(robot, cache=False)
+    first = Dynamics(robot)
     expected = first.forward(*state(robot, 7))
     again = copied(first)
     assert again.joints == first.joints
-    assert again._key("forward") is None, "whether the cache is used is copied, too"
+    uncached = copied(Dynamics(robot, cache=False))
+    assert uncached._key("forward") is None, "whether the cache is used is copied, too"
     np.testing.assert_array_equal(again.forward(*state(robot, 7)), expected)
 
 
 def test_several_threads_share_compiled_dynamics() -> None:
     """Every thread gets the result of its own inputs, from the first call on."""
     robot = geared(5)
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     states = [state(robot, seed) for seed in range(4)]
-    alone = Dynamics(robot, cache=False)
+    alone = Dynamics(robot)
     expected = [alone.forward(*each) for each in states]
     start = threading.Barrier(len(states))
 

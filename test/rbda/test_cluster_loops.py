@@ -10,9 +10,10 @@ import pytest
 import robots
 from cluster_robots import contact_jacobian
 from linkages import along_x
+from on_floats import solver_on_floats
 from rigid_body import mass_matrix, velocity_index
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
+from delassus_ros import Contact, Problem, Robot, algorithms
 from delassus_ros.algorithms.dense import definition
 from delassus_ros.closure import Closure
 from delassus_ros.model import (
@@ -74,7 +75,7 @@ def positions(problem: Problem, name: str, state: int) -> np.ndarray:
 @pytest.mark.parametrize("name", FILES)
 def test_urdf_plus_agrees_with_the_papers_library(name: str, algorithm: str) -> None:
     problem = problem_of(name)
-    solver = DelassusSolver(problem, algorithm, cache=False)
+    solver = solver_on_floats(problem, algorithm)
     for state in cluster_oracle.states(name):
         G = solver.solve(positions(problem, name, state)).matrix
         expected = cluster_oracle.expected(name, state)
@@ -96,7 +97,7 @@ def test_both_ends_of_a_loop_accelerate_alike(name: str, algorithm: str) -> None
         on_frame = frame.placement.inverse() @ placement
         contacts.append(Contact(end, frame.name, "point", on_frame))
     problem = Problem(robot, contacts, axes="world")
-    solver = DelassusSolver(problem, algorithm, cache=False)
+    solver = solver_on_floats(problem, algorithm)
     for state in cluster_oracle.states(name):
         G = solver.solve(positions(problem, name, state)).matrix
         assert np.linalg.norm(G) > 0.0
@@ -174,7 +175,7 @@ def constraint_rows(robot: Robot, q: np.ndarray) -> np.ndarray:
 )
 def test_a_digit_like_robot_agrees_with_the_dense_equations(name: str) -> None:
     problem = digit_like()
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = solver_on_floats(problem, name)
     for q in closed_configurations(problem.robot, 3):
         expected = null_space_reference(problem, q)
         G = solver.solve(q).matrix
@@ -194,7 +195,7 @@ def test_other_outputs_of_loops_are_of_the_independent_velocities(name: str) -> 
     free = np.concatenate([np.arange(robot.nv)[columns[joint]] for joint in
                            dict.fromkeys(problem.velocities)])  # fmt: skip
     bound = np.setdiff1d(np.arange(robot.nv), free)
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = solver_on_floats(problem, name)
     for q in closed_configurations(robot, 3)[:2]:
         K = constraint_rows(robot, q)
         E = np.zeros((robot.nv, len(free)))
@@ -216,7 +217,7 @@ def test_tello_with_its_published_functions(name: str) -> None:
     problem = cluster_oracle.with_differentials(cluster_oracle.problem_of(oracle))
     varying = [c for c in tree_of(problem).clusters if callable(c.jacobian)]
     assert [(len(c.links), c.freedoms) for c in varying] == [(4, 2)] * 4
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = solver_on_floats(problem, name)
     for state in cluster_oracle.states(oracle):
         G = solver.solve(cluster_oracle.positions(oracle, state)).matrix
         expected = cluster_oracle.expected(oracle, state)
@@ -241,5 +242,5 @@ def test_a_ball_joint_between_oblique_slides(algorithm: str) -> None:
     problem = Problem(robot, [Contact("tip", "tip")])
     q = np.zeros(4)
     expected = definition(problem, {"q": q})
-    found = DelassusSolver(problem, algorithm, cache=False).solve(q).matrix
+    found = solver_on_floats(problem, algorithm).solve(q).matrix
     assert np.linalg.norm(found - expected) <= 1e-13 * np.linalg.norm(expected)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import random_problem
+from on_floats import DynamicsOnFloats, solver_on_floats
 from test_cluster_dynamics import CLOSED, GRAVITY, closed, loop_motion
 
 mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -16,9 +17,8 @@ mujoco = pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') 
 from coupled import coupled  # noqa: E402
 from mujoco_closed import ClosedModel, acceptable  # noqa: E402
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros import Contact, Problem, Robot  # noqa: E402
 from delassus_ros.closure import Closure  # noqa: E402
-from delassus_ros.dynamics import Dynamics  # noqa: E402
 from delassus_ros.model import WORLD  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 
@@ -29,7 +29,7 @@ LINKAGES = ("grbda_four_bar", "grbda_planar_leg_linkage")
 def assert_agrees(problem: Problem, configurations: list[np.ndarray]) -> None:
     """Compare G of all algorithms with MuJoCo's."""
     model = ClosedModel(problem.robot)
-    solvers = [DelassusSolver(problem, name, cache=False) for name in EXACT]
+    solvers = [solver_on_floats(problem, name) for name in EXACT]
     for q in configurations:
         model.move(q)
         assert model.gap() < 1e-10
@@ -117,14 +117,14 @@ def test_other_outputs(which: str | int) -> None:
     J = model.contacts(problem) @ E
     W = np.linalg.solve(E.T @ model.M @ E, J.T)
     for name in EXACT:
-        solution = DelassusSolver(problem, name, cache=False).solve(q)
+        solution = solver_on_floats(problem, name).solve(q)
         assert np.linalg.norm(solution.J - J) < 1e-9 * np.linalg.norm(J)
         assert np.linalg.norm(solution.MinvJT - W) < 1e-9 * np.linalg.norm(W)
 
 
 def assert_moves_alike(robot: Robot, q: np.ndarray, seed: int) -> None:
     """Compare both ways of the dynamics with M q̈ + h − τ of MuJoCo, which K only may hold."""
-    dynamics, model = Dynamics(robot, cache=False), ClosedModel(robot)
+    dynamics, model = DynamicsOnFloats(robot), ClosedModel(robot)
     model.model.opt.gravity[:] = GRAVITY
     rng = np.random.default_rng(seed)
     rates, torques = rng.normal(size=dynamics.size), rng.normal(size=dynamics.size)

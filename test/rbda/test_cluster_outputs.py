@@ -106,7 +106,7 @@ def test_machine_code_has_them(name: str) -> None:
     build = Builder(7)
     tip = build.gear(build.gear(build.gear(WORLD)))
     problem = Problem(build.robot(), [Contact("tip", f"f{tip}", "surface")], outputs=EVERYTHING)
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = DelassusSolver(problem, name)
     q = random_inputs(problem, 1)["q"]
     solution = solver.solve(q)
     assert solution.J.shape == (6, 3)

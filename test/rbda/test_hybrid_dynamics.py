@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import robots
 from cluster_robots import Builder, random_problem
+from on_floats import DynamicsOnFloats
 
 from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
@@ -81,7 +82,7 @@ def test_splits_and_wrenches_of_humanoids_agree_with_pinocchio(name: str) -> Non
 
     robot = BIG[name]()
     frames = [*FEET.values(), *HANDS.values()] if name == "humanoid" else leaves(robot, 4)
-    dynamics = Dynamics(robot, cache=False, wrenches=frames)
+    dynamics = DynamicsOnFloats(robot, frames)
     rng, n = np.random.default_rng(1), dynamics.size
     built = PinocchioModel(robot)
     model, data = built.model, built.model.createData()
@@ -133,7 +134,7 @@ def test_a_base_of_known_acceleration_is_that_of_a_robot_on_rails() -> None:
 
 
 def test_at_both_ends_it_costs_what_inverse_and_forward_dynamics_do() -> None:
-    dynamics = Dynamics(Robot.from_urdf(humanoid_urdf().encode()), cache=False)
+    dynamics = Dynamics(Robot.from_urdf(humanoid_urdf().encode()))
     parts = ("shoulder", "arm", "wrist", "hand")
     arms = [name for name in dynamics.joints if any(part in name for part in parts)]
 
@@ -150,7 +151,7 @@ def test_at_both_ends_it_costs_what_inverse_and_forward_dynamics_do() -> None:
 def test_what_cannot_be_asked_is_said() -> None:
     build = Builder(3)
     build.differential(WORLD)
-    dynamics = Dynamics(build.robot(), cache=False)
+    dynamics = Dynamics(build.robot())
     one, other = dynamics.joints
     q, two = np.zeros(build.robot().nq), np.zeros(2)
     with pytest.raises(InputError, match=f"share a loop or coupling.*not .'{one}'. alone"):

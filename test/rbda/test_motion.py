@@ -6,6 +6,7 @@ import cluster_robots
 import numpy as np
 import pytest
 import robots
+from on_floats import DynamicsOnFloats, solver_on_floats
 from seeds import but_slow, seeds
 
 from benchmarks import cases
@@ -13,7 +14,6 @@ from benchmarks.cluster_cases import CLUSTER_CASES
 from delassus_ros import Contact, DelassusSolver, Problem, Robot, algorithms
 from delassus_ros.algorithms import registry
 from delassus_ros.closure.samples import closed_inputs
-from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import InputError, NumericalError, ProblemError
 from delassus_ros.model.clusters import clusters_of, velocity_offsets
 from delassus_ros.model.robot import JointKind
@@ -35,11 +35,11 @@ def with_outputs(problem: Problem, outputs=OUTPUTS, axes=None) -> Problem:
     return Problem(problem.robot, problem.contacts, axes or problem.axes, outputs)
 
 
-def assert_agrees(problem: Problem, name: str, seed: int, tolerance: float = 1e-10) -> None:
+def assert_agrees(problem: Problem, name: str, seed: int, make=solver_on_floats) -> None:
     inputs = random_inputs(problem, seed)
-    solution = DelassusSolver(problem, name).solve(**inputs)
+    solution = make(problem, name).solve(**inputs)
     for output, expected in Peer(problem).at(inputs).items():
-        assert relative(getattr(solution, output), expected) < tolerance, output
+        assert relative(getattr(solution, output), expected) < 1e-10, output
 
 
 ROBOTS = but_slow(cases.CASES, "talos42", "atlas42")
@@ -59,10 +59,10 @@ def test_robots_against_pinocchio(case, axes) -> None:
 
 
 @pytest.mark.parametrize("name", TRACED)
-def test_every_algorithm_has_them(name) -> None:
+def test_machine_code_of_every_algorithm_has_them(name) -> None:
     robot = Robot.from_urdf(robots.quadruped())
     problem = Problem(robot, [Contact(f, f"{f}_FOOT") for f in ("LF", "RH")], outputs=OUTPUTS)
-    assert_agrees(problem, name, 2)
+    assert_agrees(problem, name, 2, DelassusSolver)
 
 
 @pytest.mark.parametrize("axes", ["contact", "world"])
@@ -111,7 +111,8 @@ def exact(problem: Problem, inputs: dict) -> dict[str, np.ndarray]:
 
 def assert_consistent(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
     """Hold derivatives of J and M along the motion, at 50 digits, against what is computed."""
-    solution = DelassusSolver(problem).solve(**inputs)
+    solver = solver_on_floats(problem)
+    solution = solver.solve(**inputs)
     with mpmath.workdps(50):
         t = mpmath.mpf(10) ** -20
         before, after = (exact(problem, moved(problem, inputs, s)) for s in (-t, t))
@@ -121,7 +122,7 @@ def assert_consistent(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
         JdotV = (J_dot @ rates).astype(float)
         power = float(rates @ M_dot @ rates / 2)
     assert relative(solution.JdotV, JdotV) < 1e-9
-    still = DelassusSolver(problem).solve(**{**inputs, "gravity": np.zeros(3)})
+    still = solver.solve(**{**inputs, "gravity": np.zeros(3)})
     # Bias forces do no work but what the kinetic energy gains as the inertia changes.
     size = np.linalg.norm(inputs["rates"]) * np.linalg.norm(still.h)
     assert abs(inputs["rates"] @ still.h - power) <= 1e-9 * size
@@ -146,8 +147,8 @@ def test_random_cluster_trees(seed) -> None:
 
 def assert_same_as_recursive(problem: Problem, inputs: dict[str, np.ndarray]) -> None:
     """Hold them against C-RNEA and C-ABA, which work on the spanning tree with its rotors."""
-    solution = DelassusSolver(problem).solve(**inputs)
-    dynamics = Dynamics(problem.robot)
+    solution = solver_on_floats(problem).solve(**inputs)
+    dynamics = DynamicsOnFloats(problem.robot)
     q, rates, gravity = inputs["q"], inputs["rates"], inputs["gravity"]
     if "base_orientation" in inputs:
         # There it is in the axes of the root link.
@@ -299,11 +300,11 @@ def assert_wrenches_act_as_contacts_do(problem: Problem, frames: list[str], seed
     there = Problem(robot, [Contact(f, f, "surface") for f in frames], "contact", outputs)
     (inputs,) = closed_inputs(loaded, 1, seed)
     assert inputs["wrenches"].shape == (len(frames), 6)
-    solver = DelassusSolver(loaded)
+    solver = solver_on_floats(loaded)
     without = solver.solve(**{**inputs, "wrenches": {}})
     found = solver.solve(**inputs)
     others = {name: values for name, values in inputs.items() if name != "wrenches"}
-    at = DelassusSolver(there).solve(**others)
+    at = solver_on_floats(there).solve(**others)
     w = inputs["wrenches"].ravel()
     assert relative(found.h, without.h - at.J.T @ w) < 1e-9
     assert relative(found.qdd0, without.qdd0 + at.MinvJT @ w) < 1e-9

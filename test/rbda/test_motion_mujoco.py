@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import robots
+from on_floats import solver_on_floats
 from seeds import seeds
 
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo")
@@ -12,7 +13,7 @@ mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo")
 from mujoco_oracle import model_of, set_positions, wxyz  # noqa: E402
 from pinocchio_motion import relative  # noqa: E402
 
-from delassus_ros import Contact, DelassusSolver, Problem, Robot  # noqa: E402
+from delassus_ros import Contact, Problem, Robot  # noqa: E402
 from delassus_ros.dynamics import Dynamics  # noqa: E402
 from delassus_ros.errors import ProblemError, RobotError  # noqa: E402
 from delassus_ros.model.robot import JointKind  # noqa: E402
@@ -79,7 +80,7 @@ def by_mujoco(problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, np.n
 def assert_agrees(problem: Problem, seed: int, tolerance: float) -> None:
     world = Problem(problem.robot, problem.contacts, "world", OUTPUTS)
     inputs = random_inputs(world, seed)
-    solution = DelassusSolver(world).solve(**inputs)
+    solution = solver_on_floats(world).solve(**inputs)
     for name, expected in by_mujoco(world, inputs).items():
         assert relative(solution.output(name), expected) < tolerance, name
 

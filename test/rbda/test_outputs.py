@@ -115,7 +115,7 @@ def test_agrees_with_pinocchio_in_its_velocities():
 def test_every_algorithm_has_them_compiled(name):
     problem = with_everything(random_problem(12, PLANAR, largest=8))
     q = random_inputs(problem, 3)["q"]
-    solution = DelassusSolver(problem, name, cache=False).solve(q)
+    solution = DelassusSolver(problem, name).solve(q)
     assert np.linalg.norm(solution.J @ solution.MinvJT - solution.matrix) <= (
         TOLERANCE * np.linalg.norm(solution.matrix)
     )

@@ -1,0 +1,84 @@
+"""Solvers that run an algorithm on floats: for tests of formulas, which need no machine code.
+
+Fresh machine code is compared with the same algorithm on floats whenever a kernel is built, and
+``test/compiler`` compares both, so that an oracle that agrees with one agrees with the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from delassus_ros import DelassusSolver, Problem, Robot, algorithms
+from delassus_ros.algorithms.registry import NumericAlgorithm, TracedAlgorithm, evaluate
+from delassus_ros.compiler import kernel_for
+from delassus_ros.dynamics import GRAVITY
+from delassus_ros.model.spatial import Array
+from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea, hybrid
+from delassus_ros.scalars.functions import Vector
+from delassus_ros.scalars.ports import Arrays, Inputs, Status
+
+
+class OnFloats(NumericAlgorithm):
+    """A traced algorithm that is run on floats at each call."""
+
+    def __init__(self, traced: TracedAlgorithm) -> None:
+        self.traced, self.name = traced, traced.name
+
+    def supports(self, problem: Problem) -> str | None:
+        """Return the traced algorithm's reason for refusal; see the base class."""
+        return self.traced.supports(problem)
+
+    def prepare(self, problem: Problem) -> Callable[[Arrays, Arrays], Status]:
+        """Return what runs it; see the base class."""
+
+        def compute(inputs: Arrays, outputs: Arrays) -> Status:
+            values = {name: array.ravel().tolist() for name, array in inputs.items()}
+            found = evaluate(problem, self.traced, values)
+            for name, array in outputs.items():
+                array[...] = found[name]
+            return Status.OK
+
+        return compute
+
+
+def solver_on_floats(problem: Problem, algorithm: str = "pv_osimr") -> DelassusSolver:
+    """Return a solver of a problem that runs a traced algorithm on floats."""
+    traced = algorithms.get(algorithm)
+    assert isinstance(traced, TracedAlgorithm)
+    kernel = kernel_for(problem, OnFloats(traced))
+    return DelassusSolver(problem, algorithm, prebuilt=kernel)
+
+
+class DynamicsOnFloats:
+    """Inverse, forward and hybrid dynamics of a robot as ``Dynamics`` has them, on floats."""
+
+    def __init__(self, robot: Robot, wrenches: Sequence[str] = ()) -> None:
+        self._motion = ClusterMotion(robot, tuple(wrenches))
+        self.joints, self.size = self._motion.joints, self._motion.size
+
+    def inverse(self, q, rates, accelerations, gravity=GRAVITY, wrenches=None) -> Array:
+        """Return the torques that a motion needs."""
+        return self._run(c_rnea, q, rates, "accelerations", accelerations, gravity, wrenches)
+
+    def forward(self, q, rates, torques, gravity=GRAVITY, wrenches=None) -> Array:
+        """Return the accelerations that torques cause."""
+        return self._run(c_aba, q, rates, "torques", torques, gravity, wrenches)
+
+    def hybrid(self, q, rates, known, accelerated, gravity=GRAVITY, wrenches=None) -> Array:
+        """Return the unknown torques and accelerations; those of `accelerated` are known."""
+        columns = self._motion.columns_by_joint
+        indices = frozenset(k for joint in accelerated for k in columns[joint])
+
+        def function(motion: ClusterMotion, x: Inputs) -> Vector:
+            return hybrid(motion, indices, x)
+
+        return self._run(function, q, rates, "known", known, gravity, wrenches)
+
+    def _run(self, function, q, rates, name, values, gravity, wrenches) -> Array:
+        given = {"q": q, "rates": rates, name: values, "gravity": gravity}
+        if wrenches is not None:
+            given["wrenches"] = wrenches
+        x = {port: np.ravel(value).tolist() for port, value in given.items()}
+        return np.array(function(self._motion, x))
