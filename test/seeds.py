@@ -14,7 +14,7 @@ def seeds(count: int, every: int = 6) -> list[Any]:
     return [k if k % every == 0 else pytest.param(k, marks=rest) for k in range(count)]
 
 
-def but_slow(cases: Sequence[Any], *slow: str) -> list[Any]:
+def but_slow(cases: Sequence[Any], *slow: Any) -> list[Any]:
     """Return named cases, of which these run by `make test-all` alone: larger ones of a kind."""
     rest = pytest.mark.slow
     names = [getattr(case, "name", case) for case in cases]

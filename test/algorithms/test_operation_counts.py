@@ -83,7 +83,7 @@ def published_rows() -> list[tuple[operation_counts.Row, Problem]]:
     return found
 
 
-@pytest.mark.parametrize("largest", [100_000, pytest.param(LARGEST, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("largest", [20_000, pytest.param(LARGEST, marks=pytest.mark.slow)])
 def test_generic_counts_are_at_most_the_published_ones(largest: int) -> None:
     above, counted = {}, set()
     for row, problem in published_rows():
@@ -98,7 +98,8 @@ def test_generic_counts_are_at_most_the_published_ones(largest: int) -> None:
             if total > published:
                 above[row.name, name] = round(total / published, 2)
     assert above == {each: ratio for each, ratio in ABOVE.items() if each in counted}
-    assert ABOVE.keys() & counted
+    assert len(counted) > 50
+    assert largest < LARGEST or ABOVE.keys() & counted
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_generic_counts_contain_the_specialised_structure() -> None:
     generic = trace(problem, algorithms.get("pv_osimr"), generic=True).operations
     special = trace(problem, algorithms.get("pv_osimr")).operations
     assert special.total <= generic.total <= 1.05 * special.total
-    assert DelassusSolver(problem, cache=False).generic_operations == generic
+    assert DelassusSolver(problem).generic_operations == generic
 
 
 def test_what_depends_on_parameters_alone_is_not_counted() -> None:

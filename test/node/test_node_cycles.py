@@ -38,7 +38,7 @@ from delassus_ros.node.lifecycle.configuration import Configuration  # noqa: E40
 from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.system.logs import LogBridge  # noqa: E402
 
-CYCLES = 20
+CYCLES = 10
 _WATCHED = (Configuration, JumpHandle, Kernel, Pipeline)
 
 

@@ -768,7 +768,10 @@ def make_cache(tmp_path, monkeypatch) -> Path:
     ("how", "begins", "words"),
     # Each builds a kernel twice; test_cache_trust.py has them all, without a node.
     [
-        ("flipped", "kernel cache not used: ", "is damaged; it will be replaced"),
+        pytest.param(
+            "flipped", "kernel cache not used: ", "is damaged; it will be replaced",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "truncated", "kernel cache not used: ", "is damaged; it will be replaced",
             marks=pytest.mark.slow,

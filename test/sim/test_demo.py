@@ -29,6 +29,7 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from ros_domains import new_domain  # noqa: E402
+from seeds import but_slow  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
@@ -131,6 +132,7 @@ def fake_demo(seconds: float, *fake: str, first_limit: float = LIMIT) -> list[st
 # --- the demo with a fake node ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_demo_passes_when_matrices_agree(start: Callable[..., Program]) -> None:
     """Ends by itself, status 0, with the figures of the run."""
     program = start(fake_demo(3.0))
@@ -511,7 +513,7 @@ def test_monitor_reports_messages_that_contradict_themselves() -> None:
 # --- the demo itself --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("robot", but_slow(ROBOTS, "geared"))
 def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     """The whole of it, with delassus_node: matrices of 2, 3 and 4 feet, agreeing to 1e-9."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -527,6 +529,7 @@ def test_whole_demo(start: Callable[..., Program], robot: str) -> None:
     assert sizes == {"6", "9", "12"}
 
 
+@pytest.mark.slow
 def test_the_demo_bears_a_node_that_is_held_up(start: Callable[..., Program]) -> None:
     """For longer than the middleware keeps joint states of 1 kHz: those that it loses are told."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")

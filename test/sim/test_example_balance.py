@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import but_slow
 
 pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -231,7 +232,7 @@ def test_it_steps_and_takes_pushes(settings: PlantSettings | None) -> None:
     assert np.sqrt((off[:, 3:] ** 2).mean()) < 3.0
 
 
-@pytest.mark.parametrize("algorithm", ["efpa", "ltl"])
+@pytest.mark.parametrize("algorithm", but_slow(["efpa", "ltl"], "efpa"))
 def test_any_algorithm_does(algorithm: str) -> None:
     record, other = simulate.run(0.6, POSES), simulate.run(0.6, POSES, algorithm=algorithm)
     np.testing.assert_allclose(record.torques[:50], other.torques[:50], rtol=0, atol=1e-6)

@@ -150,7 +150,7 @@ SLOW = pytest.mark.slow
         pytest.param(
             "whole_body_control", 5.0, 3.0, ["--realtime"], id="walk in time", marks=SLOW
         ),
-        pytest.param("estimation", 3.0, 1.5, [], id="estimate"),
+        pytest.param("estimation", 3.0, 1.5, [], id="estimate", marks=SLOW),
         # test_walk_ros.py has these as well, without anybody who is held up.
         pytest.param("estimation", 3.0, 1.5, ["--realtime"], id="the same in time", marks=SLOW),
         pytest.param("balance", 6.0, 3.0, [], id="balance", marks=SLOW),
@@ -182,6 +182,7 @@ def test_a_robot_that_falls_is_a_fault(start: Callable[..., Demo]) -> None:
     assert "fault: the robot fell" in demo.text and demo.text.rstrip().endswith("FAIL")
 
 
+@pytest.mark.slow
 def test_a_force_that_is_wrong_is_a_fault(start: Callable[..., Demo]) -> None:
     """Drives that give less than the arm needs to lift its own weight."""
     demo = start("operational_space", "--seconds", "5", "--plant", "torque_limit:=0.3")

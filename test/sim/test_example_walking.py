@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import but_slow
 
 pin = pytest.importorskip("pinocchio", reason="needs Pinocchio")
 pytest.importorskip("mujoco", reason="the physics engine (extra 'sim') is not installed")
@@ -145,7 +146,7 @@ def push_at(time: float, direction: tuple[float, float, float]):
     return events
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", but_slow([0, 1], 1))
 def test_it_walks_is_pushed_and_does_not_fall(seed: int) -> None:
     settings = PlantSettings(**{**vars(ROUGH), "seed": seed})
     record = simulate.run(4.5, ACTS, settings, push_at(2.6, (0.0, 1.0, 0.0)))
@@ -161,7 +162,7 @@ def test_it_walks_is_pushed_and_does_not_fall(seed: int) -> None:
     assert not np.array(record.touches)[lifted, 0][-50:].any()
 
 
-@pytest.mark.parametrize("begin", [0.2, 2.35, 2.45])
+@pytest.mark.parametrize("begin", but_slow([0.2, 2.35, 2.45], 0.2, 2.45))
 @pytest.mark.parametrize("on_silence", ["damp", "hold"])
 def test_commands_that_stop_for_50_ms_do_not_make_it_fall(begin: float, on_silence: str) -> None:
     """As where the node of the matrices is stopped, or says INVALID: the drives brake or hold."""
@@ -177,7 +178,7 @@ def test_commands_that_stop_for_50_ms_do_not_make_it_fall(begin: float, on_silen
     assert not record.fell, list(simulate.report(record))
 
 
-@pytest.mark.parametrize("algorithm", ["efpa", "ltl", "kjr"])
+@pytest.mark.parametrize("algorithm", but_slow(["efpa", "ltl", "kjr"], "efpa", "kjr"))
 def test_any_algorithm_will_do(algorithm: str) -> None:
     same = [simulate.run(0.4, ACTS, algorithm=name) for name in ("pv_osimr", algorithm)]
     np.testing.assert_allclose(*(record.torques for record in same), atol=1e-6)

@@ -168,6 +168,7 @@ def test_it_goes_on_while_algorithm_and_description_change(walk: Scene) -> None:
 FORCE = ["contacts.source:=force", "contacts.estimated:=[LF, RF, LH, RH]"]
 
 
+@pytest.mark.slow
 def test_it_walks_without_contact_sensors() -> None:
     rough = ["joint_friction:=0.1", "velocity_noise:=0.02", "base_noise:=0.01"]
     with Scene("whole_body_control", rough, [], FORCE) as walk:
@@ -203,18 +204,18 @@ def make_arm() -> Iterator[Scene]:
         yield scene
 
 
+@pytest.mark.slow
 def test_the_arm_presses_through_the_node(arm: Scene) -> None:
     arm.until(lambda: arm.said("circle"), "circle")
     arm.until(lambda: arm.forces, "forces")
     began = arm.now()
     arm.go_on(1.0)
-    forces = [
-        m.wrench.force.z for m in arm.forces if began < 1e-9 * stamp_of(m) < began + 1.0
-    ]
+    forces = [m.wrench.force.z for m in arm.forces if began < 1e-9 * stamp_of(m) < began + 1.0]
     assert sum(forces) / len(forces) == pytest.approx(20.0, abs=0.5)
     assert max(m.wrench.force.z for m in arm.forces) < 40.0
 
 
+@pytest.mark.slow
 def test_the_humanoid_stands_on_one_foot_through_the_node(tmp_path: Path) -> None:
     recording = tmp_path / "postures.npy"
     drives = ["joint_friction:=0.3", "velocity_noise:=0.01", f"record:={recording}"]

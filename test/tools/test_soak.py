@@ -330,6 +330,7 @@ def test_a_short_run_accounts_for_every_joint_state() -> None:
     assert output.splitlines()[-1] == "FAIL"
 
 
+@pytest.mark.slow
 def test_a_run_with_outputs_is_compared_with_the_matrix_alone() -> None:
     loose = [f"--{name}=1e9" for name in ("p99", "cpu", "growth")]
     _, output, errors = whole_run("--seconds=3", "--outputs=a0,h", *loose)
@@ -545,6 +546,7 @@ def test_algorithms_to_go_through_are_checked(text: str, capsys) -> None:
     assert "expected different names with commas between them" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_in_which_other_readers_are_killed() -> None:
     loose = [f"--{name}=1e9" for name in ("ratio", "cpu", "growth")]
     _, output, errors = whole_run("--seconds=8", "--kill-readers", *loose)
