@@ -49,4 +49,4 @@ def compiled(xml: str, held: tuple[str, ...] = ()) -> Any:
 def closed_matrix(robot: Robot, model: Any) -> np.ndarray:
     q, _ = robot.q_from_mujoco(model, model.qpos0)
     problem = Problem(robot, [Contact(name, name, "surface") for name in FRAMES])
-    return DelassusSolver(problem, "ltl", cache=False).solve(q, check=True).matrix
+    return DelassusSolver(problem, "ltl").solve(q, check=True).matrix

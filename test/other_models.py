@@ -9,7 +9,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 
 def matrix(robot: Robot, frames: list[str], positions: dict[str, float]) -> np.ndarray:
     problem = Problem(robot, [Contact(name, name, "surface") for name in frames])
-    return DelassusSolver(problem, "auto", cache=False).solve(robot.q(positions)).matrix
+    return DelassusSolver(problem, "auto").solve(robot.q(positions)).matrix
 
 
 def of_pinocchio(model, frames: list[str], positions: dict[str, float]) -> np.ndarray:

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pytest
 
-from delassus_ros import algorithms
-from delassus_ros.testing import CHECKS
+from delassus_ros import DelassusSolver, Problem, algorithms
+from delassus_ros.algorithms.registry import Algorithm
+from delassus_ros.testing import CHECKS, conformance
+
+
+@lru_cache(maxsize=64)
+def kept(problem: Problem, name: str, algorithm: Algorithm) -> DelassusSolver:
+    """Return a solver whose kernel is kept from one run to the next.
+
+    The suite compiles anew, as it cannot know of which sources an algorithm is made; those of
+    this package are part of the cache's keys.
+    """
+    return DelassusSolver(problem, name)
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "_compiled", kept)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

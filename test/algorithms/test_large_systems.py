@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import cluster_robots
 import numpy as np
@@ -62,7 +64,7 @@ def pinocchio(problem: Problem, q: np.ndarray) -> np.ndarray:
 
 
 def kernel_matrix(problem: Problem, name: str, q: np.ndarray) -> np.ndarray:
-    bound = kernel_for(problem, algorithms.get(name), use_cache=False).bind()
+    bound = kernel_for(problem, algorithms.get(name)).bind()
     bound.inputs["q"][:] = q
     assert bound.run() == Status.OK
     return bound.outputs["G"].copy()
@@ -106,19 +108,32 @@ def test_large_systems_agree_with_pinocchio(which: str, name: str) -> None:
 
 @pytest.fixture
 def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make small systems take the way of large ones."""
+    """Make small systems take the way of large ones, with a cache of their own kernels."""
     monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
+    folder = Path(os.environ["XDG_CACHE_HOME"]) / "large"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [
-    "auto", "dense", "efpa", "elimination", "kjr", "ltl", "pv_osim", "pv_osimr",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "auto",
+        "dense",
+        "efpa",
+        "elimination",
+        "kjr",
+        "ltl",
+        "pv_osim",
+        "pv_osimr",
+    ],
+)
 def test_every_algorithm_takes_large_systems(name: str, seed: int, everything_large: None) -> None:
     """What has no steps is straight-line code between the calls."""
     problem = random_problem(seed, ALL)
     assert is_large(problem)
-    kernel = kernel_for(problem, algorithms.get(name), use_cache=False)
+    kernel = kernel_for(problem, algorithms.get(name))
     bound = kernel.bind()
     inputs = random_inputs(problem, 3)
     for port, values in inputs.items():
@@ -137,7 +152,7 @@ def test_jacobian_and_response_of_a_large_system() -> None:
     """Against the mass matrix, and the Jacobians of the bodies."""
     problem = with_all_outputs(tree(60, 6, "fixed"))
     q = random_inputs(problem, 3)["q"]
-    found = DelassusSolver(problem, "pv_osimr", cache=False).solve(q)
+    found = DelassusSolver(problem, "pv_osimr").solve(q)
     J = contact_jacobian(problem, {"q": q})
     assert error(found.J, J) < TOLERANCE
     assert error(found.MinvJT, np.linalg.solve(mass_matrix(problem.robot, q), J.T)) < TOLERANCE
@@ -154,7 +169,7 @@ def test_steps_do_not_change_the_outputs(
 ) -> None:
     problem = with_all_outputs(make(seed))
     inputs = random_inputs(problem, seed)
-    solution = DelassusSolver(problem, name, cache=False).solve(**inputs)
+    solution = DelassusSolver(problem, name).solve(**inputs)
     flat = {port: values.ravel().tolist() for port, values in inputs.items()}
     expected = evaluate(problem, algorithms.get(name), flat)
     for output in ("J", "MinvJT"):
@@ -173,7 +188,7 @@ def test_all_outputs_are_linear_in_joints_while_the_code_stays() -> None:
 
 def test_a_batch_of_a_large_system() -> None:
     problem = contacts_on_feet(96)
-    solver = DelassusSolver(problem, "pv_osimr", cache=False)
+    solver = DelassusSolver(problem, "pv_osimr")
     Q = np.array([random_inputs(problem, k)["q"] for k in range(11)])
     result = solver.solve_batch(Q)
     for q, matrix in zip(Q, result.matrix, strict=True):
@@ -182,7 +197,7 @@ def test_a_batch_of_a_large_system() -> None:
 
 def test_status_of_a_large_system() -> None:
     problem = tree(140, 1)
-    bound = kernel_for(problem, algorithms.get("pv_osimr"), use_cache=False).bind()
+    bound = kernel_for(problem, algorithms.get("pv_osimr")).bind()
     bound.inputs["q"][:] = 0.3
     assert bound.run() == Status.OK
     bound.inputs["q"][-1] = np.nan

@@ -588,7 +588,7 @@ def test_every_answer_as_data(capsys, tmp_path: Path, monkeypatch) -> None:
     assert {c["frame"]: c["kind"] for c in inspected["contacts"]}["LF_FOOT"] == "point"
     computed = data("compute", QUADRUPED, *LEGS, "--q", "LF_KFE=-1.4", "--outputs", "J")
     contacts = [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT", "surface")]
-    expected = DelassusSolver(Problem(robot, contacts, outputs=["J"]), cache=False).solve(
+    expected = DelassusSolver(Problem(robot, contacts, outputs=["J"])).solve(
         robot.q({"LF_KFE": -1.4})
     )
     np.testing.assert_array_equal(computed["G"], expected.matrix)

@@ -237,7 +237,7 @@ def test_plot_is_on_the_branch_of_the_reference(capsys, four_bar, tmp_path: Path
         reference = f"--reference=crank=0.8,coupler={coupler},rocker={rocker}"
         found.append(json.loads(output(capsys, "plot", *four_bar, *way, reference, "--json")))
         # Where the crank is drawn, on this branch; it is the only freedom.
-        s = DelassusSolver(four_bar_problem(), cache=False).solve([0.8, coupler, rocker])
+        s = DelassusSolver(four_bar_problem()).solve([0.8, coupler, rocker])
         lightest = found[-1]["masses"]["coupler_end"][0]
         assert lightest == pytest.approx(1.0 / np.linalg.eigvalsh(s.matrix)[-1], rel=1e-6)
         assert len(found[-1]["conditions"]) == 200

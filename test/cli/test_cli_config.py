@@ -45,7 +45,7 @@ def test_what_is_proposed_starts_unchanged(name: str, capsys) -> None:
     settings = Settings.from_parameters(values)
     assert settings.algorithm == "auto" and len(settings.contacts) >= least
     problem = settings.problem(file.read_bytes())
-    G = DelassusSolver(problem, "ltl", cache=False).solve(problem.robot.neutral() + 0.1).matrix
+    G = DelassusSolver(problem, "ltl").solve(problem.robot.neutral() + 0.1).matrix
     assert np.isfinite(G).all() and len(G) == problem.contacts.rows
 
 

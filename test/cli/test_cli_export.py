@@ -56,7 +56,7 @@ def the_matrix_of_the_example(printed: str) -> tuple[np.ndarray, np.ndarray]:
     G = [[float(word) for word in line.split()] for line in printed.splitlines()[-6:]]
     robot = Robot.from_urdf(QUADRUPED)
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
-    solver = DelassusSolver(Problem(robot, contacts), cache=False)
+    solver = DelassusSolver(Problem(robot, contacts))
     return np.array(G), solver.solve([0.0, 0.7, -1.4] * 4, ("LF", "RH")).matrix
 
 
@@ -103,7 +103,7 @@ def test_an_operational_space_law_in_cpp(tmp_path: Path) -> None:
     robot = Robot.from_urdf(QUADRUPED)
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
     problem = Problem(robot, contacts, outputs=["J", "MinvJT", "h", "JdotV"])
-    solver, rng = DelassusSolver(problem, cache=False), np.random.default_rng(0)
+    solver, rng = DelassusSolver(problem), np.random.default_rng(0)
     lines, expected = [], []
     for _ in range(5):
         q, rates, posture = rng.uniform(-1, 1, 12), rng.normal(size=18), rng.normal(size=18)
@@ -205,7 +205,7 @@ def test_a_cmake_project_finds_what_was_exported(capsys, tmp_path: Path) -> None
     run = subprocess.run([f"{build}/controller"], capture_output=True, text=True, check=True)
     found = np.array(run.stdout.split(), dtype=float).reshape(6, 6)
     problem = Problem(Robot.from_urdf(QUADRUPED), [Contact(n, n) for n in ("LF_FOOT", "RH_FOOT")])
-    expected = DelassusSolver(problem, "dense", cache=False).solve(0.1 * np.arange(12)).matrix
+    expected = DelassusSolver(problem, "dense").solve(0.1 * np.arange(12)).matrix
     assert np.linalg.norm(found - expected) < 1e-12 * np.linalg.norm(expected)
 
 
@@ -288,7 +288,7 @@ def test_export_of_the_other_outputs(capsys, tmp_path: Path) -> None:
     contacts = [Contact(leg, f"{leg}_FOOT") for leg in ("LF", "RF", "LH", "RH")]
     problem = Problem(Robot.from_urdf(QUADRUPED), contacts, outputs=["J", "MinvJT"])
     assert tuple(names.split()) == problem.velocities
-    expected = DelassusSolver(problem, "dense", cache=False).solve(0.1 * np.arange(12))
+    expected = DelassusSolver(problem, "dense").solve(0.1 * np.arange(12))
     values = (expected.matrix, expected.J, expected.MinvJT)
     for name, value in zip(("G", "J", "MinvJT"), values, strict=True):
         difference = found[name].reshape(value.shape) - value

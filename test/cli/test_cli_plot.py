@@ -23,7 +23,7 @@ def test_a_figure_of_a_quadruped(capsys, tmp_path: Path, monkeypatch) -> None:
     assert (tmp_path / "quadruped.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     robot = Robot.from_urdf(QUADRUPED)
     problem = Problem(robot, [Contact("LF", "LF_FOOT"), Contact("RH", "RH_FOOT")])
-    solver = DelassusSolver(problem, "dense", cache=False)
+    solver = DelassusSolver(problem, "dense")
     G = solver.solve(robot.neutral()).matrix
     masses = 1.0 / np.linalg.eigvalsh(G[:3, :3])[::-1]
     np.testing.assert_allclose(found["masses"]["LF_FOOT"], masses, rtol=1e-9)

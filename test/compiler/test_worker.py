@@ -68,7 +68,7 @@ def test_the_child_delivers_the_same_kernel_and_fills_the_cache() -> None:
     assert build.poll() == payload, "it stays there until cancel()"
     build.cancel()
     assert gone(pid)
-    here = DelassusSolver(problem(), cache=False)
+    here = DelassusSolver(problem())
     there = loaded(payload)
     assert np.array_equal(here.solve(Q).matrix, there.solve(Q).matrix)
     assert here.operations == there.operations

@@ -95,7 +95,7 @@ def test_the_usual_error_agrees_with_the_report_s_and_refuses_what_is_no_configu
     q = np.linspace(-1.0, 1.0, robot.nq)
     kept = [robot.joint_names.index(name) for name in report.robot.joint_names]
     exact, usual = (
-        DelassusSolver(Problem(each, contacts), "dense", cache=False).solve(q[kept]).matrix
+        DelassusSolver(Problem(each, contacts), "dense").solve(q[kept]).matrix
         for each in (report.robot, report.usual)
     )
     error = np.linalg.norm(usual - exact) / np.linalg.norm(exact)

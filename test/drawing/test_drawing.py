@@ -24,7 +24,7 @@ FEET = ("LF", "RF", "LH", "RH")
 def quadruped(base: str = "floating", *more: Contact) -> np.ndarray:
     robot = Robot.from_urdf(robots.quadruped(), base)
     contacts = [*(Contact(foot, f"{foot}_FOOT") for foot in FEET), *more]
-    solver = DelassusSolver(Problem(robot, contacts), cache=False)
+    solver = DelassusSolver(Problem(robot, contacts))
     return solver.solve(np.random.default_rng(0).uniform(-1, 1, robot.nq)).matrix
 
 

@@ -32,9 +32,7 @@ def test_torques_follow_from_load_cells_with_four_accelerations_unknown(links: i
     robot = nori.chain(links, 1.0)
     rng = np.random.default_rng(links)
     q, rates, ydd, wrench = (rng.uniform(-1, 1, size) for size in (links, links, links, 6))
-    torques = Dynamics(robot, cache=False, wrenches=["tip"]).inverse(
-        q, rates, ydd, wrenches=wrench
-    )
+    torques = Dynamics(robot, wrenches=["tip"]).inverse(q, rates, ydd, wrenches=wrench)
     first, tip = ForceTorqueSensor("first"), ExternalWrench("tip")
     moved = {JointAcceleration(f"joint{k}"): ydd[k] for k in range(links)}
     felt = SparseDynamics(robot, [*map(Measurement, moved), Measurement(tip)], [first])
@@ -73,11 +71,11 @@ def test_inverse_and_forward_dynamics_of_chains_agree_with_pinocchio(links: int)
     accelerations = [JointAcceleration(f"joint{k}") for k in range(links)]
     efforts = [JointTorque(f"joint{k}") for k in range(links)]
     scale = np.linalg.norm(torques)
-    inverse = SparseDynamics(robot, map(Measurement, accelerations), efforts, cache=False)
+    inverse = SparseDynamics(robot, map(Measurement, accelerations), efforts)
     found = inverse.solve(q, rates, dict(zip(accelerations, ydd, strict=True)))
     off = [found.values[each][0] for each in efforts] - torques
     assert np.linalg.norm(off) < 1e-10 * scale
-    forward = SparseDynamics(robot, map(Measurement, efforts), accelerations, cache=False)
+    forward = SparseDynamics(robot, map(Measurement, efforts), accelerations)
     moved = forward.solve(q, rates, dict(zip(efforts, torques, strict=True))).values
     # M of a tapered chain is ill-conditioned: what counts is that its torques are right.
     again = np.array([moved[each][0] for each in accelerations])

@@ -48,7 +48,7 @@ def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):
 @pytest.mark.parametrize("kind", ["geared", "open"])
 def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: int) -> None:
     robot = (random_problem if kind == "geared" else random_open_problem)(seed).robot
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, seed)
     torques = dynamics.inverse(q, rates, ydd, GRAVITY)
     accelerations = by_joint(dynamics, robot, JointAcceleration, ydd)
@@ -90,7 +90,7 @@ def test_wrenches_agree_with_pinocchio(name: str) -> None:
     else:
         robot = Robot.from_urdf(robots.talos() if name == "talos" else robots.shared(name))
     frame = sorted(robot.frames)[-1]
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 0)
     built = PinocchioModel(robot)
     model, data = built.model, built.model.createData()
@@ -125,7 +125,7 @@ def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> 
         robot = Robot.from_urdf(robots.panda(), "fixed")
     else:
         robot = Robot.from_urdf(humanoid_urdf().encode() if name == "humanoid" else robots.talos())
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 6)
     model = model_of(robot)
     data = mujoco.MjData(model)
@@ -135,7 +135,9 @@ def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> 
     qacc = ydd.copy()
     if robot.base == "floating":
         qacc[:3] += np.cross(rates[3:6], rates[:3])
-    places = [model.joint(joint).dofadr[0] for joint in dynamics.joints[robot.base == "floating":]]
+    places = [
+        model.joint(joint).dofadr[0] for joint in dynamics.joints[robot.base == "floating" :]
+    ]
     if robot.base == "floating":
         data.qvel[:6], data.qacc[:6] = rates[:6], qacc[:6]
     first = 6 if robot.base == "floating" else 0
@@ -171,7 +173,7 @@ def test_torques_and_wrenches_agree_with_mujocos_inverse_dynamics(name: str) -> 
 def test_an_accelerometer_measures_what_pinocchio_says() -> None:
     pin = pytest.importorskip("pinocchio")
     robot = Robot.from_urdf(humanoid_urdf().encode())
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 3)
     model = pin.buildModelFromXML(humanoid_urdf(), pin.JointModelFreeFlyer())
     model.gravity.linear = GRAVITY
@@ -195,7 +197,7 @@ def test_an_accelerometer_measures_what_pinocchio_says() -> None:
 
 def standing(seed: int = 0) -> tuple[Robot, Dynamics, np.ndarray]:
     robot = Robot.from_urdf(humanoid_urdf().encode())
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q = np.array([POSTURE.get(name, 0.0) for name in robot.joint_names])
     return robot, dynamics, q + 0.05 * np.random.default_rng(seed).normal(size=len(q))
 
@@ -246,7 +248,7 @@ def test_covariance_is_that_of_noisy_runs() -> None:
     robot, dynamics, q = standing(1)
     rng, n = np.random.default_rng(0), dynamics.size
     rates, wrenches = 0.3 * rng.normal(size=n), 50.0 * rng.normal(size=(2, 6))
-    pushed = Dynamics(robot, cache=False, wrenches=SOLES)
+    pushed = Dynamics(robot, wrenches=SOLES)
     torques = np.r_[np.zeros(6), 10.0 * rng.normal(size=n - 6)]
     ydd = pushed.forward(q, rates, torques, wrenches=wrenches)
     truth = {
@@ -305,7 +307,7 @@ def test_feet_at_rest_and_torques_tell_the_wrenches_on_them() -> None:
 
 def test_a_four_bar_moves_as_its_dynamics_say() -> None:
     robot = Robot.from_urdf(robots.shared("grbda_four_bar"), "fixed")
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     # A parallelogram: the link on the crank turns back what the crank turns.
     q = np.array([-0.4 if joint.parent != WORLD else 0.4 for joint in robot.joints])
     _, rates, torques = state(dynamics, robot, 1)
@@ -336,7 +338,7 @@ def test_a_sensor_in_a_limb_feels_what_pinocchio_says() -> None:
     from delassus_ros.pinocchio_model import PinocchioModel
 
     robot = Robot.from_urdf(humanoid_urdf().encode())
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q, rates, ydd = state(dynamics, robot, 5)
     built = PinocchioModel(robot)
     model, data = built.model, built.model.createData()

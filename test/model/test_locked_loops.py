@@ -13,6 +13,7 @@ from delassus_ros.model import WORLD
 
 pytest.importorskip("mujoco")
 
+
 @pytest.mark.parametrize("equality", [WELD, CONNECT])
 def test_a_loop_goes_on_between_what_its_ends_are_part_of(equality: str) -> None:
     xml = scene(0, equality)
@@ -55,7 +56,7 @@ def test_a_closed_mechanism_is_held_where_it_closes() -> None:
     stiff = robot.lock(held)
     assert stiff.joint_names == ("turn",) and not stiff.loops
     problem = Problem(stiff, [Contact("tool", "tool", "surface")])
-    G = DelassusSolver(problem, cache=False).solve([0.4]).matrix
+    G = DelassusSolver(problem).solve([0.4]).matrix
     expected = of_mujoco(compiled(FOUR_BAR, ("a",)), ["tool"], {**held, "turn": 0.4})
     assert relative(G, expected) < 1e-10
     with pytest.raises(RobotError, match=r"loop 'pin' is off by 0.0\d+ \[rad, m\] at the"):

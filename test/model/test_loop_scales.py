@@ -326,7 +326,7 @@ def test_compiled_kernels_of_small_loops_far_away_beside_large_ones(name: str) -
     robot, q = side_by_side(parts[0], parts[1], 1.5)
     problem = tip(robot)
     expected = reference_matrix(problem, q, {"first": TINY, "second": HUGE})
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = DelassusSolver(problem, name)
     assert off(solver.solve(q).matrix, expected) < 1e-10
 
 

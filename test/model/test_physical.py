@@ -49,7 +49,7 @@ def test_an_armature_is_inertia_too(parts: tuple[str, ...]) -> None:
     joint = next(joint for joint in robot.joints if joint.name == "spin")
     assert joint.armature == 0.01
     if not parts:
-        solution = DelassusSolver(Problem(robot, [Contact("tip", "rotor")]), cache=False)
+        solution = DelassusSolver(Problem(robot, [Contact("tip", "rotor")]))
         assert np.linalg.eigvalsh(solution.solve([0.1, 0.2]).matrix)[-1] > 0.0
     for armature in (None, {}, {"spin": 0.0}, {"shoulder": 0.01} if not parts else {}):
         with pytest.raises(RobotError, match="no inertia"):
@@ -124,6 +124,7 @@ def test_a_loop_may_close_over_links_without_inertia() -> None:
 
 def test_an_inertia_that_no_body_has_gets_a_warning_that_names_the_link(caplog) -> None:
     """Of principal inertias 1, 1 and 3 kg m^2 the largest is more than the sum of the others."""
+
     def read(izz: float) -> str:
         caplog.clear()
         inertial = (

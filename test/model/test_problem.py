@@ -181,7 +181,7 @@ def test_rates_are_those_of_the_independent_joints() -> None:
     with pytest.raises(InputError, match=r"v has shape \(8,\); expected \(9,\), the robot's"):
         problem.rates(rates)
     with pytest.raises(InputError, match=r"'rates' has shape \(9,\).*Problem.rates\(v\) takes"):
-        DelassusSolver(problem, cache=False).solve(panda.neutral(), rates=v)
+        DelassusSolver(problem).solve(panda.neutral(), rates=v)
 
 
 def test_rates_of_a_floating_base_are_its_twist_first() -> None:

@@ -40,7 +40,7 @@ def make_problem(axes: str = "contact", base: str = "floating") -> Problem:
 
 @pytest.fixture(name="solver", scope="module")
 def make_solver() -> DelassusSolver:
-    return DelassusSolver(make_problem(), cache=False)
+    return DelassusSolver(make_problem())
 
 
 class Bench:
@@ -292,7 +292,7 @@ def test_a_layout_says_where_contacts_are_and_what_selections_select() -> None:
 def test_solvers_change_between_two_ticks(bench, solver, q) -> None:
     bench.touch("RF", "RH")
     before = matrix_to_numpy(bench.compute(q)).copy()
-    bench.pipeline.set_solver(DelassusSolver(solver.problem, "dense", cache=False))
+    bench.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
     message = bench.compute(q)
     assert message.algorithm == bench.pipeline.algorithm == "dense"
     assert list(message.contacts) == ["RF", "RH"]

@@ -52,7 +52,7 @@ FEET = ("LF", "RF", "LH", "RH")
 def make_solver() -> DelassusSolver:
     robot = Robot.from_urdf(robots.unlimited())
     contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET]
-    return DelassusSolver(Problem(robot, contacts), cache=False)
+    return DelassusSolver(Problem(robot, contacts))
 
 
 @pytest.fixture(name="rig")
@@ -139,7 +139,7 @@ def test_ill_conditioned_is_said_and_stays_right(rig) -> None:
 def test_four_points_on_one_foot_are_no_fault() -> None:
     """Twelve rows of a rigid foot have rank six, in any posture."""
     contacts = flat_foot(4)
-    rig = Rig(DelassusSolver(Problem(small.walker(), contacts), cache=False))
+    rig = Rig(DelassusSolver(Problem(small.walker(), contacts)))
     rig.touch(*(contact.name for contact in contacts))
     message = rig.send()
     assert said(message) == (OK, Reason.NONE)
@@ -629,7 +629,7 @@ def test_a_failing_kernel_and_its_stand_in(rig, solver, monkeypatch) -> None:
     make_fail(monkeypatch, rig.pipeline._solver, Status.NOT_POSITIVE_DEFINITE)
     assert said(rig.send()) == (INVALID, Reason.SOLVER_FAILED)
     assert "pv_osimr failed: NOT_POSITIVE_DEFINITE" in rig.pipeline.last.text
-    other = DelassusSolver(solver.problem, "dense", cache=False)
+    other = DelassusSolver(solver.problem, "dense")
     rig.pipeline.set_solver(other, Reason.FALLBACK_ALGORITHM)
     message = rig.send(at=1)
     assert said(message) == (OK, Reason.FALLBACK_ALGORITHM)
@@ -665,7 +665,7 @@ def test_an_approximate_algorithm_of_somebody_else_is_never_ok(rig, solver, monk
 
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     registry.register("rough")(Rough)
-    rig.pipeline.set_solver(DelassusSolver(solver.problem, "rough", cache=False))
+    rig.pipeline.set_solver(DelassusSolver(solver.problem, "rough"))
     assert said(rig.send()) == (DEGRADED, Reason.APPROXIMATE_ALGORITHM)
     assert "rough is an approximation for this robot" in rig.pipeline.last.text
 
@@ -687,7 +687,7 @@ def test_an_exchange_that_fails_changes_nothing(rig, solver, monkeypatch) -> Non
 
 def test_a_kept_joint_state_survives_an_exchange(rig, solver) -> None:
     rig.pipeline.take_in(rig.state())
-    rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense", cache=False))
+    rig.pipeline.set_solver(DelassusSolver(solver.problem, "dense"))
     message = rig.publish(rig.pipeline.answer_kept())
     assert said(message) == (OK, Reason.NONE)
     assert message.algorithm == "dense"

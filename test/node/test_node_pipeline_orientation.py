@@ -34,7 +34,7 @@ def make_solver() -> DelassusSolver:
     text = robots.unlimited().replace("</robot>", IMU)
     contacts = [Contact(foot, f"{foot}_FOOT") for foot in FEET]
     problem = Problem(Robot.from_urdf(text), contacts, axes="world")
-    return DelassusSolver(problem, cache=False)
+    return DelassusSolver(problem)
 
 
 @pytest.fixture(name="rig")

@@ -63,7 +63,7 @@ def problem(quadruped: Robot) -> Problem:
 
 @pytest.fixture(scope="module")
 def solver(problem: Problem) -> DelassusSolver:
-    return DelassusSolver(problem, cache=False)
+    return DelassusSolver(problem)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def leg() -> Robot:
 
 @pytest.fixture(scope="module")
 def closure(leg: Robot) -> Closure:
-    return Closure(leg, cache=False)
+    return Closure(leg)
 
 
 def said(kind: type[DelassusError], call: Callable[[], object]) -> str:
@@ -88,7 +88,7 @@ def test_what_is_no_robot(problem, leg):
         text = said(RobotError, lambda make=make: make("leg.urdf"))
         assert text == f"robot is 'leg.urdf'; {FROM_URDF}"
     assert "Problem('delassus_quadruped'" in said(RobotError, lambda: Dynamics(problem))
-    assert Closure(Problem(leg, [Contact("sole", "sole")]), cache=False).robot is leg
+    assert Closure(Problem(leg, [Contact("sole", "sole")])).robot is leg
 
 
 def test_what_is_no_problem(quadruped):

@@ -238,7 +238,7 @@ def test_out_in_the_memory_of_the_inputs_is_refused(solver, layout):
 def test_a_problem_with_further_outputs_gets_its_matrices(solver):
     problem = Problem(solver.problem.robot, solver.problem.contacts, outputs=["J"])
     Q = random_q(9)
-    batch = DelassusSolver(problem, cache=False).solve_batch(Q)
+    batch = DelassusSolver(problem).solve_batch(Q)
     assert close(batch.matrix, solver.solve_batch(Q).matrix)
     assert batch.J.shape == (9, 12, len(problem.velocities)) and batch.MinvJT is None
 
@@ -285,7 +285,7 @@ def test_world_axes_take_an_orientation_per_configuration():
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_quaternions_of_every_configuration_are_checked(layout) -> None:
     problem = random_problem(2, ALL, "world")
-    solver = DelassusSolver(problem, cache=False)
+    solver = DelassusSolver(problem)
     samples = [random_inputs(problem, seed) for seed in range(5)]
     Q = np.array([sample["q"] for sample in samples])
     turns = np.array([sample["base_orientation"] for sample in samples])

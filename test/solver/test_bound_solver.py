@@ -27,7 +27,7 @@ Q = np.array([0.3, -1.1, 0.7])
 
 @pytest.fixture(scope="module")
 def solver() -> DelassusSolver:
-    return DelassusSolver(problem(), cache=False)
+    return DelassusSolver(problem())
 
 
 def test_a_bound_solver_reports_by_status_and_recovers(solver) -> None:
@@ -44,7 +44,7 @@ def test_a_bound_solver_reports_by_status_and_recovers(solver) -> None:
         bound.inputs["q"][1] = Q[1]
         assert bound.solve().status is Status.OK
         assert np.array_equal(bound.solve().block("c0", "c2"), expected[:3, 9:])
-    singular = DelassusSolver(massless_problem(), cache=False).bind()
+    singular = DelassusSolver(massless_problem()).bind()
     singular.inputs["q"][:] = 0.3, 0.0
     assert singular.solve().status is Status.NOT_POSITIVE_DEFINITE
     assert np.isnan(singular.solve().matrix).all()
@@ -97,7 +97,7 @@ def test_solutions_can_be_compared(solver) -> None:
 
 
 def test_a_copy_of_a_solution_stays() -> None:
-    bound = DelassusSolver(problem(outputs={"J", "MinvJT"}), cache=False).bind()
+    bound = DelassusSolver(problem(outputs={"J", "MinvJT"})).bind()
     kept = bound.solve(Q).copy()
     values = [part.copy() for part in (kept.matrix, kept.J, kept.MinvJT)]
     bound.activate(["c1"])
@@ -165,7 +165,7 @@ def test_joint_positions_of_a_wrong_shape_are_refused(solver, q, words) -> None:
 
 
 def test_outputs_follow_joint_positions_given_in_either_way() -> None:
-    bound = DelassusSolver(problem(outputs={"J", "MinvJT"}), cache=False).bind()
+    bound = DelassusSolver(problem(outputs={"J", "MinvJT"})).bind()
     bound.activate(["c1"])
     expected = [part.copy() for part in (bound.solve(Q).J, bound.solve(Q).MinvJT)]
     bound.solve(-Q)
@@ -187,10 +187,10 @@ def test_a_refused_active_set_leaves_the_present_one(solver) -> None:
 
 
 def test_a_bound_solver_outlives_its_solver() -> None:
-    bound = DelassusSolver(problem(), cache=False).bind()
+    bound = DelassusSolver(problem()).bind()
     gc.collect()
     bound.inputs["q"][:] = Q
-    expected = DelassusSolver(problem(), cache=False).solve(Q).matrix
+    expected = DelassusSolver(problem()).solve(Q).matrix
     assert np.array_equal(bound.solve().matrix, expected)
 
 

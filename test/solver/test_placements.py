@@ -26,11 +26,11 @@ Q = np.array([0.3, -1.1, 0.7])
 
 @pytest.fixture(scope="module")
 def solver() -> DelassusSolver:
-    return DelassusSolver(mixed(), cache=False)
+    return DelassusSolver(mixed())
 
 
 def test_contacts_are_at_their_own_places_until_they_are_placed(solver) -> None:
-    fixed = DelassusSolver(fixed_there(solver.problem, {}), cache=False).solve(Q).matrix
+    fixed = DelassusSolver(fixed_there(solver.problem, {})).solve(Q).matrix
     assert relative_error(solver.problem, solver.solve(Q).matrix, fixed) < 1e-14
     bound = solver.bind()
     bound.inputs["q"][:] = Q
@@ -105,7 +105,7 @@ def test_placements_of_problems_without_moving_contacts_are_refused() -> None:
         (mixed("world"), {"contact_orientations": one}, "rows in world axes do not depend on it"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=re.escape(words)):
-            DelassusSolver(problem, cache=False).solve(Q, **given)
+            DelassusSolver(problem).solve(Q, **given)
 
 
 def test_a_problem_with_moving_contacts_can_be_solved_by_several_threads_and_back_ends() -> None:
@@ -114,9 +114,7 @@ def test_a_problem_with_moving_contacts_can_be_solved_by_several_threads_and_bac
     orientation = {"base_orientation": TURN}
     positions = {"turns": np.array([0.4, 0.0, -0.2])}
     results = [
-        DelassusSolver(problem, name, cache=False).solve(
-            Q, contact_positions=positions, **orientation
-        )
+        DelassusSolver(problem, name).solve(Q, contact_positions=positions, **orientation)
         for name in ("pinocchio", "dense", "pv_osimr")
     ]
     for result in results[1:]:
@@ -245,7 +243,7 @@ def test_batches_take_a_placement_for_all_or_for_each(solver, layout: str, n: in
 
 def test_batches_in_world_axes_have_all_inputs_at_once() -> None:
     problem = feet("world", "pose")
-    solver = DelassusSolver(problem, cache=False)
+    solver = DelassusSolver(problem)
     samples = [random_inputs(problem, seed) for seed in range(9)]
     stacked = {name: np.array([s[name] for s in samples]) for name in samples[0]}
     positions = {leg: stacked["contact_positions"][:, k] for k, leg in enumerate(problem.moving)}
@@ -320,7 +318,7 @@ int main(void) {
     )  # fmt: skip
     done = subprocess.run([program], capture_output=True, text=True, check=True)
     printed = [np.array(line.split(), dtype=float) for line in done.stdout.splitlines()]
-    solver = DelassusSolver(problem, cache=False)
+    solver = DelassusSolver(problem)
     assert np.array_equal(printed[0], solver.solve(Q).matrix.ravel())
     moved = solver.solve(Q, contact_positions={"rolls": (0.05, 0.75, 0.2)}).matrix
     assert np.array_equal(printed[1], moved.ravel())

@@ -134,7 +134,7 @@ def test_tables_of_calls_look_at_the_same(monkeypatch) -> None:
     monkeypatch.setattr("delassus_ros.scalars.routines._LARGE", 0)
     robot = leg()
     problem = Problem(robot, [Contact("sole", "sole")], outputs=["h"])
-    solver = DelassusSolver(problem, "pv_osimr", cache=False)
+    solver = DelassusSolver(problem, "pv_osimr")
     bound, good = solver.bind(), random_inputs(problem, 0)
     for moved, value, status in (
         (0, 0.0, Status.OK), (0, 0.2, Status.NOT_CLOSED), (0, 3e6, Status.TOO_FAR),
@@ -271,7 +271,7 @@ def test_redundant_contact_forces_that_overflow() -> None:
 
 def test_dynamics_look_at_the_same() -> None:
     robot = leg()
-    dynamics = Dynamics(robot, cache=False)
+    dynamics = Dynamics(robot)
     q, rest = robot.neutral(), np.zeros(dynamics.size)
     assert np.isfinite(dynamics.inverse(q, rest, rest)).all()
     away = q.copy()
@@ -290,7 +290,6 @@ def test_dynamics_look_at_the_same() -> None:
         robot,
         [Measurement(JointAcceleration(name), 0.1) for name in dynamics.joints],
         [JointTorque(name) for name in dynamics.joints],
-        cache=False,
     )
     values = {JointAcceleration(name): 0.0 for name in dynamics.joints}
     assert measured.solve(q, rest, values).values

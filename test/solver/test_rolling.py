@@ -27,7 +27,7 @@ def test_a_wheel_that_rolls_carries_its_weight(axes: str, torque: float) -> None
     world = axes == "world"
     turned = {"base_orientation": [0.0, np.sin(angle / 2), 0.0, np.cos(angle / 2)]}
     gravity = np.array([0.0, 0.0, -9.81])
-    solution = DelassusSolver(problem, cache=False).solve(
+    solution = DelassusSolver(problem).solve(
         [],
         rates=[*(R.T @ -np.cross(omega, place)), *omega],
         torques=[0.0, 0.0, 0.0, 0.0, torque, 0.0],

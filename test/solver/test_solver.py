@@ -26,7 +26,7 @@ TURN = np.array([0.1, -0.5, 0.3, 0.8]) / np.linalg.norm([0.1, -0.5, 0.3, 0.8])
 
 @pytest.fixture(scope="module")
 def solver() -> DelassusSolver:
-    return DelassusSolver(problem(), cache=False)
+    return DelassusSolver(problem())
 
 
 def definition(this: Problem, q: np.ndarray, base: Transform | None = None) -> np.ndarray:
@@ -92,10 +92,10 @@ def test_large_numbers_are_finite(solver) -> None:
 def test_selections_of_any_accepted_size_scale_the_matrix(solver) -> None:
     sizes = np.array([1e9, 1.0, 1e-9])
     rows = [contacts(((size * np.eye(6)[:2]),) * 3)[i] for i, size in enumerate(sizes)]
-    G = DelassusSolver(Problem(solver.problem.robot, rows), cache=False).solve(Q).matrix
+    G = DelassusSolver(Problem(solver.problem.robot, rows)).solve(Q).matrix
     scales = np.repeat(sizes, 2)
     plain = contacts((np.eye(6)[:2],) * 3)
-    expected = DelassusSolver(Problem(solver.problem.robot, plain), cache=False).solve(Q).matrix
+    expected = DelassusSolver(Problem(solver.problem.robot, plain)).solve(Q).matrix
     np.testing.assert_allclose(G / np.outer(scales, scales), expected, rtol=1e-9)
 
 
@@ -160,7 +160,7 @@ def test_refused_inputs(solver, arguments, words) -> None:
 
 def test_world_axes_need_the_base_orientation() -> None:
     this = problem(axes="world")
-    solver = DelassusSolver(this, cache=False)
+    solver = DelassusSolver(this)
     q = TURN
     x, y, z, w = q
     rotation = np.array(
@@ -188,7 +188,7 @@ def test_world_axes_need_the_base_orientation() -> None:
 
 def test_world_axes_of_a_fixed_base_need_no_orientation() -> None:
     this = Problem(walker(floating=False), contacts(), axes="world")
-    solver = DelassusSolver(this, cache=False)
+    solver = DelassusSolver(this)
     q = np.array([0.2, *Q])
     assert close(solver.solve(q).matrix, definition(this, q))
     with pytest.raises(InputError, match="'base_orientation' is not used"):
@@ -206,7 +206,7 @@ def mixed_robot() -> Robot:
 
 def test_errors_name_joints_with_several_entries() -> None:
     this = Problem(mixed_robot(), [Contact("c", "f3"), Contact("d", "f1")])
-    solver = DelassusSolver(this, cache=False)
+    solver = DelassusSolver(this)
     q = random_q(this.robot, np.random.default_rng(1))
     assert close(solver.solve(q).matrix, definition(this, q))
     for entry, joint in ((0, "j0"), (1, "j1"), (3, "j1"), (4, "j2"), (10, "j2"), (11, "j3")):
@@ -225,14 +225,14 @@ def test_a_single_body_has_no_joint_at_all() -> None:
                   [Frame("corner", 0, Transform.from_xyz_rpy((0.1, 0.2, 0.3)))])  # fmt: skip
     this = Problem(robot, [Contact("corner", "corner", "surface")])
     for name in ("dense", "pv_osimr"):
-        solver = DelassusSolver(this, name, cache=False)
+        solver = DelassusSolver(this, name)
         assert close(solver.solve([]).matrix, definition(this, np.zeros(0)))
         assert close(solver.solve(robot.neutral()).matrix, definition(this, np.zeros(0)))
 
 
 def test_a_singular_mass_matrix_is_an_error_that_names_the_joint() -> None:
     for name, words in (("pv_osimr", "joint 'yaw' is 0.0, expected > 0"), ("dense", "pivot 1")):
-        solver = DelassusSolver(massless_problem(), name, cache=False)
+        solver = DelassusSolver(massless_problem(), name)
         assert close(solver.solve([0.3, 0.5]).matrix, definition(massless_problem(), [0.3, 0.5]))
         with pytest.raises(NumericalError, match=words):
             solver.solve([0.3, 0.0])
@@ -299,7 +299,7 @@ def numeric():
 
 
 def test_a_numeric_back_end_behaves_like_a_compiled_one(numeric, solver) -> None:
-    other = DelassusSolver(problem(), "numeric", cache=False)
+    other = DelassusSolver(problem(), "numeric")
     assert other.operations is None
     for active in (None, ["c0", "c2"], ()):
         a, b = solver.solve(Q, active), other.solve(Q, active)
@@ -339,7 +339,7 @@ def failing():
 
 
 def test_a_back_end_that_raises_gives_a_status_and_is_logged_once(failing, caplog) -> None:
-    solver = DelassusSolver(problem(), "failing", cache=False)
+    solver = DelassusSolver(problem(), "failing")
     bound = solver.bind()
     bound.activate(["c0"])
     for error in (RuntimeError("lost"), RuntimeError("again"), KeyError("other"), None):
@@ -409,7 +409,7 @@ def test_every_error_is_at_the_top_of_the_package() -> None:
 
 def test_a_q_that_does_not_close_a_robot_is_refused_where_that_is_asked_for() -> None:
     robot = four_bar()
-    loops = DelassusSolver(Problem(robot, [Contact("tip", next(iter(robot.frames)))]), cache=False)
+    loops = DelassusSolver(Problem(robot, [Contact("tip", next(iter(robot.frames)))]))
     closed = np.array(closed_four_bar(1.1))
     given = loops.solve(closed, check=True)
     np.testing.assert_array_equal(given.matrix, loops.solve(closed).matrix)

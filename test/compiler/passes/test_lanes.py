@@ -80,7 +80,7 @@ def test_results_do_not_change(limbs, joints, mirrored):
 
 def check_limbed(limbs: int, joints: int, mirrored: bool, name: str) -> None:
     problem = problem_of(limbed_robot(limbs, joints, mirrored))
-    solver = DelassusSolver(problem, name, cache=False)
+    solver = DelassusSolver(problem, name)
     q = np.random.default_rng(3).uniform(-2, 2, problem.robot.nq)
     expected = textbook(problem, {"q": q})
     assert relative_error(problem, solver.solve(q).matrix, expected) < 1e-11
@@ -150,7 +150,7 @@ def test_a_chain_has_no_lanes():
 @pytest.mark.parametrize("seed", range(8))
 def test_random_trees_survive_the_pass(seed):
     problem = random_problem(seed, largest=10)
-    solver = DelassusSolver(problem, cache=False)
+    solver = DelassusSolver(problem)
     q = np.random.default_rng(seed).uniform(-3, 3, problem.robot.nq)
     expected = textbook(problem, {"q": q})
     assert relative_error(problem, solver.solve(q).matrix, expected) < 1e-10

@@ -82,7 +82,7 @@ def test_rows_of_alike_limbs_are_combined_on_top():
 def test_compiled_kernels_agree_with_the_definition(limbs):
     problem = legs(limbs)
     q = np.random.default_rng(limbs).uniform(-2, 2, problem.robot.nq)
-    found = DelassusSolver(problem, "pv_osimr", cache=False).solve(q).matrix
+    found = DelassusSolver(problem, "pv_osimr").solve(q).matrix
     assert relative_error(problem, found, textbook(problem, {"q": q})) < 1e-11
 
 

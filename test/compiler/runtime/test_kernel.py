@@ -23,7 +23,7 @@ from delassus_ros.errors import AlgorithmError
 
 
 def world_kernel() -> Kernel:
-    return kernel_for(problem(axes="world"), algorithms.get("pv_osimr"), use_cache=False)
+    return kernel_for(problem(axes="world"), algorithms.get("pv_osimr"))
 
 
 def filled(kernel: Kernel):
@@ -95,7 +95,7 @@ def test_a_kernel_writes_its_output_block_and_nothing_beyond() -> None:
 
 
 def test_status_codes() -> None:
-    bound = kernel_for(massless_problem(), algorithms.get("pv_osimr"), use_cache=False).bind()
+    bound = kernel_for(massless_problem(), algorithms.get("pv_osimr")).bind()
     for q, status in (
         ((0.3, 0.5), Status.OK),
         ((0.3, 0.0), Status.NOT_POSITIVE_DEFINITE),
@@ -127,7 +127,7 @@ def numeric_kernel() -> Kernel:
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_selected_rows_and_columns_stand_side_by_side(compiled: bool) -> None:
-    plain = kernel_for(problem(), algorithms.get("pv_osimr"), use_cache=False)
+    plain = kernel_for(problem(), algorithms.get("pv_osimr"))
     bound = (plain if compiled else numeric_kernel()).bind()
     bound.inputs["q"][:] = 0.3, -0.2, 0.9
     assert bound.run() == 0
@@ -144,7 +144,7 @@ def test_selected_rows_and_columns_stand_side_by_side(compiled: bool) -> None:
 
 
 def test_rows_of_a_failed_run_are_left_alone() -> None:
-    bound = kernel_for(problem(), algorithms.get("pv_osimr"), use_cache=False).bind()
+    bound = kernel_for(problem(), algorithms.get("pv_osimr")).bind()
     part = bound.select([0, 4])
     part[...] = 7.0
     bound.inputs["q"][:] = np.nan
