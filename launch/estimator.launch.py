@@ -15,8 +15,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-SLACK = 0.02
-"""Time by which estimates may be late with ``realtime``: nothing depends on them [s]."""
+from delassus_ros.sim.clock import OF_OTHERS, SLACK_OF_ESTIMATES, of_plant, realtime_argument
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -50,13 +49,7 @@ def generate_launch_description() -> LaunchDescription:
                 choices=["true", "false"],
                 description="Start the simulated quadruped as well, which is pushed now and then.",
             ),
-            DeclareLaunchArgument(
-                "realtime",
-                default_value="false",
-                choices=["true", "false"],
-                description="Of what is simulated: keep to the machine's clock, rather than wait "
-                "for the estimate of each joint state.",
-            ),
+            DeclareLaunchArgument(**realtime_argument("estimate")),
             OpaqueFunction(function=_nodes),
         ]
     )
@@ -79,15 +72,15 @@ def _nodes(context) -> list[Node]:
     nodes = []
     if value("simulated") == "true":
         # Both go by the plant's clock.
-        parameters.append({"use_sim_time": True})
-        clock = {"lockstep": True, "slack": SLACK if value("realtime") == "true" else 0.0}
+        parameters.append(OF_OTHERS)
+        clock = of_plant(value("realtime") == "true", SLACK_OF_ESTIMATES, "estimates")
         robot = {"rate": 1000, "push_every": 1.0, "velocity_noise": 0.02}
         nodes.append(
             Node(
                 package="delassus_ros",
                 executable="delassus_plant",
                 namespace=value("namespace"),
-                parameters=[{**robot, **clock, "answers": "estimates"}],
+                parameters=[{**robot, **clock}],
                 remappings=[("delassus_estimator/estimate", f"{value('name')}/estimate")],
                 on_exit=Shutdown(),
                 output="screen",

@@ -13,7 +13,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from .clock import OF_OTHERS, of_plant
+from delassus_ros.sim.clock import OF_OTHERS, of_plant, realtime_argument
 
 # Matrices of some rows are no work for threads, which would only take the processors away.
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
@@ -65,13 +65,7 @@ def scene(
     follow = [word for name in OF_OTHERS for word in ("-p", f"{name}:=true")]
     return LaunchDescription(
         [
-            DeclareLaunchArgument(
-                "realtime",
-                default_value="false",
-                choices=["true", "false"],
-                description="Keep to the machine's clock, rather than wait for the answer to each "
-                "joint state.",
-            ),
+            DeclareLaunchArgument(**realtime_argument()),
             *arguments,
             OpaqueFunction(function=simulated),
             Node(

@@ -20,11 +20,11 @@ from typing import Any
 from delassus_ros.node.main import executing
 from delassus_ros.processes import Command, Programs
 from delassus_ros.ros_program import ros
+from delassus_ros.sim.clock import OF_OTHERS, of_plant
 from delassus_ros.sim.demo import demo_environment
 from delassus_ros.sim.plant_node import RECORDED
 from delassus_ros.stopping import StopRequest
 
-from .clock import OF_OTHERS, of_plant
 from .film import SUFFIXES, film_file, of_recording
 from .progress import Progress
 from .watcher import Watcher
@@ -109,7 +109,7 @@ def plant_command(clock: Mapping[str, Any], parameters: Sequence[str]) -> Comman
 
     Parameters
     ----------
-    clock : see :func:`control.clock.of_plant`.
+    clock : see :func:`delassus_ros.sim.clock.of_plant`.
     parameters : its others, each ``name:=value``.
     """
     arguments = set_to([*assigned(clock), *parameters])

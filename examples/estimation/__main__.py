@@ -9,18 +9,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from control.clock import OF_OTHERS, of_plant
 from control.run import assigned, module, parser, plant_command, run, set_to
 
 from delassus_ros.processes import Command
+from delassus_ros.sim.clock import OF_OTHERS, SLACK_OF_ESTIMATES, of_plant
 
 from .watcher import EstimateWatcher
 
 _FEET = {name: f"{name}_FOOT" for name in ("LF", "RF", "LH", "RH")}
 _CONFIG = Path(__file__).resolve().parents[2] / "config" / "estimator" / "quadruped.yaml"
 _LOWEST, _UPRIGHT = 0.15, 0.7
-_SLACK = 0.02
-"""Time by which estimates may be late with ``--realtime``: nothing depends on them [s]."""
 _PLANT = (
     "robot:=quadruped", "push_every:=1.0", "effort_noise:=0.2",
     "velocity_noise:=0.02", "position_noise:=0.0005", "base_noise:=0.01",
@@ -56,7 +54,7 @@ def programs_of(
     """
     file = ("--ros-args", "--params-file", str(_CONFIG))
     own = set_to([*assigned(OF_OTHERS), *estimator])
-    clock = of_plant(realtime, _SLACK, "estimates")
+    clock = of_plant(realtime, SLACK_OF_ESTIMATES, "estimates")
     return [
         plant_command(clock, [*_PLANT, f"rate:={rate}", *plant]),
         Command("delassus_estimator", module("delassus_ros.estimator.node", *file, *own)),
