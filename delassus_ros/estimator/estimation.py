@@ -5,7 +5,6 @@ Knows no ROS. Stamps and times are integers, ns.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -21,10 +20,10 @@ from delassus_ros.estimator.sensors import InertialSensor, Sensor, WrenchSensor
 from delassus_ros.estimator.settings import EstimatorSettings, joints_of
 from delassus_ros.measured import Accelerometer, SparseDynamics
 from delassus_ros.measured.quantities import Quantity
+from delassus_ros.measured.rate_change import RateChange
 from delassus_ros.model import WORLD, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.closed_joints import ClosedGate
-from delassus_ros.node.inputs.contact_estimator import LONGEST
 from delassus_ros.node.inputs.input import Input
 from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
 from delassus_ros.node.inputs.motion import MotionInput
@@ -115,7 +114,7 @@ class Estimation:
         source = "effort" if settings.effort_sigma else "zero"
         self._motion = MotionInput(problem, source, GRAVITY, self.base, timeout)
         self._inputs = {port.name: np.zeros(port.shape) for port in problem.inputs}
-        self._past: deque[tuple[int, Array]] = deque()
+        self._change = RateChange(settings.window)
         wrenches = {
             each.name: WrenchSensor(each.name, each.frame, robot, timeout)
             for each in settings.pushed if each.sensor
@@ -145,7 +144,7 @@ class Estimation:
     def reset(self, now: int) -> None:
         """Begin anew, as when activated."""
         self.gate.forget(now)
-        self._past.clear()
+        self._change.reset()
         for each in self.by_topic.values():
             each.reset()
         self._unsaid = _NOTHING
@@ -242,7 +241,9 @@ class Estimation:
         complaint = self._motion.write(
             verdict.stamp, now, self._inputs, clock_step=self.clock_step
         )
-        accelerations = None if complaint else self._accelerations(verdict.stamp or now)
+        accelerations = None
+        if complaint is None:
+            accelerations = self._change.add(verdict.stamp or now, self._inputs["rates"])
         self._kept = _Kept(verdict, complaint, accelerations)
 
     def answer_kept(self, now: int) -> Answer | None:
@@ -339,25 +340,6 @@ class Estimation:
             heard.has_come, text,
         )  # fmt: skip
         return found
-
-    def _accelerations(self, stamp: int) -> Array | None:
-        """Return the difference quotient of the rates; None as long as they do not reach back."""
-        past, rates = self._past, self._inputs["rates"].copy()
-        if past and stamp == past[-1][0]:
-            # The same instant again, as of a simulation that waits for its estimate.
-            past.pop()
-        elif past and stamp < past[-1][0]:
-            # Time was set back.
-            past.clear()
-        past.append((stamp, rates))
-        window = max(1, round(1e9 * self.settings.window))
-        while len(past) > 2 and stamp - past[1][0] >= window:
-            past.popleft()
-        first, before = past[0]
-        # Not over a pause, of which nobody knows what happened.
-        if stamp - first < window or stamp - first > window + 1e9 * LONGEST:
-            return None
-        return np.asarray((rates - before) / (1e-9 * (stamp - first)))
 
     def _places(self) -> dict[Quantity, slice]:
         """Return where in y each quantity's values are."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import InputError, unknown
+from delassus_ros.measured.rate_change import LONGEST_PAUSE, RateChange
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
@@ -28,8 +29,6 @@ from delassus_ros.solver.solver import DelassusSolver
 
 INACTIVE, ACTIVE = 1, 2
 """Values of ``ActiveContacts.status``."""
-LONGEST = 0.1
-"""Time between two joint states whose velocities are compared [s]."""
 _LINEAR = 3
 _ORIENTATION = "base_orientation"
 
@@ -116,6 +115,7 @@ class ContactEstimator:
         self._base = base if problem.axes == "world" else None
         self.contacts, self._settings = contacts, settings
         self._bound = DelassusSolver(own).bind()
+        self._change = RateChange()
         self._scales = self._bound.solution.scales()
         self._normals = [offset + 2 for offset in contacts.row_offsets[:-1]]
         self.forces = np.full(contacts.rows, np.nan)
@@ -125,7 +125,7 @@ class ContactEstimator:
     def reset(self) -> None:
         """Begin anew, as when the clock has jumped."""
         self.stamp = 0
-        self._rates = np.zeros(0)
+        self._change.reset()
         self._error: Array | None = None
         self.touches[:] = False
         self.forces[:] = np.nan
@@ -198,13 +198,13 @@ class ContactEstimator:
 
     def _observe(self, rates: Array, stamp: int) -> Complaint | None:
         """Compare velocities with those of the joint state before; return why that cannot be."""
-        solution, before, then = self._bound.solution, self._rates, self.stamp
-        passed = 1e-9 * (stamp - then)
-        if then and passed == 0.0 and self._error is not None:
+        solution = self._bound.solution
+        if stamp == self.stamp and self._error is not None:
             # The same instant once more: nothing new to judge by.
             return None
-        self._rates, self.stamp = rates.copy(), stamp
-        if not then or not 0.0 < passed < LONGEST:
+        self.stamp = stamp
+        change, passed = self._change.add(stamp, rates), self._change.span
+        if change is None:
             self._error = None
             self.touches[:] = False
             self.forces[:] = np.nan
@@ -212,12 +212,13 @@ class ContactEstimator:
                 Reason.NO_CONTACTS_RECEIVED,
                 "contacts are told from the change of velocities between two joint states, and "
                 + (
-                    f"the latest two are {passed:.4g} s apart, at most {LONGEST:g} s are allowed"
-                    if then and passed > 0.0
+                    f"the latest two are {passed:.4g} s apart, at most {LONGEST_PAUSE:g} s are "
+                    "allowed"
+                    if passed > 0.0
                     else "the first has just come"
                 ),
             )
-        found = (rates - before) / passed - solution.output("qdd0")
+        found = change - solution.output("qdd0")
         if self._error is None:
             self._error = found
         else:

@@ -1,0 +1,66 @@
+"""Accelerations by finite differences of the rates between joint states."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from delassus_ros.model.spatial import Array
+
+LONGEST_PAUSE = 0.1
+"""Time without joint states beyond which rates are not compared: what happened meanwhile is
+unknown [s]."""
+
+
+class RateChange:
+    """Change of the rates over a window of time, at least from one joint state to the next.
+
+    Parameters
+    ----------
+    window : [s].
+
+    Attributes
+    ----------
+    span : time between the rates that were compared last [s]; 0 if there was one instant alone.
+    """
+
+    def __init__(self, window: float = 0.0) -> None:
+        self._window = max(1, round(1e9 * window))
+        self._past: deque[tuple[int, Array]] = deque()
+        self.span = 0.0
+
+    def reset(self) -> None:
+        """Drop the rates of all instants."""
+        self._past.clear()
+        self.span = 0.0
+
+    def add(self, stamp: int, rates: Array) -> Array | None:
+        """Take the rates of an instant.
+
+        Parameters
+        ----------
+        stamp : of the joint state [ns]. The same instant again replaces the rates before; an
+            earlier instant, as when time is set back, begins anew.
+        rates : (n,).
+
+        Returns
+        -------
+        ndarray or None
+            The difference quotient (n,); None while the rates do not reach back over the window,
+            and after a pause of more than :data:`LONGEST_PAUSE`.
+        """
+        past = self._past
+        if past and stamp == past[-1][0]:
+            # As of a simulation that waits for its answer.
+            past.pop()
+        elif past and stamp < past[-1][0]:
+            past.clear()
+        past.append((stamp, rates.copy()))
+        while len(past) > 2 and stamp - past[1][0] >= self._window:
+            past.popleft()
+        first, before = past[0]
+        self.span = 1e-9 * (stamp - first)
+        if not self._window <= stamp - first <= self._window + 1e9 * LONGEST_PAUSE:
+            return None
+        return np.asarray((rates - before) / self.span)
