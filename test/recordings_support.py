@@ -28,7 +28,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.recordings.mcap_file import Recorded  # noqa: E402
+from delassus_ros.recordings.recorded_file import Recorded  # noqa: E402
 from delassus_ros.recordings.writer import RecordingWriter, definition  # noqa: E402
 from delassus_ros.sim import demo_urdf  # noqa: E402
 

@@ -13,7 +13,7 @@ from delassus_ros.errors import unknown
 from delassus_ros.model.spatial import rotation_from_quaternion, rpy_from_rotation
 from delassus_ros.node.inputs.joint_state_bytes import deserialized
 from delassus_ros.node.inputs.topics import TOPICS
-from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
 

@@ -12,9 +12,8 @@ import heapq
 import struct
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from io import SEEK_END, BytesIO
-from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -28,8 +27,8 @@ from mcap.records import Message as McapMessage
 from mcap.stream_reader import breakup_chunk
 from mcap.summary import Summary
 
-from delassus_ros.errors import DelassusError
 from delassus_ros.recordings.compression import allowed, expanded
+from delassus_ros.recordings.recorded_file import Recorded, RecordedFile, RecordingError
 
 WINDOW = 100_000_000
 """Messages that were written so much out of order are put into order [ns]; what is further back is
@@ -48,72 +47,10 @@ _END = {Opcode.DATA_END: 4, Opcode.FOOTER: 20}
 """Length of the records that end a file's data."""
 _NO_RECORD = 0
 """An opcode that no record has: a file system leaves zeros where nothing was written."""
-_CDR = "cdr"
-"""How ROS 2 encodes messages."""
 
 
-class RecordingError(DelassusError):
-    """A recording that cannot be read, or has not what is needed; names file, topic and type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A message as it was recorded.
-
-    Attributes
-    ----------
-    time, sent : when it was recorded, and when it was published [ns].
-    topic : full name.
-    data : serialized, in CDR.
-    """
-
-    time: int
-    sent: int
-    topic: str
-    data: bytes
-
-
-@dataclass
-class Found:
-    """Topics and damage of a recording, as far as its files have been read.
-
-    Attributes
-    ----------
-    topics : type per topic with messages; empty where the recording does not state the type.
-    foreign : encoding per topic whose messages are not encoded as ROS 2 does.
-    damage : parts that cannot be read, each with file and offset.
-    """
-
-    topics: dict[str, str] = field(default_factory=dict)
-    foreign: dict[str, str] = field(default_factory=dict)
-    damage: list[str] = field(default_factory=list)
-
-    def note(self, topic: str, encoding: str, kind: str) -> None:
-        """Add a topic."""
-        if encoding == _CDR:
-            self.topics[topic] = kind or self.topics.get(topic, "")
-        else:
-            self.foreign[topic] = encoding
-
-
-class McapFile:
-    """An MCAP file.
-
-    Parameters
-    ----------
-    path : of the file.
-    found : topics and damage are added to it.
-    shown : path in messages, where `path` is a copy.
-
-    Attributes
-    ----------
-    position : bytes that have been read so far.
-    """
-
-    def __init__(self, path: Path, found: Found, shown: Path | None = None) -> None:
-        self._path, self._shown, self._found = path, shown or path, found
-        self._size = path.stat().st_size
-        self.position = 0
+class McapFile(RecordedFile):
+    """An MCAP file."""
 
     def summarized(self) -> bool:
         """Take the topics from the summary at the end of the file; return whether it has one."""

@@ -17,7 +17,7 @@ from delassus_msgs_py import MatrixReader, ReceivedMatrix
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Answer
 from delassus_ros.recordings.tables import Column, Table, about, episode_of, masses, said_of

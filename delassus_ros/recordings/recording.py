@@ -22,7 +22,8 @@ import zstandard
 from delassus_ros.errors import RobotError, listed
 from delassus_ros.model.reading.yaml import load_yaml
 from delassus_ros.recordings.compression import ZSTD_SUFFIX, expand_file, message_of
-from delassus_ros.recordings.mcap_file import WINDOW, Found, McapFile, Recorded, RecordingError
+from delassus_ros.recordings.mcap_file import WINDOW, McapFile
+from delassus_ros.recordings.recorded_file import Found, Recorded, RecordedFile, RecordingError
 from delassus_ros.recordings.sqlite_file import SqliteFile, logs_of
 
 _METADATA = "metadata.yaml"
@@ -168,7 +169,7 @@ class Recording:
             self.position = before
 
     def _of_file(
-        self, file: Path, opened: McapFile | SqliteFile, topics: Container[str] | None
+        self, file: Path, opened: RecordedFile, topics: Container[str] | None
     ) -> Iterator[Recorded]:
         """Yield the messages of a file, up to where the system cannot read it."""
         try:
@@ -176,7 +177,7 @@ class Recording:
         except OSError as error:
             self.damage.append(f"{file} cannot be read on: {error.strerror or error}")
 
-    def _opened(self, file: Path) -> McapFile | SqliteFile:
+    def _opened(self, file: Path) -> RecordedFile:
         """Return the reader of a file."""
         readable = self._readable(file)
         kind = McapFile if readable.suffix == ".mcap" else SqliteFile

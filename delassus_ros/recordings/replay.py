@@ -27,7 +27,7 @@ from delassus_ros.node.reasons import Validity
 from delassus_ros.node.settings import Operation, Settings
 from delassus_ros.node.system.background import wait_for_end
 from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, topic_names
-from delassus_ros.recordings.mcap_file import Recorded, RecordingError
+from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
 from delassus_ros.solver.solver import DelassusSolver

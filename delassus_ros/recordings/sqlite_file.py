@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from delassus_ros.recordings.mcap_file import Found, Recorded, RecordingError
+from delassus_ros.recordings.recorded_file import Recorded, RecordedFile, RecordingError
 
 _MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
@@ -27,24 +27,8 @@ def logs_of(path: Path) -> list[Path]:
     return [log for log in found if log.is_file() and log.stat().st_size]
 
 
-class SqliteFile:
-    """A database of rosbag2.
-
-    Parameters
-    ----------
-    path : of the file.
-    found : topics and damage are added to it.
-    shown : path in messages, where `path` is a copy.
-
-    Attributes
-    ----------
-    position : bytes that have been read so far, in proportion to messages.
-    """
-
-    def __init__(self, path: Path, found: Found, shown: Path | None = None) -> None:
-        self._path, self._shown, self._found = path, shown or path, found
-        self._size = path.stat().st_size
-        self.position = 0
+class SqliteFile(RecordedFile):
+    """A database of rosbag2; its position counts bytes in proportion to messages."""
 
     def summarized(self) -> bool:
         """Take the topics that have messages; return True: reading all of it tells no more."""

@@ -17,7 +17,7 @@ from recordings_support import PARAMETERS, bag, walk, write
 from rosbags.rosbag2 import StoragePlugin
 
 from delassus_ros.recordings.compression import allowed, expand_file, expanded
-from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 
 GIB = 1 << 30

@@ -36,7 +36,7 @@ from delassus_ros import Contact, DelassusSolver, Problem, Robot
 from delassus_ros.errors import InputError
 from delassus_ros.recordings import episode as episode_module
 from delassus_ros.recordings.episode import Episode, Task, map_episode
-from delassus_ros.recordings.mcap_file import Recorded
+from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import definition
 from delassus_ros.sim import demo_urdf

@@ -11,7 +11,7 @@ from mcap.writer import Writer
 from recordings_support import BEGIN, PARAMETERS, STEP, TYPES, Recorded, clock, walk, write
 
 from delassus_ros.recordings.episode import Episode, Task, map_episode
-from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import LATEST, Recording
 from delassus_ros.sim import demo_urdf
 

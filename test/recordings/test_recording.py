@@ -13,7 +13,8 @@ import pytest
 from recordings_support import BEGIN, STEP, TYPES, bag, description, state, touching, walk, write
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
-from delassus_ros.recordings.mcap_file import WINDOW, Recorded, RecordingError
+from delassus_ros.recordings.mcap_file import WINDOW
+from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
 
 JOINTS = {"/joint_states"}

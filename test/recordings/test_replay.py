@@ -24,7 +24,7 @@ from delassus_ros.node.live import pipeline as node_pipeline
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.reasons import Reason
 from delassus_ros.node.settings import Operation, Settings
-from delassus_ros.recordings.mcap_file import Recorded
+from delassus_ros.recordings.recorded_file import Recorded
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.replay import Replay
 from delassus_ros.sim import demo_urdf

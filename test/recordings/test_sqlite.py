@@ -12,7 +12,7 @@ from recordings_support import PARAMETERS, Recorded, bag, walk
 from rosbags.rosbag2 import StoragePlugin
 
 from delassus_ros.recordings.episode import Task, map_episode
-from delassus_ros.recordings.mcap_file import RecordingError
+from delassus_ros.recordings.recorded_file import RecordingError
 from delassus_ros.recordings.recording import Recording
 
 JOINTS = {"/joint_states"}
