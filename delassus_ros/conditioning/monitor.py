@@ -28,7 +28,7 @@ from delassus_ros.conditioning.structural_rank import (
 )
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M, Array
 from delassus_ros.problem import Problem
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
 
@@ -281,7 +281,7 @@ class ConditionSettings:
         no :class:`Damping`.
     """
 
-    characteristic_length: float = 0.1
+    characteristic_length: float = CHARACTERISTIC_LENGTH_M
     weak: float = 1e4
     singular: float = 1e6
     hysteresis: float = 2.0

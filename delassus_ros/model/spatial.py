@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from delassus_ros.arguments import as_numbers, number
 from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
+CHARACTERISTIC_LENGTH_M = 0.1
+"""Length that makes angular rows comparable with linear ones: 1 rad counts as 0.1 m."""
 _ORTHONORMAL = 1e-6
 """Largest error of a rotation's columns: single precision passes, four printed digits do not."""
 _ROUNDED = 1e-14

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from delassus_ros.arguments import number, numbers
 from delassus_ros.contacts import row_scales
 from delassus_ros.errors import InputError, NumericalError, listed
+from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M as LENGTH
 from delassus_ros.model.spatial import Array
 from delassus_ros.outputs import OutputArrays
 from delassus_ros.problem import Problem
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 _OK = Status.OK
 _new = object.__new__
-LENGTH = 0.1
-"""How much angular rows count beside linear ones [m]."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

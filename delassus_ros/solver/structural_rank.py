@@ -27,7 +27,7 @@ from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow
 from delassus_ros.model.loops import LoopClosure, closed_jacobians
 from delassus_ros.model.robot import JointKind, Robot
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import CHARACTERISTIC_LENGTH_M, Array
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import RANK_TOLERANCE
@@ -62,8 +62,6 @@ class Binds(Protocol):
 
 _NOISE = 1e-13
 """Diagonal entries below this fraction of the largest are rounding, given rows of like size."""
-_LENGTH = 0.1
-"""How much angular rows count beside linear ones, and how far contacts are moved [m]."""
 _RANGE = 0.2
 """Least range that joints are drawn from [rad or m]."""
 _GENERIC = 3
@@ -79,7 +77,7 @@ def unit_scales(contacts: ContactSet) -> Array:
     by.
     """
     rows = np.vstack([contact.selection for contact in contacts])
-    scales: Array = row_scales(contacts, _LENGTH) / np.linalg.norm(rows, axis=1)
+    scales: Array = row_scales(contacts, CHARACTERISTIC_LENGTH_M) / np.linalg.norm(rows, axis=1)
     return scales
 
 
@@ -341,7 +339,7 @@ def _random_places(problem: Problem, rng: np.random.Generator) -> Given:
         if port.name == "base_orientation":
             places[port.name] = _random_quaternion(rng)
         elif port.name == "contact_positions":
-            reach = _LENGTH * np.ones(3)
+            reach = CHARACTERISTIC_LENGTH_M * np.ones(3)
             places[port.name] = {
                 name: own[name] + rng.uniform(-reach, reach) for name in problem.moving
             }
