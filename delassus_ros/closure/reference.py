@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from delassus_ros.errors import InputError, NumericalError, RobotError, unknown
-from delassus_ros.model.clusters import KEPT, Cluster, clusters_of, openings
+from delassus_ros.model.clusters import OPENING_TOLERANCE, Cluster, clusters_of, openings
 from delassus_ros.model.loops import LoopClosure, closing_step
 from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
@@ -194,7 +194,7 @@ def _check(robot: Robot, cluster: Cluster, q: Array, tolerance: float) -> None:
     except NumericalError as error:
         raise RobotError(f"reference configuration: {error}; {advice}") from error
     name, opened = _worst_opening(robot, cluster, q, E)
-    if opened > KEPT:
+    if opened > OPENING_TOLERANCE:
         raise RobotError(
             f"reference configuration: {name} does not stay closed: it opens at {opened:.3g} of "
             f"the rate of its joints where the independent ones move; {advice}"

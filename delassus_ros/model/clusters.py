@@ -26,7 +26,7 @@ _WORDS: dict[type[Constraint], str] = {
     Loop: "loop",
     FunctionConstraint: "constraint",
 }
-_KEPT = 32
+CACHED_ROBOTS = 32
 """Robots whose clusters are remembered: to find them again takes milliseconds."""
 
 
@@ -61,7 +61,7 @@ class Cluster(JointGroup):
         return not (self.loops or self.functions)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=CACHED_ROBOTS)
 def clusters_of(robot: Mechanism) -> tuple[Cluster, ...]:
     """Return the clusters of a robot: every joint is in exactly one.
 
@@ -201,13 +201,13 @@ def _looped(robot: Mechanism, loop: Loop) -> list[int]:
 RANK_TOLERANCE = 1e-4
 """Constraint rows whose part of their own is smaller than this, relative to the largest, count
 as redundant: a planar four-bar closed by a hinge has three of them, up to rounded angles."""
-KEPT = 1e-3
+OPENING_TOLERANCE = 1e-3
 """Rate at which a motion may open a constraint by what was taken for redundant, relative to the
 rates of its joints."""
-_STILL = 1e-7
+STILL_TOLERANCE = 1e-7
 """Rates of a constraint's joints that are smaller than this, relative to the largest of the
 cluster, are none."""
-_SAME = 1e-9
+SAME_TOLERANCE = 1e-9
 """Couplings whose factors differ by less than this, relatively, say the same."""
 _SMALLEST_PIVOT = 1e-6
 """A joint is not made dependent because of a wish where its factor is relatively smaller."""
@@ -318,7 +318,7 @@ def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
     if not is_coupling:
         rates = np.maximum(rates, np.abs(motions[rows.any(axis=0)]).max(axis=0))
     # Joints that stand still have rounding of what moves elsewhere.
-    still = _STILL * np.abs(rows).max() * np.abs(motions).max(axis=0)
+    still = STILL_TOLERANCE * np.abs(rows).max() * np.abs(motions).max(axis=0)
     return np.asarray(opened / np.maximum(rates, still))
 
 
@@ -336,11 +336,11 @@ def _check_kept(group: JointGroup, regular: list[Array], independent: tuple[int,
     jacobian = max(regular, key=regularity)
     columns, lengths = _even(jacobian[:, follow]), _lengths(jacobian[:, follow])
     motions = np.eye(len(group.joints))[:, lead]
-    motions[follow] = -np.linalg.lstsq(columns, jacobian[:, lead], rcond=_SAME)[0]
+    motions[follow] = -np.linalg.lstsq(columns, jacobian[:, lead], rcond=SAME_TOLERANCE)[0]
     motions[follow] /= lengths[:, None]
     for number, (what, rows) in enumerate(LoopClosure(group).blocks()):
         opened = openings(jacobian[rows], motions, number < len(group.couplings))
-        if opened.max(initial=0.0) > KEPT:
+        if opened.max(initial=0.0) > OPENING_TOLERANCE:
             joint = independent[int(np.argmax(opened))]
             raise RobotError(
                 f"{group.described()}: it cannot be told how many of the equations are "
@@ -356,12 +356,12 @@ def _check_consistent(group: JointGroup) -> None:
     for count, coupling in enumerate(group.couplings, start=1):
         factors, constants = rows[:count, :-1], rows[:count, -1]
         others = ", ".join(repr(each.name) for each in group.couplings[: count - 1])
-        if _rank(_even(factors), _SAME) > _rank(_even(factors)):
+        if _rank(_even(factors), SAME_TOLERANCE) > _rank(_even(factors)):
             raise RobotError(
                 f"coupling {coupling.name!r} says nearly, but not quite, what these say together: "
                 f"{others}; leave it out if it means the same, or write the factors with more "
-                f"digits, so that they differ by less than {_SAME:g}; if it means something else, "
-                "make its joints fixed"
+                f"digits, so that they differ by less than {SAME_TOLERANCE:g}; if it means something "
+                "else, make its joints fixed"
             )
         solution = np.linalg.lstsq(factors, -constants, rcond=RANK_TOLERANCE)[0]
         gap = np.abs(factors @ solution + constants).max()

@@ -15,7 +15,7 @@ from delassus_ros.model.spatial import Array
 TOLERANCE = 1e-6
 """How far a coupling may be from 0, as a share of 1 and its terms: positions in single precision,
 and printed ones of six digits, hold it."""
-_DETERMINED = 1e-9
+DETERMINED = 1e-9
 """Share of its own motion that a joint has left where the others determine it."""
 
 
@@ -119,4 +119,4 @@ def _followed(robot: Mechanism, cluster: Cluster, q: Array, named: Collection[st
             q[entries] = x
             break
     left = np.eye(len(free)) - np.linalg.pinv(A[:, free]) @ A[:, free]
-    return {names[k] for k, own in zip(free, left.diagonal(), strict=True) if own < _DETERMINED}
+    return {names[k] for k, own in zip(free, left.diagonal(), strict=True) if own < DETERMINED}

@@ -12,12 +12,12 @@ from delassus_ros import arguments
 from delassus_ros.errors import DelassusWarning, RobotError, unknown
 from delassus_ros.model.constraints import Coupling, FunctionConstraint, Loop
 from delassus_ros.model.joint import WORLD, Joint, JointKind
-from delassus_ros.model.loops import CLOSED, loop_gap
+from delassus_ros.model.loops import CLOSED_GAP, loop_gap
 from delassus_ros.model.mechanism import Body, Frame, Mechanism, MechanismT
 from delassus_ros.model.ranges import PlausibleRanges
 from delassus_ros.model.spatial import Inertia, Transform
 
-_HELD = 1e-9
+HELD_COUPLING_TOLERANCE = 1e-9
 """A coupling whose joints are all locked holds to so much [units of its joints]."""
 
 
@@ -140,7 +140,7 @@ def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None
         )
     if left:
         return Coupling(coupling.name, left, moved)
-    if abs(moved) > _HELD:
+    if abs(moved) > HELD_COUPLING_TOLERANCE:
         raise RobotError(
             f"lock: coupling {coupling.name!r} is off by {moved:.3g} at the positions given"
         )
@@ -153,7 +153,7 @@ def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop | N
     ends = at @ loop.predecessor_placement, there @ loop.successor_placement
     if first == second:
         off = float(np.abs(loop_gap(loop, *ends)).max())
-        if off > CLOSED:
+        if off > CLOSED_GAP:
             raise RobotError(
                 f"lock: loop {loop.name!r} is off by {off:.3g} [rad, m] at the positions given; "
                 "expected those of a closed configuration, as Closure finds them"

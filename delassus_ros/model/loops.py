@@ -22,22 +22,22 @@ from delassus_ros.model.joint_group import JointGroup
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array, Transform, rotation_between, skew
 
-CLOSED = 2e-5
+CLOSED_GAP = 2e-5
 """Largest gap of a closed loop: an angle [rad], or a share of the loop's size. Published
 angles are rounded, as 1.5708, so that hinges in a plane are not quite parallel."""
-_EXACT = 1e-10
+CONVERGED_GAP = 1e-10
 """Gap or step at which iterations end."""
-_ITERATIONS = 100
-_PATIENCE = 20
+MAX_ITERATIONS = 100
+STUCK_ITERATIONS = 20
 """Iterations in which the gap must shrink by a thousandth; else it is a smallest one."""
-_LONGEST_STEP = 0.5
+LONGEST_STEP = 0.5
 """Longest step of one iteration [rad, or the loop's size], of joints that are not linear."""
-_SCALES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
+START_DISTANCES_RAD = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
 """Starts are this far [rad] from the reference; near ones come first, for they are on the branch
 that is meant."""
-_ENOUGH = 5
+ENOUGH_CONFIGURATIONS = 5
 """Closed configurations that are looked at."""
-_DIFFERENCE = 1e-5
+DIFFERENCE_STEP = 1e-5
 """Step [rad, or the loop's size] of numerical derivatives."""
 
 
@@ -131,19 +131,19 @@ class LoopClosure:
 
     def _closed(self, q: Array) -> Array | None:
         sizes: list[float] = []
-        for _ in range(_ITERATIONS):
+        for _ in range(MAX_ITERATIONS):
             gap, jacobian = self._rows(q)
             size = float(np.linalg.norm(gap))
             sizes.append(size)
-            stuck = len(sizes) > _PATIENCE and size > 0.999 * sizes[-1 - _PATIENCE]
-            if size < _EXACT or stuck:
+            stuck = len(sizes) > STUCK_ITERATIONS and size > 0.999 * sizes[-1 - STUCK_ITERATIONS]
+            if size < CONVERGED_GAP or stuck:
                 break
-            step = closing_step(gap, jacobian, self._is_linear, _LONGEST_STEP)
+            step = closing_step(gap, jacobian, self._is_linear, LONGEST_STEP)
             q = q + step
-            if np.linalg.norm(step[~self._is_linear]) < _EXACT:
+            if np.linalg.norm(step[~self._is_linear]) < CONVERGED_GAP:
                 break
         self._note(q)
-        return q if np.abs(self.gap(q)).max() <= CLOSED else None
+        return q if np.abs(self.gap(q)).max() <= CLOSED_GAP else None
 
     def worst(self) -> tuple[str, float]:
         """Return what has the largest gap [m or rad] at the best q of all attempts."""
@@ -215,10 +215,10 @@ class LoopClosure:
         for name in constraint.joints:
             column = self._group.columns[name]
             step = np.zeros(len(q))
-            step[column] = _DIFFERENCE
+            step[column] = DIFFERENCE_STEP
             ahead = self._function_gap(constraint, q + step)
             behind = self._function_gap(constraint, q - step)
-            slopes[:, column] = (ahead - behind) / (2.0 * _DIFFERENCE)
+            slopes[:, column] = (ahead - behind) / (2.0 * DIFFERENCE_STEP)
         return slopes
 
     def _values(self, q: Array) -> dict[int, float]:
@@ -290,12 +290,12 @@ def closed_jacobians(closure: LoopClosure) -> list[tuple[Array, Array]]:
     random = np.random.default_rng(0)
     reference = closure.reference()
     jacobians: list[tuple[Array, Array]] = []
-    for scale in _SCALES:
+    for scale in START_DISTANCES_RAD:
         start = reference + scale * random.uniform(-1.0, 1.0, len(reference))
         closed = closure.close(start)
         if closed is not None:
             jacobians.append((closed, closure.jacobian(closed)))
-        if len(jacobians) == _ENOUGH:
+        if len(jacobians) == ENOUGH_CONFIGURATIONS:
             break
     return jacobians
 
@@ -308,11 +308,11 @@ def _rotation_vector(rotation: Array) -> Array:
     return vector * (2.0 * np.arctan2(sine, w) / sine if sine > 0.0 else 2.0)
 
 
-_ROUNDING = 2e-15
+POSITION_ROUNDING = 2e-15
 """Rounding of a position that fixed joints were added up to, relative to its size."""
-_CONFIGURATIONS = 8
+SIZE_CONFIGURATIONS = 8
 """Configurations that a loop's size is looked for at."""
-_ARMLESS = 1e-12
+ARM_ROUNDING = 1e-12
 """Arms that are shorter, relative to the constant distances along a loop, are rounding errors."""
 
 
@@ -341,7 +341,7 @@ def branches_of(robot: Mechanism, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
     while first and second and first[0] == second[0]:
         del first[0], second[0]
     origin = robot.joints[(first or second)[0]].placement.translation
-    rounding = _ROUNDING * float(np.abs(origin).max())
+    rounding = POSITION_ROUNDING * float(np.abs(origin).max())
 
     def way(joints: list[int], end: Transform) -> LoopBranch:
         placements = [*(robot.joints[joint].placement for joint in joints), end]
@@ -383,7 +383,7 @@ def size_of(robot: Mechanism, loop: Loop) -> float:
     arms, ways = [0.0], branches_of(robot, loop)
     for way in ways:
         joints = [robot.joints[joint] for joint in way.joints]
-        for _ in range(_CONFIGURATIONS):
+        for _ in range(SIZE_CONFIGURATIONS):
             q = {
                 i: random.uniform(-np.pi, np.pi)
                 if joint.kind is JointKind.REVOLUTE
@@ -397,7 +397,7 @@ def size_of(robot: Mechanism, loop: Loop) -> float:
                     arms.append(float(np.linalg.norm(arm)))
     constant = [float(np.linalg.norm(p.translation)) for way in ways for p in way.placements]
     longest = max(arms)
-    if longest <= _ARMLESS * max(constant):
+    if longest <= ARM_ROUNDING * max(constant):
         longest = max(constant)
     return 2.0 ** round(math.log2(longest)) if longest > 0.0 else 1.0
 
@@ -411,7 +411,7 @@ def _joints(robot: Mechanism, body: int) -> list[int]:
     return path[::-1]
 
 
-_ZERO = 1e-10
+SINGULAR_TOLERANCE = 1e-10
 """Singular values, relative to the largest, of linear columns that depend on each other."""
 
 
@@ -445,7 +445,7 @@ def closing_step(
     lengths = np.linalg.norm(columns, axis=0)
     lengths[lengths == 0.0] = 1.0
     columns = columns / lengths
-    solve = np.linalg.pinv(columns, rcond=_ZERO)
+    solve = np.linalg.pinv(columns, rcond=SINGULAR_TOLERANCE)
     left = gap - columns @ (solve @ gap)
     curved_left = curved - columns @ (solve @ curved)
     # Damping by the squared gap keeps convergence quadratic at redundant rows.

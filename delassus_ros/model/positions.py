@@ -13,13 +13,11 @@ from delassus_ros.errors import DelassusWarning, RobotError, listed, unknown
 from delassus_ros.model.clusters import clusters_of
 from delassus_ros.model.couplings import follow, open_coupling
 from delassus_ros.model.joint import JointKind
-from delassus_ros.model.loops import CLOSED, LoopClosure
+from delassus_ros.model.loops import CLOSED_GAP, LoopClosure
 from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.ranges import PlausibleRanges
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
 
-_UNIT = 1e-3
-"""How far the norm of a quaternion may be from 1."""
 _PARTS = {
     (JointKind.PLANAR, "q"): "x, y [m], θ [rad]",
     (JointKind.FLOATING, "q"): "x, y, z [m], unit quaternion x, y, z, w",
@@ -105,7 +103,7 @@ def _write(
         numbers = arguments.sized(own, value, size, _PARTS[kind, order], RobotError)
         if kind is JointKind.FLOATING and order == "q":
             norm = float(np.linalg.norm(numbers[3:]))
-            if not abs(norm - 1.0) <= _UNIT:
+            if not abs(norm - 1.0) <= UNIT_QUATERNION_TOLERANCE:
                 raise RobotError(
                     f"{own} has a quaternion of norm {norm:.4g}; expected {_PARTS[kind, order]}"
                 )
@@ -152,7 +150,7 @@ def _open(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[st
         closure = LoopClosure(cluster)
         entries = [robot.q_offsets[joint] for joint in cluster.joints]
         gap = float(np.abs(closure.gap(closure.in_units(q[entries]))).max(initial=0.0))
-        if not gap <= CLOSED:
+        if not gap <= CLOSED_GAP:
             found.append(
                 f"{cluster.described()}: not closed by Robot.q, a gap of {gap:.3g} is left "
                 f"between joints {listed('', names)}; Closure(robot).solve(positions by joint) "

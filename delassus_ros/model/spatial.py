@@ -13,15 +13,17 @@ from delassus_ros.errors import DelassusError, GeometryError, RobotError
 
 CHARACTERISTIC_LENGTH_M = 0.1
 """Length that makes angular rows comparable with linear ones: 1 rad counts as 0.1 m."""
-_ORTHONORMAL = 1e-6
+UNIT_QUATERNION_TOLERANCE = 1e-3
+"""Largest difference between 1 and the norm of a quaternion that a caller passes."""
+ORTHONORMAL_TOLERANCE = 1e-6
 """Largest error of a rotation's columns: single precision passes, four printed digits do not."""
-_ROUNDED = 1e-14
+ORTHONORMAL_ROUNDING = 1e-14
 """The same that stays as it is; what is off by more is made orthonormal."""
-_PRINTED = 2e-11
+PRINTED_TOLERANCE = 2e-11
 """Sine or cosine of a printed angle that stands for 0 [1]: files write π/2 as 1.57079632679 and π
 as 3.14159265359 or 3.14159265358, and mean axes along each other."""
 
-_SYMMETRIC = 1e-6
+SYMMETRY_TOLERANCE = 1e-6
 """Largest difference of mirrored entries of an inertia, in parts of its largest entry."""
 
 Array = NDArray[np.float64]
@@ -53,11 +55,11 @@ def skew(v: ArrayLike) -> Array:
 def rotation_from_rpy(rpy: ArrayLike) -> Array:
     """Return R = Rz(yaw) Ry(pitch) Rx(roll), the URDF convention; angles in rad.
 
-    An angle within 2e-11 of a multiple of π/2 is that multiple, see :data:`_PRINTED`.
+    An angle within 2e-11 of a multiple of π/2 is that multiple, see :data:`PRINTED_TOLERANCE`.
     """
     angles = np.asarray(rpy, dtype=np.float64)
     cosines, sines = (
-        np.where(np.abs(values) > _PRINTED, values, 0.0)
+        np.where(np.abs(values) > PRINTED_TOLERANCE, values, 0.0)
         for values in (np.cos(angles), np.sin(angles))
     )
     (cr, cp, cy), (sr, sp, sy) = cosines, sines
@@ -151,12 +153,12 @@ def _is_rotation(rows: list[list[float]]) -> bool:
         a * e - b * d - i,
     )
     # Not max(): what is not a number must not pass.
-    return all(abs(error) <= _ORTHONORMAL for error in errors)
+    return all(abs(error) <= ORTHONORMAL_TOLERANCE for error in errors)
 
 
 def _orthonormalized(rotation: Array) -> Array:
     """Return the nearest rotation to one that is nearly one; what is off by rounding stays."""
-    if np.abs(rotation @ rotation.T - np.eye(3)).max() < _ROUNDED:
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() < ORTHONORMAL_ROUNDING:
         return rotation
     left, _, right = np.linalg.svd(rotation)
     return frozen(left @ right, (3, 3))
@@ -287,7 +289,7 @@ class Inertia:
         object.__setattr__(self, "mass", mass)
         object.__setattr__(self, "moment", moment)
         largest = float(np.abs(rotational).max())
-        if np.abs(rotational - rotational.T).max() > _SYMMETRIC * largest:
+        if np.abs(rotational - rotational.T).max() > SYMMETRY_TOLERANCE * largest:
             raise RobotError(
                 f"inertia: rotational must be symmetric, with both triangles; got {rotational!r}"
             )

@@ -424,7 +424,7 @@ def test_what_opens_a_constraint_is_told_from_rounding() -> None:
     loop = np.array([[1.0, -2.0, 0.0], [4e-6, 0.0, 0.0]])
     found = ranking.openings(loop, motions, False)
     assert found == pytest.approx([0.0, 1.0, 2e-6, 0.0], abs=4e-6)
-    assert ranking.openings(4e-6 * loop, motions, False).max() < ranking.KEPT
+    assert ranking.openings(4e-6 * loop, motions, False).max() < ranking.OPENING_TOLERANCE
     assert not ranking.openings(0.0 * loop, motions, False).any()
 
 

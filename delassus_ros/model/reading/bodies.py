@@ -23,10 +23,10 @@ inertias are rounded to a few digits."""
 TRIANGLE_TOLERANCE = 0.01
 """How far the largest principal inertia may exceed the sum of the others, relative to it, without
 a word: published inertias of rods and plates are rounded, too."""
-NOISE = 1e-12
+INERTIA_NOISE = 1e-12
 """Rotational inertia [kg·m²] taken for rounding, per kg and per kg·m² about the body's origin:
 point masses come with noise of either sign."""
-SMALLEST = 1e-12
+SMALLEST_INERTIA_RATIO = 1e-12
 """Inertia of a cluster's least inert motion, relative to its most inert one."""
 
 
@@ -91,7 +91,7 @@ def _check_massless(group: JointGroup, massless: list[int]) -> None:
     closure, q, motions = null_motions(group)
     inertia = motions.T @ closure.inertia(q) @ motions
     values = np.linalg.eigvalsh(inertia)
-    if not values[0] > SMALLEST * values[-1]:
+    if not values[0] > SMALLEST_INERTIA_RATIO * values[-1]:
         raise RobotError(
             f"{group.described()}: some motion of joints {group.names(group.joints)} moves "
             f"no inertia; give link {robot.bodies[first].name!r} an <inertial>, or joint "
@@ -121,7 +121,7 @@ def _check_semidefinite(
 def _warn_of_triangle(joint: str, inertia: Inertia, lumped: Sequence[tuple[str, Inertia]]) -> None:
     """Warn of a body that no mass can have: principal inertias with a + b < c."""
     a, b, c = _principal(inertia)
-    noise = NOISE * (inertia.mass + np.abs(inertia.rotational).max())
+    noise = INERTIA_NOISE * (inertia.mass + np.abs(inertia.rotational).max())
     if a + b >= c * (1.0 - TRIANGLE_TOLERANCE) - noise:
         return
     link, worst = min(lumped, key=lambda part: _spread(part[1]))
@@ -147,5 +147,5 @@ def _principal(inertia: Inertia) -> Array:
 
 def _is_semidefinite(inertia: Inertia) -> bool:
     principal = _principal(inertia)
-    noise = NOISE * (inertia.mass + np.abs(inertia.rotational).max())
+    noise = INERTIA_NOISE * (inertia.mass + np.abs(inertia.rotational).max())
     return bool(principal[0] >= -PSD_TOLERANCE * np.abs(principal).max() - noise)

@@ -42,7 +42,7 @@ _OTHER_FORMATS = {
     "mujocoinclude": "; this is a part of an MJCF: write Robot.from_mujoco(path) with the whole",
 }
 """Advice for documents of other formats, by root element."""
-_SHOWN = 40
+MOST_SHOWN = 40
 """Most characters of an attribute's value or a long name in a message."""
 
 
@@ -206,7 +206,7 @@ def _copy_independent(
     # Published files have True and False as well, as Python writes them.
     if stated not in (None, "true", "false", "True", "False"):
         raise RobotError(
-            f"{what}: independent must be 'true' or 'false', got {stated[:_SHOWN]!r}"
+            f"{what}: independent must be 'true' or 'false', got {stated[:MOST_SHOWN]!r}"
         )
     if stated is not None:
         target.set("independent", stated.lower())
@@ -315,7 +315,7 @@ def _name_of(element: ElementTree.Element, what: str, taken: Collection[str]) ->
         raise RobotError(f"a <{what}> has no name")
     if len(name) > MAX_NAME:
         raise RobotError(
-            f"{what} {name[:_SHOWN]!r}…: names may have at most {MAX_NAME} characters, "
+            f"{what} {name[:MOST_SHOWN]!r}…: names may have at most {MAX_NAME} characters, "
             f"this one has {len(name)}"
         )
     if name in taken:

@@ -18,9 +18,9 @@ from delassus_ros.model.mechanism import Body, Frame, MechanismT
 from delassus_ros.model.reading.mjcf_size import check_size
 from delassus_ros.model.spatial import Array, Inertia, Transform, rotation_from_quaternion
 
-_EXACT = 1e-9
+SAME_POSITION_TOLERANCE = 1e-9
 """How far two equalities may put a joint apart [rad, m]."""
-_TORQUE_SCALE = 10
+TORQUE_SCALE_INDEX = 10
 """Index among the data of a weld: the anchor, position and quaternion come before it."""
 
 
@@ -303,7 +303,7 @@ class _Reading:
                 "joint moves; expected bodies of the robot: make the equality active='false'"
             )
         # Without torque a weld holds positions alone.
-        kind = LoopKind.WELD if weld and data[_TORQUE_SCALE] else LoopKind.POINT
+        kind = LoopKind.WELD if weld and data[TORQUE_SCALE_INDEX] else LoopKind.POINT
         return Loop(name, kind, first, second, at, there)
 
 
@@ -355,7 +355,7 @@ def _held_by(couplings: Sequence[Coupling]) -> tuple[dict[str, float], list[Coup
         moved = each.offset + sum(r * held[name] for name, r in each.ratios if name in held)
         ((name, ratio),) = [pair for pair in each.ratios if pair[0] not in held] or each.ratios[:1]
         if name in held:
-            if abs(moved) > _EXACT:
+            if abs(moved) > SAME_POSITION_TOLERANCE:
                 raise RobotError(
                     f"equalities {by[name]!r} and {each.name!r} hold joint {name!r} at different "
                     f"places: at {held[name]:g} the latter is off by {abs(moved):.3g}"

@@ -21,7 +21,7 @@ _NUMBER = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _SPACE = " \t\r\n"
-_SHOWN = 40
+MOST_SHOWN = 40
 
 
 def number(text: str) -> float:
@@ -34,7 +34,7 @@ def number(text: str) -> float:
     """
     word = text.strip(_SPACE)
     if not _NUMBER.fullmatch(word):
-        raise ValueError(f"{word[:_SHOWN]!r} is not a number")
+        raise ValueError(f"{word[:MOST_SHOWN]!r} is not a number")
     return float(word)
 
 

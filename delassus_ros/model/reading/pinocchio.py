@@ -16,7 +16,7 @@ from delassus_ros.model.spatial import Array, Inertia, Transform
 
 MIMIC = "JointModelMimic"
 FREE_FLYER = "JointModelFreeFlyer"
-_EXACT = 1e-12
+DIRECTION_ROUNDING = 1e-12
 """Of the parts of a joint's direction: less is none."""
 
 
@@ -107,9 +107,9 @@ def kind_and_axis(name: str, joint: Any, neutral: Array) -> tuple[JointKind, lis
         S = S / scaling
     if S.shape[1] == 1 and short not in ("JointModelComposite", "JointModelEllipsoid"):
         linear, angular = S[:3, 0].tolist(), S[3:, 0].tolist()
-        if max(map(abs, linear)) < _EXACT:
+        if max(map(abs, linear)) < DIRECTION_ROUNDING:
             return JointKind.REVOLUTE, _unit(angular)
-        if max(map(abs, angular)) < _EXACT:
+        if max(map(abs, angular)) < DIRECTION_ROUNDING:
             return JointKind.PRISMATIC, _unit(linear)
     raise RobotError(
         f"joint {name!r} is a {short}, which has no counterpart here; expected revolute, "

@@ -13,12 +13,10 @@ from delassus_ros.arguments import sized
 from delassus_ros.errors import RobotError
 from delassus_ros.model.joint import Joint, JointKind
 from delassus_ros.model.mechanism import Mechanism
-from delassus_ros.model.spatial import Array
+from delassus_ros.model.spatial import UNIT_QUATERNION_TOLERANCE, Array
 
 AXIS_TOLERANCE = 1e-6
 """Largest difference of two unit axes of one joint, per component: files print few digits."""
-UNIT_QUATERNION_TOLERANCE = 1e-3
-"""Largest difference between 1 and the norm of a quaternion that a caller passes."""
 
 
 class StateMap(ABC):

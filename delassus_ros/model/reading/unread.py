@@ -24,13 +24,13 @@ _WITH_OTHERS = ("link", "inertial", "joint")
 """Elements that may have any other children, unless these are nearly called as a read one."""
 _SPELLED = ("mass", "inertia", "axis", "limit", "mimic")
 """Elements that may have any other attributes, unless these are nearly called as a read one."""
-_ALIKE = 0.8
+SIMILARITY = 0.8
 """Similarity of names by difflib: of 'loops' and 'copling', not of 'line' and 'couple'."""
-_ALIKE_INSIDE = 0.75
+SIMILARITY_INSIDE = 0.75
 """The same inside of links and joints, where fewer things are: of 'axes' and 'low', too."""
 _EXPRESSION = re.compile(r"\$[{(]")
-_SHOWN = 60
-_LISTED = 5
+MOST_SHOWN = 60
+MOST_LISTED = 5
 """Most left-overs in a warning."""
 
 _EXPAND = "expand the file first with 'xacro robot.urdf.xacro > robot.urdf'"
@@ -64,11 +64,11 @@ def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
         _refuse_misplaced(element, prefix)
 
 
-def meant(name: str, known: tuple[str, ...], alike: float = _ALIKE) -> str | None:
+def meant(name: str, known: tuple[str, ...], alike: float = SIMILARITY) -> str | None:
     """Return the known name that a misspelt one is alike, whatever the case, if there is one."""
     if name in known:
         return None
-    found = difflib.get_close_matches(name[:_SHOWN].lower(), known, n=1, cutoff=alike)
+    found = difflib.get_close_matches(name[:MOST_SHOWN].lower(), known, n=1, cutoff=alike)
     return found[0] if found else None
 
 
@@ -105,8 +105,8 @@ def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
 
 def _counted(found: Mapping[str, int]) -> str:
     """Return the first of what was found, with how often, for a warning."""
-    first = [f"{text} ({n} times)" if n > 1 else text for text, n in found.items()][:_LISTED]
-    more = len(found) - _LISTED
+    first = [f"{text} ({n} times)" if n > 1 else text for text, n in found.items()][:MOST_LISTED]
+    more = len(found) - MOST_LISTED
     return ", ".join([*first, f"and {more} more"] if more > 0 else first)
 
 
@@ -174,17 +174,17 @@ def _refusal(element: ElementTree.Element, xacro: _Xacro) -> str:
 def _check_attributes(element: ElementTree.Element, where: str, xacro: _Xacro) -> None:
     """Refuse expressions of xacro, and attributes with prefixes that nothing declares."""
     for key, value in element.attrib.items():
-        shown = f"{where}<{_written(element.tag)} {key[:_SHOWN]}"
+        shown = f"{where}<{_written(element.tag)} {key[:MOST_SHOWN]}"
         if _is_undeclared(key):
             raise RobotError(f"{shown}=…>: {_undeclared(key, 'attribute')}")
         if _EXPRESSION.search(value):
             helps = xacro.defines and not xacro.undefined
             advice = _EXPAND if helps else "write its value, which nothing here defines"
-            raise RobotError(f'{shown}="{value[:_SHOWN]}"> is xacro: {advice}')
+            raise RobotError(f'{shown}="{value[:MOST_SHOWN]}"> is xacro: {advice}')
 
 
 def _undeclared(name: str, what: str) -> str:
-    prefix = name.rpartition(":")[0][:_SHOWN]
+    prefix = name.rpartition(":")[0][:MOST_SHOWN]
     return (
         f"the XML declares no prefix {prefix!r}; delete this {what}, or declare the prefix in "
         f"<robot xmlns:{prefix}=…>"
@@ -206,16 +206,16 @@ def _refuse_misspelt(element: ElementTree.Element, prefix: str) -> None:
 def _refuse_misspelt_parts(element: ElementTree.Element, prefix: str, where: str) -> None:
     tag = element.tag.removeprefix(prefix)
     for key in element.attrib if tag in _SPELLED else ():
-        intended = meant(key, _known(element, prefix).attributes, _ALIKE_INSIDE)
+        intended = meant(key, _known(element, prefix).attributes, SIMILARITY_INSIDE)
         if intended is not None:
             raise RobotError(
-                f"{where}: <{tag} {key[:_SHOWN]}=…> is not read; did you mean {intended}=…?"
+                f"{where}: <{tag} {key[:MOST_SHOWN]}=…> is not read; did you mean {intended}=…?"
             )
     for child in element if tag in _WITH_OTHERS else ():
         namespace, brace, own = child.tag.rpartition("}")
         if namespace + brace != prefix:
             continue
-        intended = meant(own, ELEMENTS[tag].children, _ALIKE_INSIDE)
+        intended = meant(own, ELEMENTS[tag].children, SIMILARITY_INSIDE)
         if intended is not None:
             raise RobotError(f"{where}: {_shown(child)} is not read; did you mean <{intended}>?")
         if own in _WITH_OTHERS or own in _SPELLED:
@@ -242,7 +242,7 @@ def _refuse_misplaced(top: ElementTree.Element, prefix: str) -> None:
 
 def _described(element: ElementTree.Element) -> str:
     name = element.get("name", "")
-    return f"{_local(element)} {name[:_SHOWN]!r}" if name else f"a {_shown(element)}"
+    return f"{_local(element)} {name[:MOST_SHOWN]!r}" if name else f"a {_shown(element)}"
 
 
 def _shown(element: ElementTree.Element) -> str:
@@ -252,8 +252,8 @@ def _shown(element: ElementTree.Element) -> str:
 def _written(tag: str) -> str:
     """Return a tag as documents write it."""
     xacro = "xacro:" if tag.startswith(XACRO) else ""
-    return xacro + tag.rpartition("}")[2][:_SHOWN]
+    return xacro + tag.rpartition("}")[2][:MOST_SHOWN]
 
 
 def _local(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2][:_SHOWN]
+    return element.tag.rpartition("}")[2][:MOST_SHOWN]

@@ -30,9 +30,9 @@ MAX_ELEMENTS = 100_000
 MAX_DEPTH = 64
 """Deepest nesting accepted; the links and joints of a URDF need 4."""
 
-_SAID = 200
+MOST_SHOWN = 200
 """Most characters of a tag or path in a message."""
-_GLANCE = 60
+SHOWN_START_CHARACTERS = 60
 """Most characters of what is no XML in a message."""
 
 
@@ -59,8 +59,8 @@ class _BoundedBuilder(ContentHandler):
         """Begin an element."""
         if len(self._scopes) > MAX_DEPTH:
             raise RobotError(
-                f"the XML is nested too deeply at <{name[:_SAID]}>: at most {MAX_DEPTH} levels "
-                "are accepted, a URDF needs 4"
+                f"the XML is nested too deeply at <{name[:MOST_SHOWN]}>: at most {MAX_DEPTH} "
+                "levels are accepted, a URDF needs 4"
             )
         self._elements += 1
         if self._elements > MAX_ELEMENTS:
@@ -123,7 +123,7 @@ def parse_xml(source: str | bytes | Path) -> ElementTree.Element:
     try:
         return _parsed(data)
     except RobotError as error:
-        raise RobotError(f"{str(path)[:_SAID]}: {error}") from error
+        raise RobotError(f"{str(path)[:MOST_SHOWN]}: {error}") from error
 
 
 def check_document(source: str | bytes | Path) -> str | bytes:
@@ -135,14 +135,14 @@ def check_document(source: str | bytes | Path) -> str | bytes:
         If it is empty or larger than the bound, or does not start with ``<``.
     """
     document = _document(source)
-    start = document[:_SAID]
+    start = document[:MOST_SHOWN]
     if isinstance(start, bytes):
         # What starts so has two or four bytes per character.
         start = "<" if start[:1] in (b"\xfe", b"\xff", b"\0") else start.decode("utf-8", "replace")
     if start.startswith("<"):
         return document
-    is_path = len(document) < _SAID and not _PATHLESS.search(start)
-    shown = start if is_path else start[:_GLANCE]
+    is_path = len(document) < MOST_SHOWN and not _PATHLESS.search(start)
+    shown = start if is_path else start[:SHOWN_START_CHARACTERS]
     hint = (
         ". It looks like a path: give what the file contains, or start a launch file with "
         "robot_description_file:=PATH"
@@ -169,8 +169,8 @@ def _path(source: str | bytes | Path) -> Path | None:
     scheme = _SCHEME.match(text)
     if scheme is not None:
         raise RobotError(
-            f"{text[:_SAID]!r} is a URL of scheme {scheme[1]!r}; expected the path of a file: "
-            "leave file:// out, and write for package://name what "
+            f"{text[:MOST_SHOWN]!r} is a URL of scheme {scheme[1]!r}; expected the path of a "
+            "file: leave file:// out, and write for package://name what "
             "ament_index_python.get_package_share_directory(name) returns"
         )
     # An empty string would be the path of the current folder.
@@ -231,7 +231,7 @@ def _bare(text: str) -> str:
 
 def _read(path: Path) -> bytes:
     """Return at most one byte more than the size bound of the file."""
-    shown = str(path)[:_SAID]
+    shown = str(path)[:MOST_SHOWN]
     try:
         return read_regular_file(path, MAX_BYTES, inherited=True)
     except OSError as error:
