@@ -23,9 +23,9 @@ from delassus_ros.node.delassus_node import EventlessNode, logged, refuse_imposs
 from delassus_ros.node.inputs.arrival import delay_since, stamp_of
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader, deserialized
 from delassus_ros.node.inputs.topics import FEW, JOINTS, topic_of
+from delassus_ros.node.lifecycle.description_topic import DescriptionTopic
 from delassus_ros.node.lifecycle.diagnostics import Entry, Level, Report, names_of, of_input
 from delassus_ros.node.lifecycle.parameters import declare_one
-from delassus_ros.node.lifecycle.swaps import DescriptionTopic
 from delassus_ros.node.live.reception import Reception
 from delassus_ros.node.live.timing import Histogram
 from delassus_ros.node.main import spin

@@ -22,22 +22,19 @@ from rclpy.subscription import Subscription
 
 from delassus_ros.algorithms import spelling
 from delassus_ros.errors import SAID, DelassusError, RobotError, unknown
-from delassus_ros.model.reading.xml import check_document
 from delassus_ros.node.lifecycle import parameters
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.configuration import Configuration
+from delassus_ros.node.lifecycle.description_topic import DescriptionTopic
+from delassus_ros.node.lifecycle.refusals import ALGORITHM, DESCRIPTION, refusal
 from delassus_ros.node.lifecycle.services import ListService
-from delassus_ros.node.lifecycle.swaps import DescriptionTopic, refusal
 from delassus_ros.node.settings import OPERATION_PARAMETERS, Operation, Settings
 from delassus_ros.node.system.logs import LogBridge, LoopLog, Throttle
 from delassus_ros.node.system.overrides import overrides_of
 from delassus_ros.node.system.qos import Mismatches, unused_overrides
 from delassus_ros.node.system.timers import STEADY, now_of
-from delassus_ros.problem import Problem
-from delassus_ros.solver.solver import DelassusSolver
 
 _DESCRIPTION_LIMIT = 5.0  # s that configuring waits for the robot description
-_DESCRIPTION, _ALGORITHM = "robot_description", "algorithm"
 _WORLD_FRAME = "orientation.world_frame"
 
 _Transition = Callable[[Any, LifecycleState], TransitionCallbackReturn]
@@ -262,11 +259,8 @@ class DelassusNode(EventlessNode):
                 f"came on {topic} within {_DESCRIPTION_LIMIT:g} s (publishers there: "
                 f"{self.count_publishers(topic)})"
             )
-        problem = settings.problem(description)
-        solver = DelassusSolver(problem, settings.algorithm)
-        fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
         computation = Computation.make(
-            settings, description, solver, fallback, operation.limits, now_of(self), self._warn
+            settings, description, operation.limits, now_of(self), self._warn
         )
         self.get_logger().info(
             f"{computation.words}, ready in {time.perf_counter() - start:.2f} s"
@@ -309,30 +303,30 @@ class DelassusNode(EventlessNode):
     # The robot description and the algorithm.
 
     def _wanted_description(self) -> str:
-        return self.get_parameter(_DESCRIPTION).value or self._description.text
+        return self.get_parameter(DESCRIPTION).value or self._description.text
 
     def _on_description(self) -> None:
         if self._autostart:
             self.start()
         else:
-            self._follow({_DESCRIPTION})
+            self._follow({DESCRIPTION})
 
     def _follow(self, names: Set[str]) -> None:
         """Change to the wanted robot description and algorithm, of which these may be new."""
         configuration = self._configuration
         if configuration is None:
             return
-        if _DESCRIPTION in names:
+        if DESCRIPTION in names:
             self._follow_description(configuration)
             if configuration.description.building:
                 # A robot to come brings its algorithm with it.
-                configuration.algorithm.give_up()
+                configuration.algorithm.cancel()
                 return
-        self._follow_algorithm(configuration, _ALGORITHM in names)
+        self._follow_algorithm(configuration, ALGORITHM in names)
 
     def _follow_algorithm(self, configuration: Configuration, was_set: bool) -> None:
-        wanted = self.get_parameter(_ALGORITHM).value
-        self._accepted[_ALGORITHM] = wanted
+        wanted = self.get_parameter(ALGORITHM).value
+        self._accepted[ALGORITHM] = wanted
         # One that was given up for a robot, or was to come with one, is wanted all the same if
         # that does not come.
         missing = spelling(wanted) != configuration.algorithm.configured
@@ -344,8 +338,8 @@ class DelassusNode(EventlessNode):
         if not wanted:
             return
         if wanted == configuration.computation.description:
-            configuration.description.stay()
-            self._accepted[_DESCRIPTION] = self.get_parameter(_DESCRIPTION).value
+            configuration.description.keep()
+            self._accepted[DESCRIPTION] = self.get_parameter(DESCRIPTION).value
         else:
             settings = Settings.from_parameters(parameters.values(self))
             configuration.description.follow(wanted, settings)
@@ -353,7 +347,7 @@ class DelassusNode(EventlessNode):
     def _accept(self) -> None:
         """Note the parameters by which it is computed from now on."""
         self._accepted = {
-            name: self.get_parameter(name).value for name in (_DESCRIPTION, _ALGORITHM)
+            name: self.get_parameter(name).value for name in (DESCRIPTION, ALGORITHM)
         }
 
     def _keep(self, reason: str) -> None:
@@ -362,7 +356,7 @@ class DelassusNode(EventlessNode):
         robot = configuration.computation.problem.robot.name
         text = f"cannot change the robot description, {robot} goes on: {reason}"
         # Apart, as one set back by the parameter's fault may leave a bad one by topic.
-        source = "parameter" if self.get_parameter(_DESCRIPTION).value else "topic"
+        source = "parameter" if self.get_parameter(DESCRIPTION).value else "topic"
         self._fail(f"description by {source}", text)
         changes = [
             Parameter(name, value=value)
@@ -393,43 +387,9 @@ class DelassusNode(EventlessNode):
 
     def _check_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         """Refuse all changes if one of them cannot be made."""
-        wanted = {change.name: change.value for change in changes}
-        # All are read only where they count: hundreds of contacts are declared one by one, and
-        # another algorithm is asked for between two ticks.
-        present = parameters.values(self) if wanted.keys() & OPERATION_PARAMETERS.keys() else {}
-        configured = self._configuration is not None
-        reason = parameters.refusal_of_deletion(self, changes) or parameters.refusal(
-            present, changes, configured, self._overrides
-        )
-        if reason is None and wanted.keys() & {_ALGORITHM, _DESCRIPTION}:
-            algorithm = wanted.get(_ALGORITHM, self.get_parameter(_ALGORITHM).value)
-            reason = self._refusal(algorithm, wanted.get(_DESCRIPTION))
-        return SetParametersResult(successful=reason is None, reason=reason or "")
-
-    def _refusal(self, algorithm: str, wanted: str | None) -> str | None:
-        """Return what can be told at once against algorithm and robot description, or None.
-
-        Another description is read by another thread; if it cannot be used, it is set back then.
-
-        Parameters
-        ----------
-        algorithm : the one to come.
-        wanted : the description to come, empty for that of the topic; None for the present one.
-        """
         computation = self._computation()
-        problem: Problem | None = None if computation is None else computation.problem
-        if wanted is not None:
-            description = wanted or self._description.text
-            if not description and computation is not None:
-                topic = self._description.topic
-                return f"'robot_description' is empty, and nothing has come on {topic}"
-            if description and (computation is None or description != computation.description):
-                try:
-                    check_document(description)
-                except DelassusError as error:
-                    return f"'robot_description' cannot be used: {error}"
-                problem = None
-        return refusal(algorithm, problem)
+        reason = refusal(self, changes, self._overrides, computation, self._description)
+        return SetParametersResult(successful=reason is None, reason=reason or "")
 
     def _follow_parameters(self, changes: list[Parameter]) -> None:
         names = {change.name for change in changes}
@@ -438,12 +398,12 @@ class DelassusNode(EventlessNode):
             parameters.declare_contacts(self)
         configuration = self._configuration
         if configuration is None:
-            if self._autostart and _DESCRIPTION in names:
+            if self._autostart and DESCRIPTION in names:
                 self._start_soon()
             return
         if names & OPERATION_PARAMETERS.keys():
             configuration.set_operation(Operation.from_parameters(parameters.values(self)))
-        if names & {_DESCRIPTION, _ALGORITHM}:
+        if names & {DESCRIPTION, ALGORITHM}:
             self._follow(names)
 
 

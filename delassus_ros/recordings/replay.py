@@ -30,7 +30,6 @@ from delassus_ros.recordings.contents import DESCRIPTION, KINDS, check_topics, t
 from delassus_ros.recordings.recorded_file import Recorded, RecordingError
 from delassus_ros.recordings.recording import Recording
 from delassus_ros.recordings.writer import type_name
-from delassus_ros.solver.solver import DelassusSolver
 
 _LONGEST_DELAY = 10_000_000_000
 """Ten seconds between publishing and recording are another clock, not a delay [ns]."""
@@ -94,12 +93,9 @@ class Replay:
         self.warnings: dict[str, tuple[str, int]] = {}
         self.answering = self.computing = 0.0
         self._now = self._received = 0
-        problem = settings.problem(description)
-        fallback = DelassusSolver(problem, settings.fallback) if settings.fallback else None
         self.computation = Computation.make(
-            settings, description, DelassusSolver(problem, settings.algorithm), fallback,
-            operation.limits, lambda: self._now, self._warn,
-        )  # fmt: skip
+            settings, description, operation.limits, lambda: self._now, self._warn
+        )
         self._pipeline = self.computation.pipeline
         self._pipeline.system_now = lambda: self._received
         robot = self.computation.problem.robot

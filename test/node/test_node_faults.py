@@ -825,7 +825,7 @@ def test_a_cache_that_was_tampered_with(
     graph.ask_until(lambda m: m.algorithm == "efpa", robot.joint_names, q)
     change("dense")
     forget()
-    monkeypatch.setattr("delassus_ros.node.lifecycle.swaps.BackgroundBuild", None)
+    monkeypatch.setattr("delassus_ros.node.lifecycle.computation.BackgroundBuild", None)
     change("efpa")
     assert {m.validity for m in graph.matrices} <= {OK, INVALID}
     check(graph.matrices, solve(urdf, q))

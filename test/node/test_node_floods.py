@@ -60,7 +60,7 @@ def test_a_flood_of_algorithms_that_cannot_be_made(graph, start, monkeypatch) ->
         raise OSError("no more of it")
 
     node = start(rows="all")
-    monkeypatch.setattr("delassus_ros.node.lifecycle.swaps.make_solver", fail)
+    monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
     change = node._configuration.algorithm
     for _ in range(TIMES):
         assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 (rclpy) is not installed")
 
-from delassus_ros.node.lifecycle.swaps import Handover  # noqa: E402
+from delassus_ros.node.lifecycle.changes import Handover  # noqa: E402
 from delassus_ros.node.system import background  # noqa: E402
 from delassus_ros.node.system.background import PATIENCE, BackgroundTask, wait_for_end  # noqa: E402
 
@@ -42,7 +42,7 @@ class Work:
         self.name = name
         self.begun, self.end = threading.Event(), threading.Event()
 
-    def __call__(self, unwanted: threading.Event) -> str:
+    def __call__(self, cancelled: threading.Event) -> str:
         self.begun.set()
         assert self.end.wait(LIMIT)
         return self.name
@@ -104,7 +104,7 @@ def clock(monkeypatch) -> Clock:
 @pytest.fixture
 def said(hands, monkeypatch) -> list[str]:
     found: list[str] = []
-    monkeypatch.setattr(hands, "_say", found.append)
+    monkeypatch.setattr(hands, "_report", found.append)
     return found
 
 
@@ -117,7 +117,7 @@ def test_what_does_not_end_is_left_alone_in_time(hands, done, clock, said) -> No
     for work in works:
         assert said == []
         # As the parameter is followed.
-        hands.give_up()
+        hands.cancel()
         hands.begin(work.name, work)
         hands.poll()
         clock.now += 1.0
@@ -155,7 +155,7 @@ def test_all_that_is_given_up_at_the_end_has_the_same_time(clock) -> None:
         task.thread.join(LIMIT if task.thread.name == "second" else 0.0)
         task.thread.join = joined.append  # type: ignore[method-assign]
     clock.now += 1.0
-    tasks[0].give_up()
+    tasks[0].cancel()
     clock.now += PATIENCE
     assert wait_for_end(tasks, said.append) == tasks[:1]
     assert joined == [0.0, PATIENCE]
@@ -198,7 +198,7 @@ def test_what_waits_may_be_given_up(hands, done) -> None:
     hands.begin(first.name, first)
     hands.begin(second.name, second)
     assert hands.building
-    hands.give_up()
+    hands.cancel()
     assert not hands.building
     first.end.set()
     finish(hands)

@@ -134,7 +134,7 @@ def test_whatever_fails_when_a_build_starts_reverts_the_parameter(
         raise kind("no more of it")
 
     node = start(rows="all")
-    monkeypatch.setattr("delassus_ros.node.lifecycle.swaps.make_solver", fail)
+    monkeypatch.setattr("delassus_ros.node.lifecycle.changes.make_solver", fail)
     assert node.set_parameters([Parameter("algorithm", value="dense")])[0].successful
     line = graph.wait_for_log("cannot change the algorithm to 'dense', 'pv_osimr' goes on")
     assert "no more of it" in line

@@ -25,8 +25,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from ros_support import children, stamp_of  # noqa: E402
 
 from delassus_ros.compiler.runtime.kernel import CompiledKernel  # noqa: E402
-from delassus_ros.node.lifecycle import swaps as algorithm_change  # noqa: E402
-from delassus_ros.node.lifecycle import swaps as handover
+from delassus_ros.node.lifecycle import changes as live_changes  # noqa: E402
 
 PERIOD = 0.005  # s between joint states
 
@@ -49,13 +48,13 @@ def swap(graph, start, urdf, robot, monkeypatch, times: int, names: tuple[str, .
     -------
     How many solvers were made in the second half of the changes.
     """
-    make_solver, made = algorithm_change.make_solver, []
+    make_solver, made = live_changes.make_solver, []
 
-    def counted(problem, algorithm, unwanted):
+    def counted(problem, algorithm, cancelled):
         made.append(algorithm)
-        return make_solver(problem, algorithm, unwanted)
+        return make_solver(problem, algorithm, cancelled)
 
-    monkeypatch.setattr(algorithm_change, "make_solver", counted)
+    monkeypatch.setattr(live_changes, "make_solver", counted)
     # That the machine pauses for a while is not what is looked at.
     node = start(contacts_timeout=0.0, input_timeout=10.0)
     graph.touch(FEET)
@@ -141,9 +140,9 @@ def test_an_algorithm_that_was_in_use_comes_back_at_the_next_tick(
     def fail(*_: object) -> None:
         raise AssertionError("made anew")
 
-    monkeypatch.setattr(algorithm_change, "make_solver", fail)
+    monkeypatch.setattr(live_changes, "make_solver", fail)
     # Nor does it end before, because none comes for a while.
-    monkeypatch.setattr(handover, "_POLL", 3600.0)
+    monkeypatch.setattr(live_changes, "_POLL_S", 3600.0)
     for name in ("pv_osimr", "efpa", "pv_osimr"):
         assert node.set_parameters([Parameter("algorithm", value=name)])[0].successful
         # Once: of one that is sent again, the answer would be by the new one.

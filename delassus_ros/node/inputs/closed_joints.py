@@ -493,7 +493,7 @@ class BoundClosures:
             return
         self._task = None
         try:
-            made = task.result()
+            made = task.future.result()
         except Exception:
             if joints == self._wanted:
                 raise

@@ -1,41 +1,49 @@
-"""What there is from configure to cleanup: a robot description to the pipeline of its matrices."""
+"""From a robot description to the pipeline of its matrices, with kernels built elsewhere."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import Layout
 
+from delassus_ros import algorithms
+from delassus_ros.algorithms.registry import TracedAlgorithm
 from delassus_ros.closure import BoundClosure
+from delassus_ros.compiler.build import cached_kernel
+from delassus_ros.compiler.cache.cached_code import stored_kernel
+from delassus_ros.compiler.runtime.kernel import CompiledKernel
+from delassus_ros.compiler.worker import BackgroundBuild
 from delassus_ros.node.inputs.closed_joints import BoundClosures
 from delassus_ros.node.live.pipeline import Pipeline
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import make_layout
 from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings import Settings
-from delassus_ros.node.system.background import BackgroundTask
+from delassus_ros.node.system.background import BackgroundTask, CancelledTaskError
 from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
 
 @dataclass(frozen=True)
 class Computation:
-    """All that follows from a robot description; another one has another.
+    """Everything that depends on the robot description, from the problem to the pipeline.
 
     Attributes
     ----------
-    description : the URDF text.
-    problem : what is computed.
-    solver : the one begun with.
-    fallback : stands in for an algorithm that fails; None for nothing.
-    layout : what the rows mean.
-    pipeline : answers joint states.
-    beside : names of what comes beside the matrices.
-    gravity : (3,) in the axes of the world [m/s²].
-    estimates : contacts are told by forces instead of by a topic.
-    closures : find the joints that are not given, for questions; None for open chains.
+    description : URDF text.
+    problem : robot, contacts, axes and outputs.
+    solver : solver of the algorithm in the settings.
+    fallback : solver that replaces an algorithm that fails; None for no replacement.
+    layout : meaning of the rows.
+    pipeline : turns joint states into messages.
+    beside : names of the outputs besides the matrix.
+    gravity : (3,) along the axes of the world [m/s²].
+    estimates : whether the active contacts are estimated from forces, not received.
+    closures : closures that compute unmeasured joints for the service ``~/compute``; None for
+        open chains.
     """
 
     description: str
@@ -54,25 +62,34 @@ class Computation:
         cls,
         settings: Settings,
         description: str,
-        solver: DelassusSolver,
-        fallback: DelassusSolver | None,
         limits: Limits,
         now: Callable[[], int],
         warn: Callable[[str, str], object],
+        solver_of: Callable[[Problem, str], DelassusSolver] = DelassusSolver,
     ) -> Computation:
-        """Put everything together for solvers of the described robot.
+        """Read the robot, make the solvers and connect the pipeline.
 
         Parameters
         ----------
+        settings : contacts, algorithm and outputs.
+        description : URDF text.
+        limits : limits of the inputs, thresholds and damping.
         now : time of the node's clock [ns].
         warn : takes the kind of a warning and its text.
+        solver_of : makes the solver of a problem and an algorithm's name.
 
         Raises
         ------
         DelassusError
-            If the parts do not fit together.
+            If the description cannot be used, or the settings do not fit the robot.
         """
-        problem = solver.problem
+        problem = settings.problem(description)
+        solver = solver_of(problem, settings.algorithm)
+        fallback = None
+        if settings.fallback == settings.algorithm:
+            fallback = solver
+        elif settings.fallback:
+            fallback = solver_of(problem, settings.fallback)
         orientation = settings.orientation(problem)
         motion = settings.motion(problem, orientation)
         estimator = settings.estimator(problem, orientation)
@@ -96,9 +113,9 @@ class Computation:
             estimator,
         )
         if fallback is not None:
-            # Now, as there is no time for it, nor for a failure, when it is needed.
+            # A binding takes too long, and may fail, at the tick that needs it.
             pipeline.bindings.of(fallback)
-        # Others than the pipeline's, which each start from their last result.
+        # The pipeline has closures of its own, as each starts from its last result.
         closures = None if closure is None else BoundClosures(closure)
         return cls(
             description, problem, solver, fallback, layout, pipeline, settings.outputs,
@@ -107,19 +124,76 @@ class Computation:
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """What is being made beside the loop, for joint states and for questions."""
+        """Running background tasks that compile closures."""
         of_questions = [] if self.closures is None else self.closures.tasks
         return self.pipeline.tasks + of_questions
 
     @property
     def words(self) -> str:
-        """The robot, its size and the algorithm."""
+        """Name of the robot, its size and the algorithm, for the log."""
         problem, solver = self.problem, self.solver
         algorithm = solver.algorithm
-        # Where operations can be counted.
         if solver.operations is not None:
             algorithm += f", {solver.operations.total} operations"
         return (
             f"{problem.robot.name}: {len(problem.robot.joint_names)} joints, "
             f"{len(problem.contacts)} contacts ({problem.contacts.rows} rows), {algorithm}"
         )
+
+
+_POLL_CHILD_S = 0.02
+"""Period of looks at the building process."""
+
+
+def make_solver(
+    problem: Problem,
+    algorithm: str,
+    cancelled: threading.Event,
+    warm: Callable[[Problem], object] | None = None,
+) -> DelassusSolver:
+    """Return a solver; its kernel is compiled in another process, unless it is cached.
+
+    Parameters
+    ----------
+    problem : what to compute.
+    algorithm : name of the algorithm.
+    cancelled : set by another thread to end the build.
+    warm : called with the problem in the other process, to compile more into the disk cache;
+        the kernel is then built there even if it is cached.
+
+    Raises
+    ------
+    CancelledTaskError
+        If it was cancelled.
+    CompilerError
+        If the build failed.
+    DelassusError
+        If the algorithm is unknown or refuses the problem, or the kernel is damaged.
+    Exception
+        Whatever a plug-in raises.
+    """
+    kernel: CompiledKernel | None = None
+    found = algorithms.get(algorithm)
+    if isinstance(found, TracedAlgorithm):
+        kernel = cached_kernel(problem, found) if warm is None else None
+        if kernel is None:
+            built = _built(problem, algorithm, cancelled, warm)
+            kernel = stored_kernel(problem, found.name).unpacked(built)
+    return DelassusSolver(problem, algorithm, prebuilt=kernel)
+
+
+def _built(
+    problem: Problem,
+    algorithm: str,
+    cancelled: threading.Event,
+    warm: Callable[[Problem], object] | None,
+) -> bytes:
+    """Return the kernel, built by another process."""
+    build = BackgroundBuild(problem, algorithm, warm)
+    try:
+        while (kernel := build.poll()) is None:
+            if cancelled.wait(_POLL_CHILD_S):
+                raise CancelledTaskError(f"the kernel of {algorithm!r} was cancelled")
+        return kernel
+    finally:
+        build.cancel()

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from rclpy.lifecycle import LifecycleNode
 
 from delassus_ros.closure import BoundClosure
+from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.diagnostics import Account, Entry, Report
 from delassus_ros.node.lifecycle.services import ComputeService
-from delassus_ros.node.lifecycle.swaps import AlgorithmChange, DescriptionChange
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
 from delassus_ros.node.settings import Operation, Settings
@@ -19,6 +19,7 @@ from delassus_ros.node.system.background import BackgroundTask, wait_for_end
 from delassus_ros.node.system.logs import LoopLog
 from delassus_ros.node.system.qos import Mismatches
 from delassus_ros.node.system.timers import now_of
+from delassus_ros.problem import Problem
 from delassus_ros.solver.solver import DelassusSolver
 
 Warn = Callable[[str, str], object]
@@ -35,7 +36,7 @@ class Configuration:
     operation : how to work.
     computation : what to compute.
     adopted : called when a new robot description is in use.
-    give_up : called with the reason, when a new robot description cannot be used.
+    refused : called with the reason why a new robot description cannot be used.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Configuration:
         operation: Operation,
         computation: Computation,
         adopted: Callable[[], object],
-        give_up: Callable[[str], object],
+        refused: Callable[[str], object],
     ) -> None:
         self.operation = operation
         self.computation = computation
@@ -96,7 +97,7 @@ class Configuration:
             undo.callback(self.algorithm.close)
             self._set_stand_in(computation)
             self.description = DescriptionChange(
-                node, self.stream.handover(), self._make, self._adopt, give_up
+                node, self.stream.handover(), self._make, self._adopt, refused
             )
             undo.callback(self.description.close)
             self._account = Account(node, mismatches, self.stream, self._outputs, self.description)
@@ -140,12 +141,13 @@ class Configuration:
         self,
         settings: Settings,
         description: str,
-        solver: DelassusSolver,
-        fallback: DelassusSolver | None,
+        solver_of: Callable[[Problem, str], DelassusSolver],
     ) -> Computation:
+        """Return the computation of a description; called by a background thread."""
         limits, now = self.operation.limits, now_of(self._node)
-        self._compute.prepare(solver)
-        return Computation.make(settings, description, solver, fallback, limits, now, self._warn)
+        computation = Computation.make(settings, description, limits, now, self._warn, solver_of)
+        self._compute.prepare(computation.solver)
+        return computation
 
     def _adopt(self, computation: Computation) -> None:
         """Go on with another robot, or another description of the same."""

@@ -20,8 +20,8 @@ from rclpy.qos import QoSProfile
 from delassus_ros.algorithms import spelling
 from delassus_ros.conditioning.monitor import Conditioning, Examination
 from delassus_ros.errors import listed
+from delassus_ros.node.lifecycle.changes import AlgorithmChange, DescriptionChange
 from delassus_ros.node.lifecycle.computation import Computation
-from delassus_ros.node.lifecycle.swaps import AlgorithmChange, DescriptionChange
 from delassus_ros.node.live.publishers import Outputs
 from delassus_ros.node.live.stream import Stream
 from delassus_ros.node.live.timing import Histogram, Timing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -11,17 +11,14 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from delassus_ros import algorithms
-from delassus_ros.errors import AlgorithmError, ContactError, InputError, unknown
+from delassus_ros.errors import ContactError, InputError, unknown
 from delassus_ros.node.settings import (
     AUTOSTART,
     CONTACT_PARAMETERS,
-    OPERATION_PARAMETERS,
     PARAMETERS,
     RCLPY_PREFIXES,
-    Operation,
     Setting,
     misspelt,
-    setting_of,
 )
 from delassus_ros.node.system.overrides import overrides_of
 
@@ -137,89 +134,6 @@ def values(node: Node) -> dict[str, Any]:
     names = node.list_parameters([], 0).names
     found = {name: node.get_parameter_or(name).value for name in names}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def refusal(
-    present: Mapping[str, Any],
-    changes: Iterable[Parameter],
-    configured: bool,
-    overrides: Mapping[str, Any],
-) -> str | None:
-    """Return why parameters cannot be set together, or None if they can.
-
-    Whether an algorithm or a robot description can be used is asked elsewhere.
-
-    Parameters
-    ----------
-    present : values by name; those that are not of the table OPERATION_PARAMETERS do not count.
-    changes : what is to be set.
-    configured : whether the node is.
-    overrides : what :func:`declare` returned.
-    """
-    wanted = dict(present)
-    for change in changes:
-        reason = _refusal(change.name, change.value, configured)
-        if reason is None and change.name == "contacts.names":
-            reason = _refusal_of_overrides(change.value or (), overrides)
-        if reason is not None:
-            return reason
-        if change.value is not None:
-            wanted[change.name] = change.value
-    if not wanted.keys() & OPERATION_PARAMETERS.keys():
-        return None
-    try:
-        Operation.from_parameters(wanted)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def refusal_of_deletion(node: Node, changes: Iterable[Parameter]) -> str | None:
-    """Return why parameters cannot be set to nothing at all, or None if none is.
-
-    ROS would delete such a parameter, where its type is not fixed, and nobody could set it again.
-    """
-    for change in changes:
-        if change.type_ == Parameter.Type.NOT_SET and node.has_parameter(change.name):
-            return f"{change.name!r} cannot be deleted; set it to the value that is wanted instead"
-    return None
-
-
-def _refusal(name: str, value: Any, configured: bool) -> str | None:
-    """Return why a parameter cannot have this value, or None if it can."""
-    setting = setting_of(name)
-    if setting is None:
-        return None
-    if configured and not setting.live:
-        return (
-            f"{name!r} can be set only while the node is unconfigured, as it is read when the "
-            "node is configured; deactivate and clean up the node, set it, and configure again"
-        )
-    if value is not None:
-        try:
-            setting.parse(name, value)
-            if name == "fallback" and value:
-                algorithms.get(value)
-        except (InputError, AlgorithmError) as error:
-            return str(error)
-    return None
-
-
-def _refusal_of_overrides(contacts: Iterable[str], overrides: Mapping[str, Any]) -> str | None:
-    """Return why contacts cannot be listed with what was given for them at the start, or None.
-
-    Declaring their parameters, which nobody could refuse any more, would raise it.
-    """
-    for contact in contacts:
-        for key in CONTACT_PARAMETERS:
-            name = f"contacts.{contact}.{key}"
-            reason = _refusal(name, overrides.get(name), configured=False)
-            if reason is not None:
-                return (
-                    f"contact {contact!r} cannot be listed, as the node was started with a bad "
-                    f"{name!r}: {reason}"
-                )
-    return None
 
 
 def _choices(name: str, setting: Setting) -> tuple[str, ...]:

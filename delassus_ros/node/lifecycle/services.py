@@ -38,6 +38,7 @@ from delassus_ros.node.inputs.joints import JointNames, size_mismatch
 from delassus_ros.node.inputs.orientation import turned_back
 from delassus_ros.node.inputs.placements import places_of
 from delassus_ros.node.lifecycle.computation import Computation
+from delassus_ros.node.lifecycle.refusals import reason_against
 from delassus_ros.node.live.pipeline import Bindings
 from delassus_ros.node.outputs.dynamics import blocks_of, fill
 from delassus_ros.node.reasons import Complaint, Reason
@@ -273,22 +274,6 @@ class Applicability:
 
     name: str
     reason: str
-
-
-def reason_against(name: str, problem: Problem) -> str | None:
-    """Return why a registered algorithm cannot solve a problem, or None if it can.
-
-    Raises
-    ------
-    AlgorithmError
-        For an unknown algorithm.
-    """
-    algorithm = algorithms.get(name)
-    try:
-        return algorithm.supports(problem)
-    except Exception as error:
-        # A plug-in is somebody else's code: whatever it raises, the node goes on.
-        return f"it cannot say: {type(error).__name__}: {error}"
 
 
 def list_algorithms(problem: Problem | None) -> list[Applicability]:

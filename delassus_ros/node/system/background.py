@@ -1,6 +1,6 @@
-"""Making one thing in a thread, so that the control loop goes on meanwhile.
+"""A function in a thread of its own, so that the control loop goes on meanwhile.
 
-How the node takes what was made is in :mod:`~delassus_ros.node.lifecycle.swaps`.
+How the node adopts results is in :mod:`~delassus_ros.node.lifecycle.changes`.
 """
 
 from __future__ import annotations
@@ -10,47 +10,53 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from delassus_ros.errors import DelassusError
 from delassus_ros.node.system.realtime import following, thread_priority
 
 PATIENCE = 5.0
-"""Time that what is not wanted any more has to end in [s]."""
-_SWITCH = 1e-4  # s after which a thread that makes something lets others go on
+"""Time within which a cancelled task must end [s]."""
+_SWITCH = 1e-4
+"""Longest turn of a Python thread while a task runs [s]."""
 
 T = TypeVar("T")
 
 
-class GivenUpError(DelassusError):
-    """What was being made is not wanted any more."""
+class CancelledTaskError(DelassusError):
+    """A task was cancelled before it had a result."""
 
 
 class BackgroundTask(Generic[T]):
-    """A thread that makes one thing, and what it has made.
+    """A thread that calls one function, and the future of its result.
 
-    As long as it works, Python's threads take turns more often: the control loop is to wait for
-    tenths of a millisecond, where by default it would be five.
+    While it runs, Python's threads take turns more often, so that the control loop waits for
+    tenths of a millisecond, not for Python's default of 5 ms. Unlike a thread of an executor, one
+    that hangs can be abandoned, and does not delay the end of the process.
 
     Parameters
     ----------
     name : of the thread.
-    make : returns it; given an event, which is set when it is not wanted any more.
-    daemon : whether the process may end without it, as where `make` may hang.
+    function : returns the result; called with an event, which is set when the task is cancelled.
+    daemon : whether the process may end while the thread runs, as where `function` may hang.
+
+    Attributes
+    ----------
+    future : the result, or the exception, of `function`; a cancelled task has none.
     """
 
     def __init__(
-        self, name: str, make: Callable[[threading.Event], T], daemon: bool = True
+        self, name: str, function: Callable[[threading.Event], T], daemon: bool = True
     ) -> None:
-        self.unwanted = threading.Event()
+        self.future: Future[T] = Future()
+        self._cancelled = threading.Event()
         self._latest_end = math.inf
-        self._is_said = False
-        self._make = make
-        self._made: list[T] = []
-        self._error: Exception = GivenUpError(f"{name} was given up")
+        self._is_reported = False
+        self._function = function
         self._priority = thread_priority()
         self.thread = threading.Thread(target=self._run, name=name, daemon=daemon)
-        # Before it starts: whoever waits for its turn by then waits for the time that counts then.
+        # Before the start: a thread that waits for its turn keeps the interval of that time.
         _take_turns_more_often(self)
         try:
             self.thread.start()
@@ -60,95 +66,75 @@ class BackgroundTask(Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Whether there is a result."""
+        """Whether the thread has ended."""
         return not self.thread.is_alive()
 
-    def give_up(self) -> None:
-        """Want it no more; from the first time on it has :data:`PATIENCE` to end."""
-        if not self.unwanted.is_set():
+    def cancel(self) -> None:
+        """Cancel the task. It must end within :data:`PATIENCE` seconds of the first call."""
+        if not self._cancelled.is_set():
             self._latest_end = time.monotonic() + PATIENCE
-            self.unwanted.set()
+            self._cancelled.set()
 
     def wait(self) -> None:
-        """Wait until the thread has ended, or, once it was given up, has had its time to do so."""
+        """Wait until the thread has ended, or the time of a cancelled task is over."""
         rest = self._latest_end - time.monotonic()
         self.thread.join(None if rest == math.inf else max(0.0, rest))
 
-    def is_left_alone(self, say: Callable[[str], object]) -> bool:
-        """Return whether it was given up and has not ended in time: a plug-in may hang.
+    def is_abandoned(self, report: Callable[[str], object]) -> bool:
+        """Return whether the task was cancelled and has not ended in time: a plug-in may hang.
 
         Parameters
         ----------
-        say : called with that, once.
+        report : called once with the text.
         """
         if self.ended or time.monotonic() < self._latest_end:
             return False
-        if not self._is_said:
-            self._is_said = True
-            say(
+        if not self._is_reported:
+            self._is_reported = True
+            report(
                 f"{self.thread.name} was given up but has not ended within {PATIENCE:g} s: its "
                 "thread is left alone"
             )
         return True
 
-    def result(self) -> T:
-        """Return what was made, once its thread has ended; raises what that raised."""
-        if not self._made:
-            raise self._error
-        return self._made[0]
-
     def _run(self) -> None:
         try:
             with following(self._priority):
-                made = self._make(self.unwanted)
+                result = self._function(self._cancelled)
+            if self._cancelled.is_set():
+                raise CancelledTaskError(f"{self.thread.name} was cancelled")
         except Exception as error:
-            # Whatever a plug-in raises: who asks for the result gets it.
-            self._error = error
+            # Any exception of a plug-in: the reader of the result gets it.
+            self.future.set_exception(error)
         except BaseException as error:
             # A plug-in that wants to end the process ends this thread alone.
-            self._error = DelassusError(f"{type(error).__name__}: {error}")
+            self.future.set_exception(DelassusError(f"{type(error).__name__}: {error}"))
         else:
-            if not self.unwanted.is_set():
-                self._made.append(made)
+            self.future.set_result(result)
         finally:
             _take_turns_as_usual(self)
 
 
-class Ready(Generic[T]):
-    """Something that was made before, in place of a task that makes it."""
-
-    ended = True
-
-    def __init__(self, made: T) -> None:
-        self._made = made
-
-    def give_up(self) -> None:
-        """Want it no more; it costs nothing."""
-
-    def result(self) -> T:
-        """Return it."""
-        return self._made
-
-
 def wait_for_end(
-    tasks: Sequence[BackgroundTask[T]], say: Callable[[str], object]
+    tasks: Sequence[BackgroundTask[T]], report: Callable[[str], object]
 ) -> list[BackgroundTask[T]]:
-    """Give tasks up, and wait until their threads, and the processes of those, have ended.
+    """Cancel tasks, and wait until their threads, and the processes of those, have ended.
 
     Parameters
     ----------
-    tasks : those that may be at work.
-    say : called with what is left alone, as it has not ended within :data:`PATIENCE`.
+    tasks : tasks that may be running.
+    report : called with the text on each abandoned task, which has not ended within
+        :data:`PATIENCE`.
 
     Returns
     -------
-    Those that are left alone.
+    The abandoned tasks.
     """
     for task in tasks:
-        task.give_up()
+        task.cancel()
     for task in tasks:
         task.wait()
-    return [task for task in tasks if task.is_left_alone(say)]
+    return [task for task in tasks if task.is_abandoned(report)]
 
 
 _lock = threading.Lock()
@@ -166,7 +152,7 @@ def _take_turns_more_often(task: BackgroundTask[Any]) -> None:
 
 
 def _take_turns_as_usual(task: BackgroundTask[Any]) -> None:
-    """Undo it for this task, once: an interrupt may come when its thread has just begun."""
+    """Restore the interval after the last task; safe to call twice for a task."""
     with _lock:
         if task in _working:
             _working.remove(task)
