@@ -63,14 +63,19 @@ class _Aside:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """The latest joint state with some of the joints, and when it came."""
+class _Message:
+    """A joint state whose route is not known yet; fields as in :meth:`JointGate.read`."""
 
     names: Sequence[str]
     stamp: int
     values: Array
     motion: Motion
     arrival: Arrival
+
+    def read_by(self, gate: JointGate, now: int, q: Array) -> Verdict:
+        """Return what a gate makes of the message, at its arrival or later."""
+        delay = self.arrival.since(now) or 0
+        return gate.read(self.names, self.stamp, self.values, now, q, delay, self.motion)
 
 
 class ClosedGate:
@@ -184,7 +189,7 @@ class ClosedGate:
         self._whole = True
         self._passed = Arrival()
         self._publishers = PublisherWatch()
-        self._parts: dict[tuple[str, ...], _Part] = {}
+        self._parts: dict[tuple[str, ...], _Message] = {}
 
     def read(
         self,
@@ -208,11 +213,12 @@ class ClosedGate:
         """
         route = self._route
         if route is None or names is not self._names:
+            message = _Message(names, stamp, values, motion, Arrival(now, delay))
             if not (names and len(values)):
-                return self._without_positions(names, stamp, values, now, q, delay)
-            found = self._choose(names, stamp, values, now, delay, motion)
+                return self._without_positions(message, now, q, delay)
+            found = self._choose(message, now)
             if not isinstance(found, _Route):
-                return self._without(found, names, stamp, values, now, q, delay)
+                return self._without(found, message, now, q, delay)
             route = found
         measured = route.bound.measured
         verdict = route.gate.read(names, stamp, values, now, measured, delay, motion, count)
@@ -237,19 +243,11 @@ class ClosedGate:
             if isinstance(route, _Route):
                 yield route.gate
 
-    def _choose(
-        self,
-        names: Sequence[str],
-        stamp: int,
-        values: Array,
-        now: int,
-        delay: int,
-        motion: Motion,
-    ) -> _Route | Complaint | _Aside:
-        """Return what to do with a joint state."""
+    def _choose(self, message: _Message, now: int) -> _Route | Complaint | _Aside:
+        """Return the route of a joint state, or why it has none."""
         # The list itself stands for its joints only where nothing but the names matters.
         self._names = None
-        present = set(names)
+        names, present = message.names, set(message.names)
         own = tuple(joint for joint in self._robot.joint_names if joint in present)
         found = self._route_of(own, now) if own else None
         if isinstance(found, _Route):
@@ -271,7 +269,7 @@ class ClosedGate:
             for part, each in self._parts.items()
             if part != own and each.arrival.within(timeout, now)
         }
-        self._parts = {**others, own: _Part(names, stamp, values, motion, Arrival(now, delay))}
+        self._parts = {**others, own: message}
         recent = set().union(*self._parts)
         merged = self._route_of(tuple(j for j in self._robot.joint_names if j in recent), now)
         if isinstance(merged, _Route):
@@ -280,11 +278,7 @@ class ClosedGate:
                 # What has come so far belongs to the first q.
                 merged.gate.forget(now)
                 for each in others.values():
-                    waited = each.arrival.since(now) or 0
-                    merged.gate.read(
-                        each.names, each.stamp, each.values, now, merged.bound.measured, waited,
-                        each.motion,
-                    )  # fmt: skip
+                    each.read_by(merged.gate, now, merged.bound.measured)
             return self._use(merged)
         return merged
 
@@ -341,39 +335,26 @@ class ClosedGate:
         self._route, self._gate = route, route.gate
         return route
 
-    def _without_positions(
-        self,
-        names: Sequence[str],
-        stamp: int,
-        values: Array,
-        now: int,
-        q: Array,
-        delay: int,
-    ) -> Verdict:
-        """Return what to say about a joint state that has no names or no positions."""
+    def _without_positions(self, message: _Message, now: int, q: Array, delay: int) -> Verdict:
+        """Return what becomes of a joint state that has no names or no positions."""
+        names = message.names
         if set(names).intersection(self._robot.joint_names):
             # Which of them are measured elsewhere does not matter.
-            return self._gate.pass_over(stamp, now, delay, *size_mismatch(names, 0))
-        return self._gate.read(names, stamp, values, now, q, delay)
+            return self._gate.pass_over(message.stamp, now, delay, *size_mismatch(names, 0))
+        return message.read_by(self._gate, now, q)
 
     def _without(
-        self,
-        found: Complaint | _Aside,
-        names: Sequence[str],
-        stamp: int,
-        values: Array,
-        now: int,
-        q: Array,
-        delay: int,
+        self, found: Complaint | _Aside, message: _Message, now: int, q: Array, delay: int
     ) -> Verdict:
-        """Return what to say about a joint state that no q follows from."""
-        if isinstance(found, _Aside) and not set(names).intersection(self._robot.joint_names):
-            # Nothing of the robot: the same words as for every gate.
-            return self._gate.read(names, stamp, values, now, q, delay)
+        """Return what becomes of a joint state that has no route."""
+        known = set(message.names).intersection(self._robot.joint_names)
+        if isinstance(found, _Aside) and not known:
+            # None of the robot's joints: the same words as in every gate.
+            return message.read_by(self._gate, now, q)
         self._gate.heard.note(now, delay)
         verdict = self._verdict
-        verdict.stamp = max(stamp, 0)
-        verdict.age = age_of(stamp, now)
+        verdict.stamp = max(message.stamp, 0)
+        verdict.age = age_of(message.stamp, now)
         verdict.gate, verdict.reasons, verdict.text = Gate.WAITING, Reason.NONE, ""
         if isinstance(found, Complaint):
             verdict.gate = Gate.REFUSED
