@@ -307,9 +307,9 @@ class MarkerNode(Node):
         source = self._orientation
         if source is None:
             return np.eye(3)
-        complaint = source.complaint(self.get_clock().now().nanoseconds)
-        if complaint is not None:
-            self._warn("orientation", f"{complaint.text}: ellipsoids along the world need it")
+        warning = source.warning(self.get_clock().now().nanoseconds)
+        if warning is not None:
+            self._warn("orientation", f"{warning.text}: ellipsoids along the world need it")
             return None
         quaternion = np.empty(4)
         source.write(self._stamp, quaternion)

@@ -24,7 +24,7 @@ from delassus_ros.measured import (
 )
 from delassus_ros.measured.quantities import Quantity
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.reasons import InputWarning, Reason
 
 _LARGEST = 6.0
 """Largest residual of one measurement, in its standard deviations: 1 in 5e8 is beyond."""
@@ -62,7 +62,7 @@ class Consistency:
         share = 2.0 / (9.0 * r) if r else 0.0
         self._most = r * (1.0 - share + _QUANTILE * math.sqrt(share)) ** 3
 
-    def complaint(self, numbers: Array) -> Complaint | None:
+    def warning(self, numbers: Array) -> InputWarning | None:
         """Return what contradicts the other measurements, or None.
 
         Parameters
@@ -83,7 +83,7 @@ class Consistency:
             what, size = self._least_fitting(numbers)
         else:
             return None
-        return Complaint(
+        return InputWarning(
             Reason.SENSORS_CONTRADICT,
             f"{self._words(what)} contradicts the other measurements by {size:.3g} standard "
             f"deviations; the squared residuals are {squared:.4g}, expected about "

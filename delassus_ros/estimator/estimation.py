@@ -25,14 +25,14 @@ from delassus_ros.model import WORLD, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.closed_joints import ClosedGate
 from delassus_ros.node.inputs.input import Input
-from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
+from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import JOINTS
-from delassus_ros.node.reasons import Complaint, InputHealth, Limits, Reason, Validity
+from delassus_ros.node.reasons import InputHealth, InputWarning, Limits, Reason, Validity
 from delassus_ros.problem import Problem
 
-_NOTHING = Complaint(Reason.NONE, "")
+_NOTHING = InputWarning(Reason.NONE, "")
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Answer:
 
 
 class _Kept(NamedTuple):
-    """A joint state that was taken in: its verdict, the fault of its motion, its accelerations."""
+    """A joint state that was taken in: its status, the fault of its motion, its accelerations."""
 
-    verdict: Verdict
-    complaint: Complaint | None = None
+    status: InputStatus
+    warning: InputWarning | None = None
     accelerations: Array | None = None
 
 
@@ -143,7 +143,7 @@ class Estimation:
 
     def reset(self, now: int) -> None:
         """Begin anew, as when activated."""
-        self.gate.forget(now)
+        self.gate.reset(now)
         self._change.reset()
         for each in self.by_topic.values():
             each.reset()
@@ -169,7 +169,7 @@ class Estimation:
 
     def read(
         self, topic: str, message: Any, now: int, delay: int = 0, count: int = 0
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Take a message of a topic; return what is wrong with it, or None.
 
         Parameters
@@ -227,24 +227,24 @@ class Estimation:
         count : which of its publisher's messages it is; 0 where the middleware does not tell.
         """
         q = self._inputs["q"]
-        # A copy: the gate overwrites its verdict.
-        verdict = replace(self.gate.read(names, stamp, positions, now, q, delay, motion, count))
-        if verdict.gate is Gate.WAITING:
+        # A copy: the gate overwrites its status.
+        status = replace(self.gate.read(names, stamp, positions, now, q, delay, motion, count))
+        if status.gate is Gate.IGNORED:
             return
         before = self._kept
-        if before is not None and before.verdict.gate is not Gate.REFUSED:
-            self._keep_unsaid(before.verdict)
-        if verdict.gate is Gate.REFUSED:
-            self._kept = _Kept(verdict)
+        if before is not None and before.status.gate is not Gate.REFUSED:
+            self._keep_unsaid(before.status)
+        if status.gate is Gate.REFUSED:
+            self._kept = _Kept(status)
             return
         self._motion.take(self.gate.joints, self.gate.motion)
-        complaint = self._motion.write(
-            verdict.stamp, now, self._inputs, clock_step=self.clock_step
+        warning = self._motion.write(
+            status.stamp, now, self._inputs, clock_step=self.clock_step
         )
         accelerations = None
-        if complaint is None:
-            accelerations = self._change.add(verdict.stamp or now, self._inputs["rates"])
-        self._kept = _Kept(verdict, complaint, accelerations)
+        if warning is None:
+            accelerations = self._change.add(status.stamp or now, self._inputs["rates"])
+        self._kept = _Kept(status, warning, accelerations)
 
     def answer_kept(self, now: int) -> Answer | None:
         """Return the answer to the newest joint state that was taken in.
@@ -260,19 +260,19 @@ class Estimation:
         kept, self._kept = self._kept, None
         if kept is None:
             return None
-        verdict, complaint, accelerations = kept
-        if verdict.gate is Gate.REFUSED:
-            return self._say(verdict.stamp, verdict.reasons, verdict.text, now)
+        status, warning, accelerations = kept
+        if status.gate is Gate.REFUSED:
+            return self._say(status.stamp, status.reasons, status.text, now)
         for sensor in self.sensors:
-            complaint = complaint or sensor.complaint(now)
-        if complaint is None and accelerations is None:
+            warning = warning or sensor.warning(now)
+        if warning is None and accelerations is None:
             text = f"rates have not come for {self.settings.window:g} s yet (acceleration.window)"
-            complaint = Complaint(Reason.NO_ACCELERATION, text)
-        if complaint is not None or accelerations is None:
-            reasons = verdict.reasons | (complaint.reason if complaint else Reason.NONE)
-            return self._say(verdict.stamp, reasons, complaint.text if complaint else "", now)
+            warning = InputWarning(Reason.NO_ACCELERATION, text)
+        if warning is not None or accelerations is None:
+            reasons = status.reasons | (warning.reason if warning else Reason.NONE)
+            return self._say(status.stamp, reasons, warning.text if warning else "", now)
         if self._is_early(now):
-            self._keep_unsaid(verdict)
+            self._keep_unsaid(status)
             return None
         self._fill(accelerations)
         inputs = self._inputs
@@ -281,19 +281,19 @@ class Estimation:
                 inputs["q"], inputs["rates"], self._y, inputs["gravity"]
             )
         except NumericalError as error:
-            return self._say(verdict.stamp, Reason.SOLVER_FAILED, str(error), now)
-        reasons, text = verdict.reasons | self._unsaid.reason, verdict.text or self._unsaid.text
+            return self._say(status.stamp, Reason.SOLVER_FAILED, str(error), now)
+        reasons, text = status.reasons | self._unsaid.reason, status.text or self._unsaid.text
         self._unsaid = _NOTHING
         for doubt in self._doubts(numbers, now):
             reasons, text = reasons | doubt.reason, text or doubt.text
-        return self._say(verdict.stamp, reasons, text, now, numbers)
+        return self._say(status.stamp, reasons, text, now, numbers)
 
-    def _keep_unsaid(self, verdict: Verdict) -> None:
+    def _keep_unsaid(self, status: InputStatus) -> None:
         """Give the reasons of a joint state without an answer to the next estimate."""
         unsaid = self._unsaid
-        self._unsaid = Complaint(unsaid.reason | verdict.reasons, unsaid.text or verdict.text)
+        self._unsaid = InputWarning(unsaid.reason | status.reasons, unsaid.text or status.text)
 
-    def _doubts(self, numbers: Array, now: int) -> Iterator[Complaint]:
+    def _doubts(self, numbers: Array, now: int) -> Iterator[InputWarning]:
         """Yield why an estimate is to be used with care."""
         if self._motion.caveat is not None:
             yield self._motion.caveat
@@ -301,7 +301,7 @@ class Estimation:
             caveat = sensor.caveat(now, Limits.max_skew, self.clock_step)
             if caveat is not None:
                 yield caveat
-        contradiction = self._consistency.complaint(numbers)
+        contradiction = self._consistency.warning(numbers)
         if contradiction is not None:
             yield contradiction
 
@@ -315,10 +315,10 @@ class Estimation:
     def silence(self, now: int) -> Answer | None:
         """Return what to say where nothing has come for long; None if nothing is expected."""
         since = np.inf if self._went_out is None else now - self._went_out
-        verdict = self.gate.silence(now, since)
-        if verdict is None or since < 1e9 * self.settings.input_timeout:
+        status = self.gate.silence(now, since)
+        if status is None or since < 1e9 * self.settings.input_timeout:
             return None
-        return self._say(verdict.stamp, verdict.reasons, verdict.text, now)
+        return self._say(status.stamp, status.reasons, status.text, now)
 
     def _say(
         self, stamp: int, reasons: Reason, text: str, now: int, numbers: Array | None = None

@@ -282,9 +282,9 @@ class EstimatorNode(EventlessNode):
     def _on_message(self, name: str, data: bytes, sent: int, count: int) -> None:
         topic = topic_of(name)
         message = deserialized(data, topic.kind, topic.what)
-        complaint = self._configured().read(name, message, *self._arrived(sent), count)
-        if complaint is not None:
-            self._warn(name, complaint.text)
+        warning = self._configured().read(name, message, *self._arrived(sent), count)
+        if warning is not None:
+            self._warn(name, warning.text)
 
     def _forget(self) -> None:
         """Be without inputs, as the clock has jumped."""

@@ -15,7 +15,7 @@ from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Transform
 from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
 from delassus_ros.node.inputs.motion import STRONGEST
-from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.reasons import InputWarning, Reason
 
 _SAME = 1e-9
 """Largest difference of entries of two placements on a link that are the same one [m, 1]."""
@@ -70,7 +70,7 @@ class Sensor(Input):
         """Return whether a message says that it has no numbers."""
         return False
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the next message; see :meth:`Input.take`."""
         stamp = stamp_in(message)
         if self.latest.overtaken(stamp, now):

@@ -51,7 +51,7 @@ class InputHealth:
     silence : time since anything came, whether it was of use or not [s]; NaN likewise.
     timeout : age and silence above which it is too old [s].
     received : whether anything has come since the node was activated.
-    complaint : what was wrong with the latest input, in words; empty if nothing was.
+    warning : fault of the latest message, in words; empty for none.
     incompatible : publishers that there are and that do not match; None if all do.
     counts : further numbers, by what they count.
     """
@@ -63,7 +63,7 @@ class InputHealth:
     silence: float
     timeout: float
     received: bool
-    complaint: str = ""
+    warning: str = ""
     incompatible: Mismatch | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -130,13 +130,13 @@ class Reason(IntFlag):
 
 
 @dataclass(frozen=True)
-class Complaint:
-    """What is wrong with an input.
+class InputWarning:
+    """A fault of an input.
 
     Attributes
     ----------
-    reason : the bit (or bits) for the message.
-    text : the same in words, naming the joint or contact.
+    reason : bits of the message.
+    text : the fault in words, with the name of the joint or contact.
     """
 
     reason: Reason
@@ -179,7 +179,7 @@ class LastAnswer:
     Attributes
     ----------
     validity, reasons : as published.
-    text : what there is to complain of, in words; empty if there is nothing.
+    text : the reasons in words; empty for none.
     stamp_ns, age : stamp of the joint positions [ns] and their age [s].
     examination : of the matrix, overwritten by the next; None if there is no matrix.
     rows : rows of the matrix.

@@ -157,8 +157,8 @@ def test_another_frame_is_refused_by_name(standing: Standing, sensor: str) -> No
     standing.settle()
     standing.now += 2 * MS
     standing.sense()
-    complaint = getattr(standing, sensor)(frame="RF_FOOT")
-    assert complaint is not None and "frame 'RF_FOOT', expected '" in complaint.text
+    warning = getattr(standing, sensor)(frame="RF_FOOT")
+    assert warning is not None and "frame 'RF_FOOT', expected '" in warning.text
     answer = standing.joints()
     assert answer.validity == INVALID and "_INVALID" in (answer.reasons.name or "")
     standing.now += 2 * MS

@@ -37,7 +37,7 @@ def test_it_grows_old(arrival) -> None:
     assert arrival.since(NOW + 3 * S) == S
     arrival.restart(NOW + 3 * S)
     assert arrival.since(NOW + 3 * S) == 0
-    arrival.forget()
+    arrival.reset()
     assert arrival.since(NOW + 3 * S) is None
 
 

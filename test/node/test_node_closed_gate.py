@@ -295,7 +295,7 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
     gate, q = gate_of(rig), np.zeros(len(rig.joints))
     know(gate, [*LEGS, "LIFT_ROCKER"])
     foreign = gate.read(["gripper"], rig.now, nothing, rig.now, q)
-    assert (foreign.gate, foreign.reasons) == (Gate.WAITING, Reason.NONE)
+    assert (foreign.gate, foreign.reasons) == (Gate.IGNORED, Reason.NONE)
     for _ in range(5):
         answers = [rig.send(part) for part in parts]
         rig.wait(1)
@@ -304,15 +304,15 @@ def test_without_positions_beside_others_is_passed_over(rig, lift) -> None:
         for part in parts:
             rig.pipeline.take_in(rig.state(part))
         before = gate._route
-        verdict = gate.read(names, rig.now, nothing, rig.now, q)
-        assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+        status = gate.read(names, rig.now, nothing, rig.now, q)
+        assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
         assert gate._route is before
         assert said(rig.publish(rig.pipeline.answer_kept())) == (OK, Reason.NONE)
         rig.wait(1)
     rig.wait(501)
-    verdict = gate.read(LEGS, rig.now, nothing, rig.now, q)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_SIZE_MISMATCH)
-    assert "12 names but 0 positions" in verdict.text
+    status = gate.read(LEGS, rig.now, nothing, rig.now, q)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_SIZE_MISMATCH)
+    assert "12 names but 0 positions" in status.text
 
 
 # --- what does not close ------------------------------------------------------------------------
@@ -501,8 +501,8 @@ def test_the_independent_joints_are_expected(geared, monkeypatch) -> None:
         truth, q = geared.truth(START), np.zeros(geared.robot.nq)
         with monkeypatch.context() as patch:
             patch.setattr(geared.closure, "bind", None)
-            verdict = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
-        assert verdict.gate is Gate.READY
+            status = gate.read(names, START, np.array([truth[n] for n in names]), START, q)
+        assert status.gate is Gate.READY
         assert gate._bounds._task is None
 
 
@@ -698,8 +698,8 @@ def test_many_lists_of_names_are_not_remembered_for_ever(geared, monkeypatch) ->
         own = [*LEGS, "LIFT_CRANK", *(n for i, n in enumerate(names) if k >> (i % 8) & 1)]
         own = list(dict.fromkeys(own))
         know(gate, own)
-        verdict = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
-        assert verdict.gate is Gate.READY
+        status = gate.read(own, START + k, np.array([truth[n] for n in own]), START + k, q)
+        assert status.gate is Gate.READY
         np.testing.assert_allclose(q, geared.full(START), atol=1e-9)
     assert len(gate._routes) <= 64
     assert len(gate._bounds._others) <= 64

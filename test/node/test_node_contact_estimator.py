@@ -61,13 +61,13 @@ class Follower:
             velocity=sensed.twist[:3],
         )  # fmt: skip
         self.estimator.motion.take(NAMES, np.array([sensed.velocity, sensed.effort]))
-        complaint = self.estimator.update(sensed.q, stamp, stamp)
+        warning = self.estimator.update(sensed.q, stamp, stamp)
         if not self.found:
             # There is no difference to judge by.
-            assert complaint is not None and not self.estimator.is_known
+            assert warning is not None and not self.estimator.is_known
             self.estimator.forces[...] = plant.contact_forces().ravel()
         else:
-            assert complaint is None
+            assert warning is None
         self.found.append(self.estimator.forces.reshape(-1, 3).copy())
         self.touches.append(self.estimator.touches.copy())
         self.true.append(plant.contact_forces())
@@ -114,23 +114,23 @@ def test_bad_inputs_have_their_words() -> None:
     estimator, q = follower.estimator, np.array(list(POSTURE.values()))
     still = np.zeros((2, 12))
     estimator.motion.take(NAMES, still)
-    complaint = estimator.update(q, 10**9, 10**9)
-    assert complaint is not None and complaint.reason is Reason.ORIENTATION_MISSING
+    warning = estimator.update(q, 10**9, 10**9)
+    assert warning is not None and warning.reason is Reason.ORIENTATION_MISSING
     stamp = 2 * 10**9
     follower.base.read((0, 0, 0, 1), stamp, stamp, "base", "odom", None)
-    complaint = estimator.update(q, stamp, stamp)
-    assert complaint is not None and complaint.reason is Reason.TWIST_INVALID
+    warning = estimator.update(q, stamp, stamp)
+    assert warning is not None and warning.reason is Reason.TWIST_INVALID
     follower.base.read((0, 0, 0, 1), stamp, stamp, "base", "odom", (0, 0, 0))
-    complaint = estimator.update(q, stamp, stamp)
-    assert complaint is not None and complaint.reason is Reason.NO_CONTACTS_RECEIVED
+    warning = estimator.update(q, stamp, stamp)
+    assert warning is not None and warning.reason is Reason.NO_CONTACTS_RECEIVED
     assert not estimator.is_known
     stamp += 10**7
     assert estimator.update(q, stamp, stamp) is None and estimator.is_known
-    complaint = estimator.update(q, 0, stamp)
-    assert complaint is not None and complaint.reason is Reason.STAMP_INVALID
+    warning = estimator.update(q, 0, stamp)
+    assert warning is not None and warning.reason is Reason.STAMP_INVALID
     estimator.motion.take(NAMES, np.array([np.zeros(12), np.full(12, np.nan)]))
-    complaint = estimator.update(q, stamp, stamp)
-    assert complaint is not None and complaint.reason is Reason.TORQUE_MISSING
+    warning = estimator.update(q, stamp, stamp)
+    assert warning is not None and warning.reason is Reason.TORQUE_MISSING
     assert estimator.stamp == 0
 
 

@@ -64,18 +64,18 @@ def test_a_set_replaces_the_one_before_as_a_whole(contacts) -> None:
 
 
 def test_unknown_contact_that_touches_degrades(contacts) -> None:
-    complaint = contacts.read(["LF", "LFF"], [ACTIVE, ACTIVE])
-    assert complaint.reason is Reason.UNKNOWN_CONTACT
-    assert "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH" in complaint.text
-    assert "the matrix lacks its rows" in complaint.text
+    warning = contacts.read(["LF", "LFF"], [ACTIVE, ACTIVE])
+    assert warning.reason is Reason.UNKNOWN_CONTACT
+    assert "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH" in warning.text
+    assert "the matrix lacks its rows" in warning.text
     assert contacts.active == ("LF",)
     assert contacts.reasons is Reason.UNKNOWN_CONTACT
     assert contacts.degraded
 
 
 def test_unknown_contact_that_does_not_touch_is_mentioned_only(contacts) -> None:
-    complaint = contacts.read(["LF", "arm"], [ACTIVE, INACTIVE])
-    assert "unknown contact 'arm'" in complaint.text
+    warning = contacts.read(["LF", "arm"], [ACTIVE, INACTIVE])
+    assert "unknown contact 'arm'" in warning.text
     assert contacts.active == ("LF",)
     assert contacts.reasons is Reason.UNKNOWN_CONTACT
     assert not contacts.degraded
@@ -83,13 +83,13 @@ def test_unknown_contact_that_does_not_touch_is_mentioned_only(contacts) -> None
 
 def test_several_unknown_contacts_those_that_touch_first(contacts) -> None:
     names = ["LF", "arm", "LFF", "RFF"]
-    complaint = contacts.read(names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
-    assert complaint.text == (
+    warning = contacts.read(names, [ACTIVE, INACTIVE, SLIPPING, ACTIVE])
+    assert warning.text == (
         "unknown contact 'LFF'; did you mean 'LF'? contacts: LF, RF, LH, RH; unknown, too: 'RFF', "
         "'arm' (the matrix lacks the rows of those that are active)"
     )
-    complaint = contacts.read(names, [ACTIVE, INACTIVE, INACTIVE, UNKNOWN])
-    assert complaint.text == (
+    warning = contacts.read(names, [ACTIVE, INACTIVE, INACTIVE, UNKNOWN])
+    assert warning.text == (
         "unknown contact 'arm'; contacts: LF, RF, LH, RH; unknown, too: 'LFF', 'RFF' "
         "(ignored, as none is active)"
     )
@@ -104,18 +104,18 @@ def make_searches(monkeypatch) -> list[str]:
 def test_many_unknown_contacts_take_one_search_and_a_line(contacts, searches, status) -> None:
     names = [*FEET, *(f"finger_{k}" for k in range(400))]
     for _ in range(100):
-        complaint = contacts.read(names, [ACTIVE] * 4 + [status] * 400)
+        warning = contacts.read(names, [ACTIVE] * 4 + [status] * 400)
     assert searches == ["finger_0"]
-    assert "'finger_5' and 394 more" in complaint.text
-    assert len(complaint.text) < 250
+    assert "'finger_5' and 394 more" in warning.text
+    assert len(warning.text) < 250
     assert contacts.active == FEET
     assert contacts.degraded is (status == ACTIVE)
 
 
 def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
-    complaint = contacts.read([10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
-    assert complaint.text.startswith("unknown contact 'LFLF")
-    assert len(complaint.text) < 400
+    warning = contacts.read([10_000 * "LF", 10_000 * "RF"], [ACTIVE, ACTIVE])
+    assert warning.text.startswith("unknown contact 'LFLF")
+    assert len(warning.text) < 400
     assert not searches
 
 
@@ -123,15 +123,15 @@ def test_a_long_unknown_name_is_cut(contacts, searches) -> None:
     ("count", "status"), [(1, 9), (2, ACTIVE)], ids=["no such status", "listed twice"]
 )
 def test_a_long_name_of_a_contradictory_set_is_cut(contacts, count, status) -> None:
-    complaint = contacts.read(count * [10_000 * "LF"], count * [status])
-    assert f"contact '{50 * 'LF'}' " in complaint.text
-    assert len(complaint.text) < 400
+    warning = contacts.read(count * [10_000 * "LF"], count * [status])
+    assert f"contact '{50 * 'LF'}' " in warning.text
+    assert len(warning.text) < 400
 
 
 def test_other_unknown_contacts_each_time_end_the_searches(contacts, searches) -> None:
     for k in range(1000):
-        complaint = contacts.read(["LF", f"finger_{k}"], [ACTIVE, ACTIVE])
-        assert complaint.text.startswith(f"unknown contact 'finger_{k}'")
+        warning = contacts.read(["LF", f"finger_{k}"], [ACTIVE, ACTIVE])
+        assert warning.text.startswith(f"unknown contact 'finger_{k}'")
     assert len(searches) == 64
     # Those that were known before keep what was found for them.
     assert "; contacts: LF" in contacts.read(["finger_3"], [ACTIVE]).text
@@ -150,9 +150,9 @@ def test_contradictory_sets_leave_no_active_set_until_a_good_one(
     contacts, names, status, reason, words
 ) -> None:
     contacts.read(FEET, [ACTIVE] * 4)
-    complaint = contacts.read(names, status)
-    assert complaint.reason is reason
-    assert words in complaint.text
+    warning = contacts.read(names, status)
+    assert warning.reason is reason
+    assert words in warning.text
     assert contacts.active is None
     assert contacts.reasons is reason
     assert contacts.read(["LF"], [ACTIVE]) is None
@@ -166,9 +166,9 @@ def test_set_that_is_not_repeated_gets_too_old() -> None:
     assert contacts.stale(9 * second) is None
     contacts.read(["LF"], [ACTIVE], now=10 * second)
     assert contacts.stale(10 * second + second // 2) is None
-    complaint = contacts.stale(11 * second)
-    assert complaint.reason is Reason.CONTACTS_STALE
-    assert "for 1 s, at most 0.5 s are allowed (contacts_timeout)" in complaint.text
+    warning = contacts.stale(11 * second)
+    assert warning.reason is Reason.CONTACTS_STALE
+    assert "for 1 s, at most 0.5 s are allowed (contacts_timeout)" in warning.text
     contacts.read(["LF"], [ACTIVE], now=11 * second)
     assert contacts.stale(11 * second) is None
     # No contact at all is as good a set as any.
@@ -226,14 +226,14 @@ def test_a_set_is_as_old_as_its_stamp(contacts) -> None:
     now = 10**18
     assert contacts.read(["LF"], [ACTIVE], now, now - 400_000_000) is None
     assert contacts.stale(now) is None
-    complaint = contacts.stale(now + 200_000_000)
-    assert complaint is not None and complaint.reason is Reason.CONTACTS_STALE
-    assert "the set of active contacts is 0.6 s old by its stamp" in complaint.text
+    warning = contacts.stale(now + 200_000_000)
+    assert warning is not None and warning.reason is Reason.CONTACTS_STALE
+    assert "the set of active contacts is 0.6 s old by its stamp" in warning.text
     assert contacts.latest.age(now + 200_000_000) == pytest.approx(0.6)
     # One that is ahead of the clock makes nothing younger, and none counts from when it was sent.
     for stamp, delay in ((now + 10**10, 0), (0, 0), (0, 400_000_000)):
         contacts.read(["LF"], [ACTIVE], now, stamp, delay)
         late = now + 500_000_001 - delay
         assert contacts.stale(late - 1) is None
-        complaint = contacts.stale(late)
-        assert complaint is not None and "no set of active contacts has come" in complaint.text
+        warning = contacts.stale(late)
+        assert warning is not None and "no set of active contacts has come" in warning.text

@@ -37,18 +37,18 @@ SEEN = Examination(
     ("change", "level", "words"),
     [
         ({}, Level.OK, "in time"),
-        ({"complaint": "lacks joint 'a'"}, Level.WARN, "lacks joint 'a'"),
+        ({"warning": "lacks joint 'a'"}, Level.WARN, "lacks joint 'a'"),
         ({"age": 0.7}, Level.STALE, "the latest is 0.7 s old (publishers: 1)"),
-        ({"age": 0.7, "complaint": "0.7 s old"}, Level.STALE, "0.7 s old"),
+        ({"age": 0.7, "warning": "0.7 s old"}, Level.STALE, "0.7 s old"),
         ({"silence": 12.34}, Level.STALE, "the latest came 12.34 s ago (publishers: 1)"),
         (
-            {"silence": 3.0, "complaint": "'LF' twice", "incompatible": Mismatch(["DEADLINE"])},
+            {"silence": 3.0, "warning": "'LF' twice", "incompatible": Mismatch(["DEADLINE"])},
             Level.STALE,
             "the latest came 3 s ago (publishers: 1): 'LF' twice; a publisher of /joint_states "
             "offers an incompatible QoS (DEADLINE): change it there",
         ),
         (
-            {"received": False, "complaint": "what comes has 'x'"},
+            {"received": False, "warning": "what comes has 'x'"},
             Level.STALE,
             "nothing of use has come on /joint_states, whose publishers are 1: what comes has 'x'",
         ),

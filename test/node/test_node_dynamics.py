@@ -324,7 +324,7 @@ def test_bad_torques_of_a_topic_are_refused_by_name(names, efforts, words) -> No
         Reason.TORQUE_INVALID,
     )
     assert any(words in text for _, text in rig.warnings), rig.warnings
-    assert words in rig.pipeline.healths()["joint_torques"].complaint
+    assert words in rig.pipeline.healths()["joint_torques"].warning
 
 
 def test_zero_torques_ask_for_nothing() -> None:

@@ -31,7 +31,7 @@ class Source:
     def __init__(self, robot: Robot, **limits: float) -> None:
         self.joints = list(robot.joint_names)
         self.gate = JointGate(robot, **limits)
-        self.gate.forget(START)
+        self.gate.reset(START)
         self.q = np.full(robot.nq, np.nan)
 
     def send(self, names=None, values=None, stamp=0, now=None, seed=1, count=0):
@@ -51,8 +51,8 @@ def make_source(robot) -> Source:
     return Source(robot)
 
 
-def is_ready(verdict) -> bool:
-    return verdict.gate is Gate.READY and verdict.reasons == Reason.NONE and not verdict.text
+def is_ready(status) -> bool:
+    return status.gate is Gate.READY and status.reasons == Reason.NONE and not status.text
 
 
 # --- whole joint states -----------------------------------------------------------------------
@@ -65,10 +65,10 @@ def test_any_order_with_extra_joints_anywhere(source, seed) -> None:
     names = [names[i] for i in rng.permutation(len(names))]
     for step in range(3):
         values = rng.uniform(-1, 1, len(names))
-        verdict = source.send(names, values, stamp=step, now=step + 2)
-        assert is_ready(verdict)
-        assert verdict.stamp == START + step * MS
-        assert verdict.age == pytest.approx(0.002)
+        status = source.send(names, values, stamp=step, now=step + 2)
+        assert is_ready(status)
+        assert status.stamp == START + step * MS
+        assert status.age == pytest.approx(0.002)
         assert source.q.tolist() == [values[names.index(joint)] for joint in source.joints]
 
 
@@ -91,24 +91,24 @@ def test_same_names_in_a_new_list_each_time(source) -> None:
 def test_missing_joint_is_named_each_time_and_recovers(source) -> None:
     names = [name for name in source.joints if name != "RF_KFE"]
     for stamp in (1, 2):
-        verdict = source.send(names, stamp=stamp)
-        assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
-        assert "the joint state lacks joint 'RF_KFE'; it has 'LF_HAA'" in verdict.text
+        status = source.send(names, stamp=stamp)
+        assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+        assert "the joint state lacks joint 'RF_KFE'; it has 'LF_HAA'" in status.text
     assert is_ready(source.send(stamp=3))
     # Somebody else may have all joints; if nobody has, that is said again.
-    verdict = source.send(names, stamp=503)
-    assert verdict.gate is Gate.WAITING
-    assert "lacks joint 'RF_KFE'; it has 'LF_HAA'" in verdict.text
-    assert "it is passed over, as others have all joints" in verdict.text
+    status = source.send(names, stamp=503)
+    assert status.gate is Gate.IGNORED
+    assert "lacks joint 'RF_KFE'; it has 'LF_HAA'" in status.text
+    assert "it is passed over, as others have all joints" in status.text
     for stamp in (504, 505):
-        verdict = source.send(names, stamp=stamp)
-        assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+        status = source.send(names, stamp=stamp)
+        assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
 
 
 def test_no_joints_at_all(source) -> None:
-    verdict = source.send([], [])
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
-    assert "'RF_HFE' and 7 more; it has none" in verdict.text
+    status = source.send([], [])
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "'RF_HFE' and 7 more; it has none" in status.text
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -116,9 +116,9 @@ def test_non_finite_position_is_named(source, value) -> None:
     names = ["extra", *source.joints[::-1]]
     values = np.zeros(13)
     values[names.index("LH_HFE")] = value
-    verdict = source.send(names, values)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_NOT_FINITE)
-    assert f"'LH_HFE' is {value}" in verdict.text
+    status = source.send(names, values)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_NOT_FINITE)
+    assert f"'LH_HFE' is {value}" in status.text
     values[names.index("LH_HFE")] = 0.5
     values[0] = np.nan  # of a joint the robot does not have
     assert is_ready(source.send(names, values))
@@ -129,15 +129,15 @@ def test_positions_so_far_that_angles_are_rounded(source, far) -> None:
     values = np.full(12, 1.0)
     assert is_ready(source.send(values=values))
     values[7] = far
-    verdict = source.send(values=values, stamp=1)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.JOINT_FAR)
-    assert f"the position of joint {source.joints[7]!r} is {far:.6g}, beyond 1e+06" in verdict.text
+    status = source.send(values=values, stamp=1)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_FAR)
+    assert f"the position of joint {source.joints[7]!r} is {far:.6g}, beyond 1e+06" in status.text
     # The sum of many that are near is none that is far.
     assert is_ready(source.send(values=np.full(12, 0.99e6), stamp=2))
     half = source.joints[:6], source.joints[6:]
     source.send(half[0], values[:6], stamp=600)
-    verdict = source.send(half[1], values[6:], stamp=600)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.JOINT_FAR)
+    status = source.send(half[1], values[6:], stamp=600)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.JOINT_FAR)
 
 
 def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> None:
@@ -145,11 +145,11 @@ def test_without_a_timeout_parts_get_their_turn_when_whole_ones_stop(robot) -> N
     half = source.joints[:6], source.joints[6:]
     assert is_ready(source.send(stamp=0))
     for stamp in range(10, 1000, 10):
-        assert source.send(half[stamp // 10 % 2], stamp=stamp).gate is Gate.WAITING
+        assert source.send(half[stamp // 10 % 2], stamp=stamp).gate is Gate.IGNORED
     # The first one completes a part that has waited for too long; from then on pairs are.
     source.send(half[0], stamp=1010)
     for stamp in range(1020, 3000, 20):
-        assert source.send(half[0], stamp=stamp).gate is Gate.WAITING
+        assert source.send(half[0], stamp=stamp).gate is Gate.IGNORED
         assert is_ready(source.send(half[1], stamp=stamp + 1))
 
 
@@ -162,9 +162,9 @@ def test_joint_states_that_make_no_matrix(robot) -> None:
     source.send(front, stamp=1100)
     # It came before the last message that went out.
     assert source.gate.silence(START + 1105 * MS, 5 * MS) is None
-    verdict = source.gate.silence(START + 1105 * MS, 900 * MS)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert verdict.text == (
+    status = source.gate.silence(START + 1105 * MS, 900 * MS)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert status.text == (
         "joint states come, but no matrix follows from them: joints 'LH_HAA', 'LH_HFE', "
         "'LH_KFE', 'RH_HAA', 'RH_HFE' and 1 more did not come for 1.1 s"
     )
@@ -180,60 +180,60 @@ def test_stamps_of_parts_that_jump_back_are_said_for_every_order(source) -> None
         # A stamp goes back by 10 ms each time.
         stamp = 20 * k - 30 * (k % 2)
         names = [str(name) for name in rng.permutation(front)]
-        assert source.send(names, stamp=stamp).gate in (Gate.WAITING, Gate.REFUSED)
-        verdict = source.send(hind, stamp=stamp)
-        jumps += bool(verdict.reasons & Reason.STAMP_JUMPED_BACK)
+        assert source.send(names, stamp=stamp).gate in (Gate.IGNORED, Gate.REFUSED)
+        status = source.send(hind, stamp=stamp)
+        jumps += bool(status.reasons & Reason.STAMP_JUMPED_BACK)
     assert jumps == 100
 
 
 @pytest.mark.parametrize(("delay", "gate"), [(499, Gate.READY), (501, Gate.REFUSED)])
 def test_without_a_stamp_age_counts_from_when_it_was_sent(source, delay, gate) -> None:
     values = np.zeros(12)
-    verdict = source.gate.read(source.joints, 0, values, START, source.q, delay * MS)
-    assert verdict.gate is gate
-    assert Reason.STAMP_INVALID in verdict.reasons
-    assert (Reason.INPUT_STALE in verdict.reasons) is (gate is Gate.REFUSED)
+    status = source.gate.read(source.joints, 0, values, START, source.q, delay * MS)
+    assert status.gate is gate
+    assert Reason.STAMP_INVALID in status.reasons
+    assert (Reason.INPUT_STALE in status.reasons) is (gate is Gate.REFUSED)
 
 
 def test_parts_that_have_waited_are_as_old_as_they_are(source) -> None:
     front, hind = source.joints[:6], source.joints[6:]
     values = np.zeros(6)
     source.gate.read(front, 0, values, START, source.q, 600 * MS)
-    verdict = source.gate.read(hind, 0, values, START, source.q)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert "did not come for 0.6 s" in verdict.text
+    status = source.gate.read(hind, 0, values, START, source.q)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert "did not come for 0.6 s" in status.text
 
 
 @pytest.mark.parametrize(("count", "words"), [(5, "'RF_KFE'"), (0, "'LF_HAA'"), (14, "12 names")])
 def test_size_mismatch(source, count, words) -> None:
-    verdict = source.send(values=np.zeros(count))
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_SIZE_MISMATCH)
-    assert f"12 names but {count} positions" in verdict.text and words in verdict.text
+    status = source.send(values=np.zeros(count))
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_SIZE_MISMATCH)
+    assert f"12 names but {count} positions" in status.text and words in status.text
 
 
 def test_a_long_name_without_a_position_is_cut(source) -> None:
-    verdict = source.send([*source.joints, 10_000 * "x"], np.zeros(12))
-    assert verdict.text.endswith(f"; the first joint without one is '{100 * 'x'}'")
+    status = source.send([*source.joints, 10_000 * "x"], np.zeros(12))
+    assert status.text.endswith(f"; the first joint without one is '{100 * 'x'}'")
 
 
 def test_duplicates_matter_for_joints_of_the_robot_alone(source) -> None:
-    verdict = source.send([*source.joints, "LF_HAA"])
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_DUPLICATED)
-    assert "joint 'LF_HAA' more than once" in verdict.text
+    status = source.send([*source.joints, "LF_HAA"])
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_DUPLICATED)
+    assert "joint 'LF_HAA' more than once" in status.text
     assert is_ready(source.send([*source.joints, "extra", "extra"]))
 
 
 def test_joints_of_something_else_are_passed_over(source) -> None:
-    verdict = source.send(["finger", "thumb"])
-    assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
-    assert "none of the robot's joints; it has 'finger', 'thumb'" in verdict.text
+    status = source.send(["finger", "thumb"])
+    assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
+    assert "none of the robot's joints; it has 'finger', 'thumb'" in status.text
     assert is_ready(source.send(stamp=1))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_joints_of_something_else_are_passed_over_whatever_their_sizes(source, count) -> None:
-    verdict = source.send(["finger", "thumb"], np.zeros(count))
-    assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+    status = source.send(["finger", "thumb"], np.zeros(count))
+    assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
     assert source.gate.heard.since(START) is None
 
 
@@ -248,16 +248,16 @@ def test_without_positions_beside_whole_ones_is_passed_over(source, which) -> No
     names = without_positions(source)[which]
     for stamp in range(0, 2000, 100):
         assert is_ready(source.send(stamp=stamp))
-        verdict = source.send(names, [], stamp=stamp + 1)
-        assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
-        assert "it is passed over, as others have them" in verdict.text
+        status = source.send(names, [], stamp=stamp + 1)
+        assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
+        assert "it is passed over, as others have them" in status.text
     # Whole ones stop: that is said, and then why the others are none to go by.
-    assert source.send(names, [], stamp=2400).gate is Gate.WAITING
+    assert source.send(names, [], stamp=2400).gate is Gate.IGNORED
     assert source.gate.silence(START + 2401 * MS, 0).reasons == Reason.INPUT_STALE
-    verdict = source.send(names, [], stamp=2402)
+    status = source.send(names, [], stamp=2402)
     reason = Reason.JOINT_SIZE_MISMATCH if names else Reason.JOINT_MISSING
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, reason)
-    assert "passed over" not in verdict.text
+    assert (status.gate, status.reasons) == (Gate.REFUSED, reason)
+    assert "passed over" not in status.text
     assert is_ready(source.send(stamp=2403))
 
 
@@ -269,7 +269,7 @@ def test_without_positions_beside_parts_is_passed_over(source, which) -> None:
     source.send(hind, stamp=0)
     for stamp in range(1, 30):
         source.send(front, stamp=stamp)
-        assert source.send(names, [], stamp=stamp).gate is Gate.WAITING
+        assert source.send(names, [], stamp=stamp).gate is Gate.IGNORED
         assert is_ready(source.send(hind, stamp=stamp))
     assert source.send(names, [], stamp=530).gate is Gate.REFUSED
 
@@ -277,7 +277,7 @@ def test_without_positions_beside_parts_is_passed_over(source, which) -> None:
 def test_positions_without_names_are_passed_over_as_well(source) -> None:
     assert source.send([], np.zeros(12)).reasons == Reason.JOINT_MISSING
     assert is_ready(source.send(stamp=1))
-    assert source.send([], np.zeros(12), stamp=2).gate is Gate.WAITING
+    assert source.send([], np.zeros(12), stamp=2).gate is Gate.IGNORED
 
 
 def test_without_positions_before_time_began(source) -> None:
@@ -285,7 +285,7 @@ def test_without_positions_before_time_began(source) -> None:
     for first in (source.joints, front, hind):
         source.gate.read(first, START, np.zeros(len(first)), 0, source.q)
     nothing = np.zeros(0)
-    for now, gate in ((START, Gate.WAITING), (START + 501 * MS, Gate.REFUSED)):
+    for now, gate in ((START, Gate.IGNORED), (START + 501 * MS, Gate.REFUSED)):
         assert source.gate.read(source.joints, START, nothing, now, source.q).gate is gate
 
 
@@ -294,31 +294,31 @@ def test_without_positions_before_time_began(source) -> None:
 
 @pytest.mark.parametrize("stamp", [0, -5])
 def test_no_stamp(source, stamp) -> None:
-    verdict = source.gate.read(source.joints, stamp, np.zeros(12), START, source.q)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
-    assert verdict.stamp == 0 and math.isnan(verdict.age)
-    assert "have no valid stamp" in verdict.text
+    status = source.gate.read(source.joints, stamp, np.zeros(12), START, source.q)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_INVALID)
+    assert status.stamp == 0 and math.isnan(status.age)
+    assert "have no valid stamp" in status.text
 
 
 def test_stamp_that_jumps_back_is_said_once(source) -> None:
     assert is_ready(source.send(stamp=100))
-    verdict = source.send(stamp=90, now=100)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
-    assert "jumped back by 0.01 s" in verdict.text
+    status = source.send(stamp=90, now=100)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
+    assert "jumped back by 0.01 s" in status.text
     assert is_ready(source.send(stamp=91, now=101))
 
 
 def test_two_publishers_of_all_joints_in_different_order(source) -> None:
     for stamp in range(1000, 1010):
-        verdict = source.send(stamp=stamp)
+        status = source.send(stamp=stamp)
         # From the second change of the order of names on.
         two = Reason.NONE if stamp == 1000 else Reason.SOURCES_CONTRADICT
-        assert (verdict.gate, verdict.reasons) == (Gate.READY, two)
-        verdict = source.send([*source.joints[::-1], "x"], stamp=stamp - 300, now=stamp)
-        assert (verdict.gate, verdict.reasons) == (Gate.READY, two | Reason.STAMP_JUMPED_BACK)
+        assert (status.gate, status.reasons) == (Gate.READY, two)
+        status = source.send([*source.joints[::-1], "x"], stamp=stamp - 300, now=stamp)
+        assert (status.gate, status.reasons) == (Gate.READY, two | Reason.STAMP_JUMPED_BACK)
         if not two:
-            assert "jumped back by 0.3 s" in verdict.text
-            assert "or two nodes publish the same joints" in verdict.text
+            assert "jumped back by 0.3 s" in status.text
+            assert "or two nodes publish the same joints" in status.text
 
 
 def test_same_stamp_again_is_no_jump(source) -> None:
@@ -328,10 +328,10 @@ def test_same_stamp_again_is_no_jump(source) -> None:
 
 def test_old_positions_are_refused(source) -> None:
     assert is_ready(source.send(stamp=0, now=500))
-    verdict = source.send(stamp=0, now=501)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert verdict.age == pytest.approx(0.501)
-    assert "0.501 s old, at most 0.5 s are allowed" in verdict.text
+    status = source.send(stamp=0, now=501)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert status.age == pytest.approx(0.501)
+    assert "0.501 s old, at most 0.5 s are allowed" in status.text
     assert is_ready(source.send(stamp=502))
 
 
@@ -343,10 +343,10 @@ def test_without_timeout_nothing_is_old(robot) -> None:
 
 def test_clock_ahead(source) -> None:
     assert is_ready(source.send(stamp=5, now=0))
-    verdict = source.send(stamp=8, now=1)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
-    assert verdict.age == pytest.approx(-0.007)
-    assert "0.007 s ahead of this node's clock" in verdict.text
+    status = source.send(stamp=8, now=1)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
+    assert status.age == pytest.approx(-0.007)
+    assert "0.007 s ahead of this node's clock" in status.text
 
 
 @pytest.mark.parametrize("hz", [40, 100, 1000])
@@ -364,24 +364,24 @@ def test_ahead_of_simulated_time(source) -> None:
     # Limits that are set do not change that.
     source.gate.set_limits(0.01, 0.5)
     assert is_ready(source.send(stamp=35, now=0))
-    verdict = source.send(stamp=36, now=0)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
-    assert "0.036 s ahead of /clock, which goes on by up to 0.025 s at once" in verdict.text
+    status = source.send(stamp=36, now=0)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_IN_FUTURE)
+    assert "0.036 s ahead of /clock, which goes on by up to 0.025 s at once" in status.text
     source.gate.set_clock_step(0)
-    verdict = source.send(stamp=47, now=36)
-    assert verdict.reasons == Reason.STAMP_IN_FUTURE
-    assert "0.011 s ahead of this node's clock" in verdict.text
+    status = source.send(stamp=47, now=36)
+    assert status.reasons == Reason.STAMP_IN_FUTURE
+    assert "0.011 s ahead of this node's clock" in status.text
 
 
 def test_simulated_clock_that_has_not_begun(source) -> None:
-    verdict = source.gate.read(source.joints, 12 * MS, np.zeros(12), 0, source.q)
-    assert is_ready(verdict)
-    assert math.isnan(verdict.age)
+    status = source.gate.read(source.joints, 12 * MS, np.zeros(12), 0, source.q)
+    assert is_ready(status)
+    assert math.isnan(status.age)
 
 
 def test_forgetting_accepts_an_earlier_time(source) -> None:
     source.send(stamp=1e6)
-    source.gate.forget(START)
+    source.gate.reset(START)
     assert is_ready(source.send(stamp=1))
 
 
@@ -394,19 +394,19 @@ def halves(source: Source) -> tuple[list[str], list[str]]:
 
 def test_parts_make_one_q(source) -> None:
     front, hind = halves(source)
-    verdict = source.send(front, np.arange(5), stamp=0)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
-    assert "lacks joints 'RF_KFE'" in verdict.text
-    verdict = source.send(hind, np.arange(5, 12), stamp=2, now=3)
-    assert is_ready(verdict)
-    assert verdict.stamp == START
-    assert verdict.age == pytest.approx(0.003)
+    status = source.send(front, np.arange(5), stamp=0)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "lacks joints 'RF_KFE'" in status.text
+    status = source.send(hind, np.arange(5, 12), stamp=2, now=3)
+    assert is_ready(status)
+    assert status.stamp == START
+    assert status.age == pytest.approx(0.003)
     assert source.q.tolist() == list(range(12))
     # Once per set, whichever comes first.
-    assert source.send(hind, np.arange(7), stamp=4).gate is Gate.WAITING
-    verdict = source.send(front, np.arange(5), stamp=5)
-    assert is_ready(verdict)
-    assert verdict.stamp == START + 4 * MS
+    assert source.send(hind, np.arange(7), stamp=4).gate is Gate.IGNORED
+    status = source.send(front, np.arange(5), stamp=5)
+    assert is_ready(status)
+    assert status.stamp == START + 4 * MS
     assert source.q.tolist() == [*range(5), *range(7)]
 
 
@@ -415,10 +415,10 @@ def test_newer_part_takes_the_place_of_an_older_one(source) -> None:
     source.send(front, np.zeros(5), stamp=0)
     source.send(hind, np.zeros(7), stamp=0)
     for stamp in range(1, 8):
-        assert source.send(front, np.full(5, stamp), stamp=stamp).gate is Gate.WAITING
-    verdict = source.send(hind, np.zeros(7), stamp=8)
-    assert is_ready(verdict)
-    assert verdict.stamp == START + 7 * MS
+        assert source.send(front, np.full(5, stamp), stamp=stamp).gate is Gate.IGNORED
+    status = source.send(hind, np.zeros(7), stamp=8)
+    assert is_ready(status)
+    assert status.stamp == START + 7 * MS
     assert source.q[:5].tolist() == [7.0] * 5
 
 
@@ -426,34 +426,34 @@ def test_a_part_beside_whole_ones_is_passed_over(source) -> None:
     front, hind = halves(source)
     for stamp in range(0, 2000, 100):
         assert is_ready(source.send(stamp=stamp))
-        verdict = source.send(front, stamp=stamp + 1)
-        assert (verdict.gate, verdict.reasons) == (Gate.WAITING, Reason.NONE)
+        status = source.send(front, stamp=stamp + 1)
+        assert (status.gate, status.reasons) == (Gate.IGNORED, Reason.NONE)
     # Nonsense is refused all the same.
     assert source.send(front, np.full(5, math.nan), stamp=1950).gate is Gate.REFUSED
     # Also where parts complete each other: there would be two streams, with stamps of their own.
-    assert source.send(front, np.zeros(5), stamp=1960).gate is Gate.WAITING
-    assert source.send(hind, np.ones(7), stamp=1961).gate is Gate.WAITING
+    assert source.send(front, np.zeros(5), stamp=1960).gate is Gate.IGNORED
+    assert source.send(hind, np.ones(7), stamp=1961).gate is Gate.IGNORED
     # Once the whole ones are gone, they make a q.
     assert is_ready(source.send(stamp=2300))
-    assert source.send(front, np.zeros(5), stamp=2800).gate is Gate.WAITING
-    assert source.send(hind, np.ones(7), stamp=2800).gate is Gate.WAITING
-    verdict = source.send(front, np.zeros(5), stamp=2801)
-    assert verdict.gate is Gate.READY
+    assert source.send(front, np.zeros(5), stamp=2800).gate is Gate.IGNORED
+    assert source.send(hind, np.ones(7), stamp=2800).gate is Gate.IGNORED
+    status = source.send(front, np.zeros(5), stamp=2801)
+    assert status.gate is Gate.READY
     assert source.q.tolist() == [0.0] * 5 + [1.0] * 7
-    verdict = source.send(front, stamp=3400)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    status = source.send(front, stamp=3400)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
 
 
 def test_parts_too_far_apart_are_refused(source) -> None:
     front, hind = halves(source)
     source.send(front, stamp=0)
-    verdict = source.send(hind, stamp=6)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
-    assert verdict.stamp == START
+    status = source.send(hind, stamp=6)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
+    assert status.stamp == START
     assert "joints 'LF_HAA', 'LF_HFE', 'LF_KFE', 'RF_HAA', 'RF_HFE' came 6 ms older" in (
-        verdict.text
+        status.text
     )
-    assert "at most 5 ms are allowed (max_skew)" in verdict.text
+    assert "at most 5 ms are allowed (max_skew)" in status.text
     # The recent part is kept.
     assert is_ready(source.send(front, stamp=7))
 
@@ -463,9 +463,9 @@ def test_constant_delay_of_one_publisher_is_refused_each_time(source) -> None:
     source.send(front, stamp=0)
     for stamp in range(1, 30):
         source.send(front, stamp=stamp)
-        verdict = source.send(hind, stamp=stamp - 50, now=stamp)
-        assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
-        assert "joints 'RF_KFE'" in verdict.text
+        status = source.send(hind, stamp=stamp - 50, now=stamp)
+        assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_SKEWED)
+        assert "joints 'RF_KFE'" in status.text
 
 
 def test_publisher_that_dies_is_named(source) -> None:
@@ -473,21 +473,21 @@ def test_publisher_that_dies_is_named(source) -> None:
     source.send(front, stamp=0)
     source.send(hind, stamp=0)
     gates = [source.send(front, stamp=stamp).gate for stamp in range(10, 501, 10)]
-    assert set(gates) == {Gate.WAITING}
-    verdict = source.send(front, stamp=510)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert "joints 'RF_KFE', " in verdict.text and "did not come for 0.51 s" in verdict.text
+    assert set(gates) == {Gate.IGNORED}
+    status = source.send(front, stamp=510)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert "joints 'RF_KFE', " in status.text and "did not come for 0.51 s" in status.text
     assert is_ready(source.send(hind, stamp=511))
 
 
 def test_publisher_without_stamps_that_dies_is_named(source) -> None:
     front, hind = halves(source)
     for step, names in enumerate((front, hind, front, hind)):
-        verdict = source.gate.read(names, 0, np.zeros(len(names)), START + step, source.q)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
-    verdict = source.gate.read(front, 0, np.zeros(5), START + 600 * MS, source.q)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert verdict.stamp == 0
+        status = source.gate.read(names, 0, np.zeros(len(names)), START + step, source.q)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_INVALID)
+    status = source.gate.read(front, 0, np.zeros(5), START + 600 * MS, source.q)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert status.stamp == 0
 
 
 def test_a_part_without_stamp_is_not_kept_for_others_to_come(source) -> None:
@@ -495,11 +495,11 @@ def test_a_part_without_stamp_is_not_kept_for_others_to_come(source) -> None:
     front, hind = halves(source)
     source.gate.read(front, 0, np.ones(len(front)), START, source.q)
     at = START + 501 * MS
-    verdict = source.gate.read(hind, 0, np.ones(len(hind)), at, source.q)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert "joints 'LF_HAA', " in verdict.text and "did not come for 0.501 s" in verdict.text
-    verdict = source.gate.read(front, 0, np.zeros(len(front)), at + MS, source.q)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_INVALID)
+    status = source.gate.read(hind, 0, np.ones(len(hind)), at, source.q)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert "joints 'LF_HAA', " in status.text and "did not come for 0.501 s" in status.text
+    status = source.gate.read(front, 0, np.zeros(len(front)), at + MS, source.q)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_INVALID)
     assert source.q.tolist() == [float(name in hind) for name in source.joints]
 
 
@@ -508,9 +508,9 @@ def test_nonsense_in_a_part_spoils_it_alone(source) -> None:
     source.send(front, stamp=0)
     source.send(hind, stamp=0)
     source.send(front, stamp=1)
-    verdict = source.send(hind, [0, 0, math.nan, 0, 0, 0, 0], stamp=1)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_NOT_FINITE)
-    assert "'LH_HFE' is nan" in verdict.text
+    status = source.send(hind, [0, 0, math.nan, 0, 0, 0, 0], stamp=1)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_NOT_FINITE)
+    assert "'LH_HFE' is nan" in status.text
     assert is_ready(source.send(hind, stamp=2))
 
 
@@ -520,7 +520,7 @@ def test_bad_part_does_not_leave_its_joints_fresh(source) -> None:
     source.send(hind, stamp=0)
     source.send(front, stamp=1)
     source.send(front, np.full(5, math.nan), stamp=2)
-    assert source.send(hind, stamp=2).gate is Gate.WAITING
+    assert source.send(hind, stamp=2).gate is Gate.IGNORED
 
 
 def test_reset_of_a_simulation_mixes_no_times(source) -> None:
@@ -530,9 +530,9 @@ def test_reset_of_a_simulation_mixes_no_times(source) -> None:
         source.send(hind, stamp=stamp)
     source.send(front, np.full(5, 9.0), stamp=102)
     # Everything starts again at 0: the front part that waits is from the old time.
-    assert source.send(hind, np.zeros(7), stamp=1, now=102).gate is Gate.WAITING
-    verdict = source.send(front, np.zeros(5), stamp=1, now=102)
-    assert (verdict.gate, verdict.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
+    assert source.send(hind, np.zeros(7), stamp=1, now=102).gate is Gate.IGNORED
+    status = source.send(front, np.zeros(5), stamp=1, now=102)
+    assert (status.gate, status.reasons) == (Gate.READY, Reason.STAMP_JUMPED_BACK)
     assert source.q.tolist() == [0.0] * 12
     source.send(front, stamp=2, now=103)
     assert is_ready(source.send(hind, stamp=2, now=103))
@@ -544,16 +544,16 @@ def test_reset_of_a_simulation_mixes_no_times(source) -> None:
 def test_silence_is_said(source) -> None:
     gate = source.gate
     assert gate.silence(START + 500 * MS, 0) is None
-    verdict = gate.silence(START + 501 * MS, 0)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.NO_JOINT_STATE)
-    assert "no joint state for 0.501 s" in verdict.text
+    status = gate.silence(START + 501 * MS, 0)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.NO_JOINT_STATE)
+    assert "no joint state for 0.501 s" in status.text
     assert "no joint state for 0.9 s" in gate.silence(START + 900 * MS, 0).text
     source.send(stamp=1000)
     assert gate.silence(START + 1400 * MS, 0) is None
-    verdict = gate.silence(START + 1501 * MS, 0)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
-    assert verdict.stamp == START + 1000 * MS
-    assert "no joint state any more for 0.501 s" in verdict.text
+    status = gate.silence(START + 1501 * MS, 0)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert status.stamp == START + 1000 * MS
+    assert "no joint state any more for 0.501 s" in status.text
     assert "no joint state any more for 8 s" in gate.silence(START + 9000 * MS, 0).text
 
 
@@ -569,17 +569,17 @@ def test_clock_set_back_keeps_nothing_alive(source) -> None:
     front, hind = halves(source)
     hour = 3_600_000
     source.send(stamp=hour)
-    assert source.send(front, stamp=0).gate is Gate.WAITING
-    assert source.send([], [], stamp=1).gate is Gate.WAITING
+    assert source.send(front, stamp=0).gate is Gate.IGNORED
+    assert source.send([], [], stamp=1).gate is Gate.IGNORED
     assert source.send([], [], stamp=501).gate is Gate.REFUSED
     assert source.send(front, stamp=502).gate is Gate.REFUSED
-    source.gate.forget(START)
+    source.gate.reset(START)
     for names in (front, hind):
         source.send(names, stamp=hour)
-    assert source.send(front, stamp=0).gate is Gate.WAITING
-    assert source.send([], [], stamp=1).gate is Gate.WAITING
-    verdict = source.send(front, stamp=501)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
+    assert source.send(front, stamp=0).gate is Gate.IGNORED
+    assert source.send([], [], stamp=1).gate is Gate.IGNORED
+    status = source.send(front, stamp=501)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.INPUT_STALE)
     assert source.send([], [], stamp=502).gate is Gate.REFUSED
 
 
@@ -607,8 +607,8 @@ def test_limits_may_change(source) -> None:
 
 def test_joints_that_are_not_measured_need_not_come(robot) -> None:
     gate, q = JointGate(robot, joints=["RF_HAA", "LF_KFE"]), np.zeros(2)
-    verdict = gate.read(["LF_KFE", "RF_HAA"], START, np.array([1.0, 2.0]), START, q)
-    assert verdict.gate is Gate.READY
+    status = gate.read(["LF_KFE", "RF_HAA"], START, np.array([1.0, 2.0]), START, q)
+    assert status.gate is Gate.READY
     assert q.tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match="unknown joint 'LF_KF'; did you mean 'LF_KFE'"):
         JointGate(robot, joints=["LF_KF"])
@@ -652,7 +652,7 @@ def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
     now, serial = START, 0.0
     newest: dict[str, tuple[float, int]] = {}
     since: set[str] = set()
-    gate.forget(now)
+    gate.reset(now)
     for names, offset, passed, surplus, spoil in sequence:
         now += passed * MS
         values = np.arange(serial, serial + max(len(names) + surplus, 0)) + 1.0
@@ -660,7 +660,7 @@ def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
         if values.size:
             values[-1] += spoil
         stamp = max(now + offset * MS, 0)
-        verdict = gate.read(names, stamp, values, now, q)
+        status = gate.read(names, stamp, values, now, q)
         bad = len(values) != len(names) or len(set(names)) < len(names)
         complete = not bad and set(NAMES) <= set(names)
         if not bad:
@@ -671,41 +671,41 @@ def test_whatever_comes_q_is_what_was_sent(robot, sequence) -> None:
                     newest.update({joint: (value, stamp) for joint, value in mine.items()})
                     since |= set(mine)
             elif mine:
-                assert verdict.gate is Gate.REFUSED
+                assert status.gate is Gate.REFUSED
         elif not names or not values.size:
             # Of no robot, or without positions: that depends on what others send.
-            assert verdict.gate is not Gate.READY
+            assert status.gate is not Gate.READY
         else:
             foreign = not set(NAMES) & set(names)
-            assert verdict.gate is (Gate.WAITING if foreign else Gate.REFUSED)
-        assert bool(verdict.text) or verdict.reasons == Reason.NONE
-        if verdict.gate is Gate.READY:
+            assert status.gate is (Gate.IGNORED if foreign else Gate.REFUSED)
+        assert bool(status.text) or status.reasons == Reason.NONE
+        if status.gate is Gate.READY:
             assert np.isfinite(q).all()
             if complete:
                 assert q.tolist() == [sent[joint] for joint in NAMES]
-                assert verdict.stamp == stamp
+                assert status.stamp == stamp
             else:
                 assert q.tolist() == [newest[joint][0] for joint in NAMES]
-                assert verdict.stamp == min(newest[joint][1] for joint in NAMES)
+                assert status.stamp == min(newest[joint][1] for joint in NAMES)
                 assert since == set(NAMES)
                 since = set()
-            assert verdict.stamp == 0 or verdict.age <= 0.5
-        elif verdict.gate is Gate.REFUSED:
-            assert verdict.reasons
+            assert status.stamp == 0 or status.age <= 0.5
+        elif status.gate is Gate.REFUSED:
+            assert status.reasons
 
 
 def test_positions_without_names_ask_for_names(source) -> None:
-    verdict = source.send([], np.zeros(12), stamp=0)
-    assert (verdict.gate, verdict.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
-    assert "has 12 positions but no names, so nothing tells whose they are" in verdict.text
-    assert "joints 'LF_HAA'" in verdict.text
+    status = source.send([], np.zeros(12), stamp=0)
+    assert (status.gate, status.reasons) == (Gate.REFUSED, Reason.JOINT_MISSING)
+    assert "has 12 positions but no names, so nothing tells whose they are" in status.text
+    assert "joints 'LF_HAA'" in status.text
 
 
 def test_stamps_of_simulated_time_name_use_sim_time(source) -> None:
     """A node without use_sim_time, and a simulation that publishes with it."""
-    verdict = source.gate.read(source.joints, 12 * 10**9, np.zeros(12), START, source.q)
-    assert verdict.gate is Gate.REFUSED
-    assert "set use_sim_time on this node if they are of simulated time" in verdict.text
-    assert "clock of their host is behind" not in verdict.text
-    verdict = source.send(stamp=0, now=600)
-    assert "or the clock of their host is behind" in verdict.text
+    status = source.gate.read(source.joints, 12 * 10**9, np.zeros(12), START, source.q)
+    assert status.gate is Gate.REFUSED
+    assert "set use_sim_time on this node if they are of simulated time" in status.text
+    assert "clock of their host is behind" not in status.text
+    status = source.send(stamp=0, now=600)
+    assert "or the clock of their host is behind" in status.text

@@ -51,9 +51,9 @@ class Source:
         rates=(0.0, 0.0, 0.0),
     ):  # fmt: skip
         at = START + (stamp if now is None else now) * MS
-        complaint = self.input.read(quaternion, START + stamp * MS, at, frame, world, rates)
+        warning = self.input.read(quaternion, START + stamp * MS, at, frame, world, rates)
         self.input.write(0, self.target)
-        return complaint
+        return warning
 
     def as_of(self, stamp) -> np.ndarray:
         """The orientation at a stamp [ms]."""
@@ -62,7 +62,7 @@ class Source:
         return target
 
     def at(self, now):
-        return self.input.complaint(START + now * MS)
+        return self.input.warning(START + now * MS)
 
 
 @pytest.fixture(name="source")
@@ -71,8 +71,8 @@ def make_source(robot) -> Source:
 
 
 def test_nothing_before_the_first(source) -> None:
-    complaint = source.at(0)
-    assert complaint.reason is Reason.ORIENTATION_MISSING
+    warning = source.at(0)
+    assert warning.reason is Reason.ORIENTATION_MISSING
     assert source.send() is None
     assert source.at(1) is None
     source.input.reset()
@@ -81,7 +81,7 @@ def test_nothing_before_the_first(source) -> None:
 
 def test_an_orientation_from_before_time_began_grows_old_from_then_on(source) -> None:
     assert source.send(now=-START // MS, stamp=0) is None
-    assert source.input.complaint(0) is None
+    assert source.input.warning(0) is None
     assert source.at(0) is None
     assert source.at(99) is None
     assert source.at(101).reason is Reason.ORIENTATION_STALE
@@ -117,25 +117,25 @@ def test_a_message_that_names_no_frame_is_refused_with_what_to_do(source, robot)
     """The root link would be a guess: sensors are mounted in many ways."""
     source.send((0.5, 0.5, 0.5, 0.5))
     before = source.target.copy()
-    complaint = source.send(frame="")
-    assert complaint.reason is Reason.ORIENTATION_INVALID
-    assert "of which link it is: set the parameter orientation.frame" in complaint.text
-    assert "header.frame_id of an Imu, child_frame_id of an Odometry" in complaint.text
-    assert source.at(0) is complaint
+    warning = source.send(frame="")
+    assert warning.reason is Reason.ORIENTATION_INVALID
+    assert "of which link it is: set the parameter orientation.frame" in warning.text
+    assert "header.frame_id of an Imu, child_frame_id of an Odometry" in warning.text
+    assert source.at(0) is warning
     assert np.array_equal(source.target, before)
     assert Source(robot, frame="imu").send(frame="") is None
 
 
 def test_unknown_frame_of_a_message(source) -> None:
-    complaint = source.send(frame="imu_link")
-    assert complaint.reason is Reason.ORIENTATION_INVALID
-    assert "unknown frame 'imu_link'; frames: base, imu" in complaint.text
-    assert source.at(0) is complaint
+    warning = source.send(frame="imu_link")
+    assert warning.reason is Reason.ORIENTATION_INVALID
+    assert "unknown frame 'imu_link'; frames: base, imu" in warning.text
+    assert source.at(0) is warning
 
 
 def test_frame_that_moves_on_the_root_link(source, robot) -> None:
-    complaint = source.send(frame="foot1")
-    assert "frame 'foot1' can move on the root link" in complaint.text
+    warning = source.send(frame="foot1")
+    assert "frame 'foot1' can move on the root link" in warning.text
     with pytest.raises(InputError, match="'foot1' can move"):
         OrientationInput(robot, frame="foot1")
     with pytest.raises(InputError, match="unknown frame 'inu'; did you mean 'imu'"):
@@ -147,14 +147,14 @@ def test_other_world(robot) -> None:
     assert source.send(world="odom") is None
     # An inertial sensor cannot say.
     assert source.send(world=None) is None
-    complaint = source.send(world="map")
-    assert complaint.reason is Reason.ORIENTATION_INVALID
-    assert "it is in frame 'map', expected 'odom'" in complaint.text
+    warning = source.send(world="map")
+    assert warning.reason is Reason.ORIENTATION_INVALID
+    assert "it is in frame 'map', expected 'odom'" in warning.text
     assert f"it is in frame '{100 * 'x'}', expected" in source.send(world=10_000 * "x").text
-    complaint = source.send(world="")
-    assert complaint.reason is Reason.ORIENTATION_INVALID
+    warning = source.send(world="")
+    assert warning.reason is Reason.ORIENTATION_INVALID
     assert "does not say in which frame it is (header.frame_id); expected 'odom'" in (
-        complaint.text
+        warning.text
     )
     for world in ("", "map", None):
         assert Source(robot, world="").send(world=world) is None
@@ -174,10 +174,10 @@ def test_other_world(robot) -> None:
 def test_what_is_no_rotation_is_refused_until_the_next(source, quaternion, words) -> None:
     source.send()
     before = source.target.copy()
-    complaint = source.send(quaternion, stamp=1)
-    assert complaint.reason is Reason.ORIENTATION_INVALID
-    assert words in complaint.text
-    assert source.at(2) is complaint
+    warning = source.send(quaternion, stamp=1)
+    assert warning.reason is Reason.ORIENTATION_INVALID
+    assert words in warning.text
+    assert source.at(2) is warning
     assert np.array_equal(source.target, before)
     assert source.send(stamp=3) is None
     assert source.at(3) is None
@@ -194,19 +194,19 @@ def test_sensor_without_orientation(source) -> None:
         header=SimpleNamespace(frame_id="base", stamp=SimpleNamespace(sec=1, nanosec=0)),
         orientation_covariance=[-1.0],
     )
-    complaint = source.input.take(imu, START)
-    assert complaint is not None and source.at(1) is complaint
-    assert complaint.reason is Reason.ORIENTATION_INVALID
+    warning = source.input.take(imu, START)
+    assert warning is not None and source.at(1) is warning
+    assert warning.reason is Reason.ORIENTATION_INVALID
 
 
 def test_own_timeout(robot) -> None:
     source = Source(robot, timeout=0.05)
     source.send(stamp=10)
     assert source.at(60) is None
-    complaint = source.at(61)
-    assert complaint.reason is Reason.ORIENTATION_STALE
-    assert "0.051 s old, at most 0.05 s are allowed" in complaint.text
-    assert Source(robot, timeout=math.inf).input.complaint(START).reason is (
+    warning = source.at(61)
+    assert warning.reason is Reason.ORIENTATION_STALE
+    assert "0.051 s old, at most 0.05 s are allowed" in warning.text
+    assert Source(robot, timeout=math.inf).input.warning(START).reason is (
         Reason.ORIENTATION_MISSING
     )
     with pytest.raises(InputError, match="timeout is 0"):
@@ -225,7 +225,7 @@ def test_a_stamp_ahead_of_the_clock_keeps_nothing_alive(source) -> None:
 def test_clock_set_back_keeps_nothing_alive(source, stamp) -> None:
     later = START + 3600 * 10**9
     source.input.read((0, 0, 0, 1), stamp, later, "base")
-    assert source.input.complaint(later) is None
+    assert source.input.warning(later) is None
     assert source.input.latest.age(START) == 0.0
     assert source.at(0) is None
     assert source.at(100) is None
@@ -243,7 +243,7 @@ def test_without_a_stamp_the_arrival_counts(source) -> None:
 
 def test_simulated_clock_that_has_not_begun(source) -> None:
     source.send()
-    assert source.input.complaint(0) is None
+    assert source.input.warning(0) is None
 
 
 def test_the_twist_of_a_mounted_frame_is_turned_and_carried_to_the_root_link(robot) -> None:
@@ -267,9 +267,9 @@ def test_a_twist_that_no_base_has_is_refused(robot, part, bad) -> None:
     source, twist = OrientationInput(robot), np.zeros(6)
     numbers = {"rates": (0.0, 0.0, 0.0), "velocity": (0.0, 0.0, 0.0), part: (0.0, bad, 0.0)}
     assert source.read((0.0, 0.0, 0.0, 1.0), START, START, "base", None, **numbers) is None
-    complaint = source.write_twist(twist)
-    assert complaint.reason is Reason.TWIST_INVALID and f"{bad:.6g}" in complaint.text
-    assert source.complaint(START) is None and not twist.any()
+    warning = source.write_twist(twist)
+    assert warning.reason is Reason.TWIST_INVALID and f"{bad:.6g}" in warning.text
+    assert source.warning(START) is None and not twist.any()
 
 
 def test_fixed_base_has_no_mountings() -> None:

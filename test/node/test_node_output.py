@@ -347,7 +347,7 @@ def test_forgotten_contacts_are_not_used(solver, q, all_rows) -> None:
     bench = Bench(solver, all_rows=all_rows)
     bench.touch("LF", sec=9)
     bench.compute(q)
-    bench.pipeline.forget_contacts()
+    bench.pipeline.reset_contacts()
     message = bench.compute(q)
     assert message.validity == (
         DelassusMatrix.VALIDITY_DEGRADED if all_rows else DelassusMatrix.VALIDITY_INVALID

@@ -119,11 +119,11 @@ def outcome(parameters: dict[str, Any]) -> list[Any]:
         base = np.zeros(4)
         turned = (0.6, 0.0, 0.0, 0.8)
         for world in ("odom", "map"):
-            complaint = orientation.read(turned, NOW, NOW, "base", world)
-            found.append(complaint and complaint.text)
+            warning = orientation.read(turned, NOW, NOW, "base", world)
+            found.append(warning and warning.text)
         orientation.read(turned, NOW, NOW, "base")
         orientation.write(NOW, base)
-        late = orientation.complaint(NOW + S // 5)
+        late = orientation.warning(NOW + S // 5)
         found += [late and late.text, base.tolist()]
         options["base_orientation"] = base
     algorithm = "ltl" if problem.robot.is_closed else "ltl"

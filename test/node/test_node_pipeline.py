@@ -599,7 +599,7 @@ def test_faults_of_contacts(rig, fault) -> None:
     rig.touch(*names, status=status)
     assert said(rig.send()) == (validity, reason)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["active_contacts"].complaint
+    assert words in rig.pipeline.healths()["active_contacts"].warning
     rig.touch(*FEET)
     assert said(rig.send()) == (OK, Reason.NONE)
 
@@ -716,7 +716,7 @@ def test_health_of_the_inputs(rig) -> None:
     health = rig.pipeline.healths()["joint_states"]
     assert health.received and health.age == pytest.approx(0.1) and health.timeout == 0.5
     rig.send(LF_HAA=math.nan)
-    assert "'LF_HAA' is nan" in rig.pipeline.healths()["joint_states"].complaint
+    assert "'LF_HAA' is nan" in rig.pipeline.healths()["joint_states"].warning
     contacts = rig.pipeline.healths()["active_contacts"]
     assert contacts.received
     assert contacts.age == pytest.approx(0.1)
@@ -731,27 +731,27 @@ def test_joint_states_that_are_refused_are_no_silence(rig) -> None:
         rig.send(LF_HAA=math.nan)
         assert rig.pipeline.watch() is None
     health = rig.pipeline.healths()["joint_states"]
-    assert "'LF_HAA' is nan" in health.complaint
+    assert "'LF_HAA' is nan" in health.warning
     assert (health.age, health.silence) == (0.0, 0.0)
     rig.wait(600)
     rig.publish(rig.pipeline.watch())
     health = rig.pipeline.healths()["joint_states"]
     assert health.silence == pytest.approx(0.6)
-    assert not health.complaint
+    assert not health.warning
 
 
 def test_joint_states_of_another_robot_are_the_reason_for_silence(rig) -> None:
     rig.send(["x", "y"])
     health = rig.pipeline.healths()["joint_states"]
     assert not health.received
-    assert health.complaint == "what comes has 'x', 'y', none of the robot's joints"
+    assert health.warning == "what comes has 'x', 'y', none of the robot's joints"
     rig.send()
-    assert not rig.pipeline.healths()["joint_states"].complaint
+    assert not rig.pipeline.healths()["joint_states"].warning
     rig.wait(600)
     rig.send(["x"])
     health = rig.pipeline.healths()["joint_states"]
     assert health.received and health.silence == pytest.approx(0.6)
-    assert health.complaint == "what comes has 'x', none of the robot's joints"
+    assert health.warning == "what comes has 'x', none of the robot's joints"
 
 
 def test_a_set_of_contacts_that_is_refused_has_come(rig) -> None:
@@ -759,7 +759,7 @@ def test_a_set_of_contacts_that_is_refused_has_come(rig) -> None:
     rig.wait(700)
     health = rig.pipeline.healths()["active_contacts"]
     assert health.received and health.silence == pytest.approx(0.7)
-    assert "'LF' is listed more than once" in health.complaint
+    assert "'LF' is listed more than once" in health.warning
 
 
 # --- everything at once -------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def test_none_has_come(rig) -> None:
     assert "no orientation of the base has arrived yet" in rig.pipeline.last.text
     health = rig.pipeline.healths()["odometry"]
     assert health is not None and not health.received and health.timeout == 0.1
-    assert not health.complaint
+    assert not health.warning
 
 
 BAD = {
@@ -151,7 +151,7 @@ def test_one_that_cannot_be_used(rig, fault) -> None:
     turn(rig, orientation, **options)
     assert said(rig.send(at=1)) == (INVALID, Reason.ORIENTATION_INVALID)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].complaint
+    assert words in rig.pipeline.healths()["odometry"].warning
     assert any(kind == "ORIENTATION_INVALID" and words in text for kind, text in rig.warnings)
     turn(rig, TURNED.quaternion())
     assert said(rig.send(at=2)) == (OK, Reason.NONE)
@@ -164,7 +164,7 @@ def test_an_inertial_sensor_without_an_estimate(rig) -> None:
     rig.wait(300)
     health = rig.pipeline.healths()["odometry"]
     assert health.received and health.silence == pytest.approx(0.3)
-    assert "the Imu says that it has none" in health.complaint
+    assert "the Imu says that it has none" in health.warning
 
 
 def test_one_that_is_too_old(rig) -> None:
@@ -197,13 +197,13 @@ def test_one_whose_age_cannot_be_told(rig, stamp, reason, words) -> None:
     rig.orientation = [0.0, 0.0, 0.0, 1.0]
     assert said(rig.send()) == (DEGRADED, reason)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].complaint
-    assert not rig.pipeline.healths()["joint_states"].complaint
+    assert words in rig.pipeline.healths()["odometry"].warning
+    assert not rig.pipeline.healths()["joint_states"].warning
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     # Both it and the joint states, each in its own words.
     both = said(rig.send(stamp=0))
     assert both == (DEGRADED, reason | Reason.STAMP_INVALID)
-    assert "joint states have no valid stamp" in rig.pipeline.healths()["joint_states"].complaint
+    assert "joint states have no valid stamp" in rig.pipeline.healths()["joint_states"].warning
     turn(rig, [0, 0, 0, 1])
     if reason is Reason.STAMP_IN_FUTURE:
         assert said(rig.send(at=1)) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
@@ -227,7 +227,7 @@ def test_what_turns_is_not_carried_on_further_than_rates_last(solver, apart) -> 
     assert said(rig.send()) == (DEGRADED, Reason.ORIENTATION_STALE)
     words = f"its orientation is {1e-3 * apart:g} s away from the joint positions; it is carried"
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].complaint
+    assert words in rig.pipeline.healths()["odometry"].warning
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     # What does not turn needs no carrying on.
     turn(rig, TURNED.quaternion())
@@ -244,7 +244,7 @@ def test_steps_of_simulated_time_are_no_skew(rig) -> None:
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_IN_FUTURE)
     words = "orientation of the base are 0.031 s ahead of /clock, which goes on by"
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].complaint
+    assert words in rig.pipeline.healths()["odometry"].warning
 
 
 def test_stamps_that_jump_back(rig) -> None:
@@ -258,7 +258,7 @@ def test_stamps_that_jump_back(rig) -> None:
     assert any(kind == "stamp of the orientation" and words in text for kind, text in rig.warnings)
     assert said(rig.send()) == (DEGRADED, Reason.STAMP_JUMPED_BACK)
     assert words in rig.pipeline.last.text
-    assert words in rig.pipeline.healths()["odometry"].complaint
+    assert words in rig.pipeline.healths()["odometry"].warning
     turn(rig, TURNED.quaternion(), at=-40)
     assert said(rig.send()) == (OK, Reason.NONE)
 

@@ -211,12 +211,12 @@ def test_what_cannot_be_is_refused_until_the_next_good_one(solver, message, word
     rig.pipeline.read("contact_placements", message)
     assert words in rig.warnings[-1][1]
     assert said(rig.send()) == (INVALID, Reason.PLACEMENT_INVALID)
-    assert words in rig.pipeline.healths()["contact_placements"].complaint
+    assert words in rig.pipeline.healths()["contact_placements"].warning
     rig.place("rolls", [0.0, 0.0, 0.02])
     assert said(rig.send()) == (OK, Reason.NONE)
     absent = "nothing has said where contact 'slides' is"
     expected = words if "slides" in message.names else absent
-    assert expected in rig.pipeline.healths()["contact_placements"].complaint
+    assert expected in rig.pipeline.healths()["contact_placements"].warning
 
 
 def test_contacts_that_do_not_move_are_passed_over_by_name(solver) -> None:

@@ -10,7 +10,7 @@ import pytest
 from delassus_ros import Contact, Problem, Robot
 from delassus_ros.closure import Closure
 from delassus_ros.node.inputs.closed_joints import ClosedGate
-from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
+from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate
 from delassus_ros.node.reasons import Reason
 from delassus_ros.sim import demo_urdf
 
@@ -26,14 +26,14 @@ class Listener:
         self.robot = Robot.from_urdf(demo_urdf().encode())
         self.gate = JointGate(self.robot)
         self.gate.set_topic("/left/joint_states")
-        self.gate.forget(START)
+        self.gate.reset(START)
         self.names = list(self.robot.joint_names)
         self.reversed = self.names[::-1]
         self.q = np.zeros(12)
 
     def hear(
         self, values: np.ndarray, at: float, names: list[str] | None = None, count: int = 0
-    ) -> Verdict:
+    ) -> InputStatus:
         stamp = START + round(at * MS)
         names = self.names if names is None else names
         values = np.asarray(values, dtype=float)
@@ -50,8 +50,8 @@ def moving(k: int) -> np.ndarray:
     return STANDING + 0.3 * np.sin(0.1 * k)
 
 
-def contradicts(verdict: Verdict) -> bool:
-    return verdict.gate is Gate.READY and bool(verdict.reasons & Reason.SOURCES_CONTRADICT)
+def contradicts(status: InputStatus) -> bool:
+    return status.gate is Gate.READY and bool(status.reasons & Reason.SOURCES_CONTRADICT)
 
 
 def test_zeros_with_the_same_stamps(listener: Listener) -> None:
@@ -132,13 +132,13 @@ def test_wheels_go_round(listener: Listener) -> None:
         <axis xyz="0 0 1"/><limit effort="1" velocity="8"/></joint>
     </robot>"""
     gate = JointGate(Robot.from_urdf(urdf.encode(), base="fixed"))
-    gate.forget(START)
+    gate.reset(START)
     q = np.zeros(1)
     for k in range(400):
         angle = (0.05 * k + np.pi) % (2.0 * np.pi) - np.pi
         stamp = START + 10 * k * MS
-        verdict = gate.read(["spin"], stamp, np.array([angle]), stamp, q)
-        assert verdict.reasons == Reason.NONE, verdict.text
+        status = gate.read(["spin"], stamp, np.array([angle]), stamp, q)
+        assert status.reasons == Reason.NONE, status.text
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_degrees_and_encoders_that_were_not_homed(
     listener: Listener, factor: float, joint: str
 ) -> None:
     for k in range(3):
-        verdict = listener.hear(STANDING * factor, 10 * k)
-        assert verdict.gate is Gate.READY and verdict.reasons == Reason.JOINT_OUTSIDE_LIMITS
-        assert f"the position of joint {joint!r} is {0.7 * factor:.6g} rad" in verdict.text
-        assert "not homed, or it is in degrees" in verdict.text
+        status = listener.hear(STANDING * factor, 10 * k)
+        assert status.gate is Gate.READY and status.reasons == Reason.JOINT_OUTSIDE_LIMITS
+        assert f"the position of joint {joint!r} is {0.7 * factor:.6g} rad" in status.text
+        assert "not homed, or it is in degrees" in status.text
     assert listener.hear(STANDING, 600).reasons & Reason.JOINT_OUTSIDE_LIMITS == 0
 
 
@@ -191,12 +191,12 @@ def test_velocity_limits_that_are_placeholders_are_none(listener: Listener) -> N
     joints = [replace(joint, velocity=0.01) for joint in listener.robot.joints]
     robot = Robot("slow", joints, listener.robot.bodies, list(listener.robot.frames.values()))
     gate = JointGate(robot)
-    gate.forget(START)
+    gate.reset(START)
     q = np.zeros(12)
     for k in range(200):
         stamp = START + k * MS
-        verdict = gate.read(listener.names, stamp, STANDING + 5e-4 * k, stamp, q)
-        assert verdict.reasons == Reason.NONE, verdict.text
+        status = gate.read(listener.names, stamp, STANDING + 5e-4 * k, stamp, q)
+        assert status.reasons == Reason.NONE, status.text
 
 
 def test_one_publisher_with_coarse_stamps_is_one(listener: Listener) -> None:
@@ -235,12 +235,12 @@ def test_sources_by_different_joints_of_a_gripper() -> None:
     </robot>"""
     robot = Robot.from_urdf(urdf.encode(), base="fixed")
     gate = ClosedGate(Closure(Problem(robot, [Contact("tip", "left")])))
-    gate.forget(START)
+    gate.reset(START)
     driver, both, q, said = ["f1"], ["f1", "f2"], np.zeros(2), []
     for k in range(4):
         stamp = START + 10 * k * MS
         gate.read(driver, stamp, np.array([0.02]), stamp, q, count=50 + k)
         later = stamp + MS
-        verdict = gate.read(both, later, np.zeros(2), later, q, count=9 + k)
-        said.append(contradicts(verdict))
+        status = gate.read(both, later, np.zeros(2), later, q, count=9 + k)
+        said.append(contradicts(status))
     assert said == [False, True, True, True]

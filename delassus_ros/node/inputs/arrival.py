@@ -34,8 +34,8 @@ class Arrival:
         if now is not None:
             self.note(now, delay)
 
-    def forget(self) -> None:
-        """Be as before the first message."""
+    def reset(self) -> None:
+        """Return to the state before the first message."""
         self._at = None
 
     @property

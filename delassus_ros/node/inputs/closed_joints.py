@@ -16,12 +16,12 @@ from delassus_ros.closure import BoundClosure, Closure, ClosureStatus
 from delassus_ros.errors import DelassusError, InputError, listed
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.arrival import Arrival, age_of
-from delassus_ros.node.inputs.joints import Gate, JointGate, Motion, Verdict, size_mismatch
+from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate, Motion, size_mismatch
 from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
-from delassus_ros.node.reasons import Complaint, Limits, Reason
+from delassus_ros.node.reasons import InputWarning, Limits, Reason
 from delassus_ros.node.system.background import BackgroundTask
 
-_COMPLAINTS = {
+_WARNINGS = {
     ClosureStatus.CONTRADICTION: (Reason.LOOP_INCONSISTENT, "{}"),
     ClosureStatus.NOT_FINITE: (Reason.JOINT_NOT_FINITE, "{}; expected finite numbers"),
     ClosureStatus.UNREACHABLE: (
@@ -59,7 +59,7 @@ class _Route:
 class _Aside:
     """A joint state that is ignored while others make matrices."""
 
-    complaint: Complaint | None = None
+    warning: InputWarning | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class _Message:
     motion: Motion
     arrival: Arrival
 
-    def read_by(self, gate: JointGate, now: int, q: Array) -> Verdict:
+    def read_by(self, gate: JointGate, now: int, q: Array) -> InputStatus:
         """Return what a gate makes of the message, at its arrival or later."""
         delay = self.arrival.since(now) or 0
         return gate.read(self.names, self.stamp, self.values, now, q, delay, self.motion)
@@ -116,14 +116,14 @@ class ClosedGate:
         self._first = JointGate(self._robot, max_skew, timeout, closure.independent)
         self._limits = max_skew, timeout
         self._clock_step, self._topic = 0, self._first.sources.topic
-        self._routes: dict[tuple[str, ...], _Route | Complaint] = {}
-        self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
+        self._routes: dict[tuple[str, ...], _Route | InputWarning] = {}
+        self._status = InputStatus(Gate.IGNORED, 0, math.nan, Reason.NONE, "")
         self._failed: dict[tuple[str, ...], Arrival] = {}
         self._route: _Route | None = None
         # What is most likely to come need not be found out at the first joint state.
         for joints in (closure.independent, closure.robot.joint_names):
             self._route_of(joints, 0)
-        self.forget(0)
+        self.reset(0)
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -173,14 +173,14 @@ class ClosedGate:
             gate.set_topic(topic)
         self._topic = topic
 
-    def forget(self, now: int) -> None:
+    def reset(self, now: int) -> None:
         """Begin anew, from the reference configuration; see the other gate."""
         for joints in self._failed:
             self._routes.pop(joints, None)
         self._failed.clear()
         self._gate = self._first
         for gate in self._gates():
-            gate.forget(now)
+            gate.reset(now)
         for route in self._routes.values():
             if isinstance(route, _Route):
                 route.bound.reset()
@@ -201,7 +201,7 @@ class ClosedGate:
         delay: int = 0,
         motion: Motion = (),
         count: int = 0,
-    ) -> Verdict:
+    ) -> InputStatus:
         """Take the next joint state; see the other gate.
 
         What follows from a list of names is looked up when it first comes.
@@ -209,7 +209,7 @@ class ClosedGate:
         Parameters
         ----------
         names, stamp, values, now, delay, motion, count : as there.
-        q : (nq,) is written to if the verdict is READY, and then holds all joints.
+        q : (nq,) is written to if the status is READY, and then holds all joints.
         """
         route = self._route
         if route is None or names is not self._names:
@@ -221,19 +221,19 @@ class ClosedGate:
                 return self._without(found, message, now, q, delay)
             route = found
         measured = route.bound.measured
-        verdict = route.gate.read(names, stamp, values, now, measured, delay, motion, count)
-        if verdict.gate is Gate.READY:
+        status = route.gate.read(names, stamp, values, now, measured, delay, motion, count)
+        if status.gate is Gate.READY:
             self._passed.note(now, delay)
-            _close(route.bound, verdict, q)
+            _close(route.bound, status, q)
             if self._whole:
                 self._publishers.note(now, count, route)
-            if self._publishers.two(now) and verdict.gate is Gate.READY:
-                verdict.reasons |= Reason.SOURCES_CONTRADICT
+            if self._publishers.two(now) and status.gate is Gate.READY:
+                status.reasons |= Reason.SOURCES_CONTRADICT
                 what = "joints that all others follow from"
-                verdict.text = verdict.text or two_publishers(self._topic, what)
-        return verdict
+                status.text = status.text or two_publishers(self._topic, what)
+        return status
 
-    def silence(self, now: int, since: float) -> Verdict | None:
+    def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no matrix has gone out for long; see the other gate."""
         return self._gate.silence(now, since)
 
@@ -243,7 +243,7 @@ class ClosedGate:
             if isinstance(route, _Route):
                 yield route.gate
 
-    def _choose(self, message: _Message, now: int) -> _Route | Complaint | _Aside:
+    def _choose(self, message: _Message, now: int) -> _Route | InputWarning | _Aside:
         """Return the route of a joint state, or why it has none."""
         # The list itself stands for its joints only where nothing but the names matters.
         self._names = None
@@ -276,13 +276,13 @@ class ClosedGate:
             self._whole = False
             if merged is not route:
                 # What has come so far belongs to the first q.
-                merged.gate.forget(now)
+                merged.gate.reset(now)
                 for each in others.values():
                     each.read_by(merged.gate, now, merged.bound.measured)
             return self._use(merged)
         return merged
 
-    def _route_of(self, joints: tuple[str, ...], now: int) -> _Route | Complaint:
+    def _route_of(self, joints: tuple[str, ...], now: int) -> _Route | InputWarning:
         """Return what it takes for these measured joints, or why there is none."""
         found = self._routes.get(joints)
         failed = self._failed.get(joints)
@@ -292,17 +292,17 @@ class ClosedGate:
             bound = self._bounds.of(joints)
         except BeingMadeError:
             what = listed("joint", joints)
-            return Complaint(
+            return InputWarning(
                 Reason.NOT_CONFIGURED,
                 f"the code that computes the others from measured {what} is being made",
             )
         except InputError as error:
             text = f"the joint states have {listed('joint', joints)} alone: {error}"
-            found = Complaint(Reason.JOINT_MISSING, text)
+            found = InputWarning(Reason.JOINT_MISSING, text)
         except DelassusError as error:
             what = listed("joint", joints)
             text = f"the others cannot be computed from measured {what}: {error}"
-            found = Complaint(Reason.NOT_CONFIGURED, text)
+            found = InputWarning(Reason.NOT_CONFIGURED, text)
         else:
             # It may have been used before, and been forgotten since.
             bound.reset()
@@ -313,16 +313,16 @@ class ClosedGate:
         self._remember(joints, found, now)
         return found
 
-    def _remember(self, joints: tuple[str, ...], found: _Route | Complaint, now: int) -> None:
+    def _remember(self, joints: tuple[str, ...], found: _Route | InputWarning, now: int) -> None:
         """Remember what was found out, instead of what has not come up for longest."""
         self._failed.pop(joints, None)
-        if isinstance(found, Complaint) and found.reason is Reason.NOT_CONFIGURED:
+        if isinstance(found, InputWarning) and found.reason is Reason.NOT_CONFIGURED:
             self._failed[joints] = Arrival(now)
         # Moved to the end, as the newest.
         self._routes.pop(joints, None)
         self._routes[joints] = found
         if len(self._routes) > _MOST_ROUTES:
-            # Never evict the route in use: set_limits() and forget() must reach it.
+            # Never evict the route in use: set_limits() and reset() must reach it.
             oldest = next(
                 each
                 for each, route in self._routes.items()
@@ -335,7 +335,7 @@ class ClosedGate:
         self._route, self._gate = route, route.gate
         return route
 
-    def _without_positions(self, message: _Message, now: int, q: Array, delay: int) -> Verdict:
+    def _without_positions(self, message: _Message, now: int, q: Array, delay: int) -> InputStatus:
         """Return what becomes of a joint state that has no names or no positions."""
         names = message.names
         if set(names).intersection(self._robot.joint_names):
@@ -344,51 +344,51 @@ class ClosedGate:
         return message.read_by(self._gate, now, q)
 
     def _without(
-        self, found: Complaint | _Aside, message: _Message, now: int, q: Array, delay: int
-    ) -> Verdict:
+        self, found: InputWarning | _Aside, message: _Message, now: int, q: Array, delay: int
+    ) -> InputStatus:
         """Return what becomes of a joint state that has no route."""
         known = set(message.names).intersection(self._robot.joint_names)
         if isinstance(found, _Aside) and not known:
             # None of the robot's joints: the same words as in every gate.
             return message.read_by(self._gate, now, q)
         self._gate.heard.note(now, delay)
-        verdict = self._verdict
-        verdict.stamp = max(message.stamp, 0)
-        verdict.age = age_of(message.stamp, now)
-        verdict.gate, verdict.reasons, verdict.text = Gate.WAITING, Reason.NONE, ""
-        if isinstance(found, Complaint):
-            verdict.gate = Gate.REFUSED
-            verdict.reasons, verdict.text = found.reason, found.text
-        elif found.complaint is not None:
-            self._gate.aside = found.complaint
-            if found.complaint.reason is Reason.NOT_CONFIGURED:
-                verdict.reasons = found.complaint.reason
-                verdict.text = (
-                    f"{found.complaint.text}; it is passed over, as others make matrices"
+        status = self._status
+        status.stamp = max(message.stamp, 0)
+        status.age = age_of(message.stamp, now)
+        status.gate, status.reasons, status.text = Gate.IGNORED, Reason.NONE, ""
+        if isinstance(found, InputWarning):
+            status.gate = Gate.REFUSED
+            status.reasons, status.text = found.reason, found.text
+        elif found.warning is not None:
+            self._gate.aside = found.warning
+            if found.warning.reason is Reason.NOT_CONFIGURED:
+                status.reasons = found.warning.reason
+                status.text = (
+                    f"{found.warning.text}; it is passed over, as others make matrices"
                 )
-        return verdict
+        return status
 
 
-def complaint_of(bound: BoundClosure, status: ClosureStatus) -> Complaint | None:
+def warning_of(bound: BoundClosure, closure_status: ClosureStatus) -> InputWarning | None:
     """Return what there is to say about what :meth:`BoundClosure.solve` returned, or None."""
-    if status is ClosureStatus.OK:
+    if closure_status is ClosureStatus.OK:
         return None
-    reason, words = _COMPLAINTS[status]
-    return Complaint(reason, words.format(bound.about))
+    reason, words = _WARNINGS[closure_status]
+    return InputWarning(reason, words.format(bound.about))
 
 
-def _close(bound: BoundClosure, verdict: Verdict, q: Array) -> None:
+def _close(bound: BoundClosure, status: InputStatus, q: Array) -> None:
     """Write q from measured joints, or refuse them."""
-    status = bound.solve()
-    if status.is_valid:
+    closure_status = bound.solve()
+    if closure_status.is_valid:
         np.copyto(q, bound.q)
-    complaint = complaint_of(bound, status)
-    if complaint is None:
+    warning = warning_of(bound, closure_status)
+    if warning is None:
         return
-    verdict.reasons |= complaint.reason
-    verdict.text = complaint.text
-    if not status.is_valid:
-        verdict.gate = Gate.REFUSED
+    status.reasons |= warning.reason
+    status.text = warning.text
+    if not closure_status.is_valid:
+        status.gate = Gate.REFUSED
 
 
 _MOST = 64

@@ -21,7 +21,7 @@ from delassus_ros.measured.rate_change import LONGEST_PAUSE, RateChange
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
-from delassus_ros.node.reasons import Complaint, Limits, Reason
+from delassus_ros.node.reasons import InputWarning, Limits, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.scalars.ports import Status
 from delassus_ros.solver.contact_space import inertia
@@ -161,7 +161,7 @@ class ContactEstimator:
         now: int,
         max_skew: float = Limits.max_skew,
         clock_step: int = 0,
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Take the next joint state, whose velocities and efforts :attr:`motion` has.
 
         Parameters
@@ -176,27 +176,27 @@ class ContactEstimator:
         """
         inputs: Mapping[str, Array] = self._bound.inputs
         inputs["q"][...] = q
-        complaint = self.motion.write(stamp, now, inputs, max_skew, clock_step)
-        if complaint is None and self._base is not None:
-            complaint = self._base.complaint(now)
+        warning = self.motion.write(stamp, now, inputs, max_skew, clock_step)
+        if warning is None and self._base is not None:
+            warning = self._base.warning(now)
             self._base.write(stamp, inputs[_ORIENTATION])
-        if complaint is None and stamp <= 0:
-            complaint = Complaint(
+        if warning is None and stamp <= 0:
+            warning = InputWarning(
                 Reason.STAMP_INVALID, "contacts are not told from joint states without a stamp"
             )
-        if complaint is None and self._bound.solve().status is not Status.OK:
-            complaint = Complaint(Reason.SOLVER_FAILED, "contact forces cannot be told here")
-        if complaint is not None:
+        if warning is None and self._bound.solve().status is not Status.OK:
+            warning = InputWarning(Reason.SOLVER_FAILED, "contact forces cannot be told here")
+        if warning is not None:
             self.reset()
-            return complaint
+            return warning
         return self._observe(inputs["rates"], stamp)
 
     @property
-    def caveat(self) -> Complaint | None:
+    def caveat(self) -> InputWarning | None:
         """Why the contacts told last are in doubt; None if they are not."""
         return self.motion.caveat
 
-    def _observe(self, rates: Array, stamp: int) -> Complaint | None:
+    def _observe(self, rates: Array, stamp: int) -> InputWarning | None:
         """Compare velocities with those of the joint state before; return why that cannot be."""
         solution = self._bound.solution
         if stamp == self.stamp and self._error is not None:
@@ -208,7 +208,7 @@ class ContactEstimator:
             self._error = None
             self.touches[:] = False
             self.forces[:] = np.nan
-            return Complaint(
+            return InputWarning(
                 Reason.NO_CONTACTS_RECEIVED,
                 "contacts are told from the change of velocities between two joint states, and "
                 + (

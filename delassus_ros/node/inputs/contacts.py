@@ -13,7 +13,7 @@ from delassus_ros.contacts import ContactSet
 from delassus_ros.errors import SAID, InputError, UnknownNames, listed
 from delassus_ros.node.inputs.arrival import too_old
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
-from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.reasons import InputWarning, Reason
 
 _WORDS = Words(
     "active contacts", "the set of active contacts", "is", "contacts_timeout",
@@ -90,20 +90,20 @@ class ContactInput(Input):
         """What is wrong with the latest set; empty if nothing is."""
         return self._text
 
-    def withhold(self, complaint: Complaint) -> None:
+    def withhold(self, warning: InputWarning) -> None:
         """Have no set to go by, for a reason of the source's."""
-        self._without(Reason.NO_CONTACTS_RECEIVED | complaint.reason)
-        self._text = complaint.text
+        self._without(Reason.NO_CONTACTS_RECEIVED | warning.reason)
+        self._text = warning.text
         self.latest.taken = 0
 
-    def doubt(self, complaint: Complaint) -> None:
+    def doubt(self, warning: InputWarning) -> None:
         """Mark the present set as doubtful, for a reason of the source's."""
-        self.reasons |= complaint.reason
+        self.reasons |= warning.reason
         self.degraded = True
-        self._text = self._text or complaint.text
+        self._text = self._text or warning.text
 
-    def stale(self, now: int) -> Complaint | None:
-        """Return the complaint about a present set that is too old, or None.
+    def stale(self, now: int) -> InputWarning | None:
+        """Return the warning about a present set that is too old, or None.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class ContactInput(Input):
                 f"the set of active contacts is {latest.age(now):.4g} s old by its stamp; "
                 f"{too_old(latest.age(now))}"
             )
-        return Complaint(
+        return InputWarning(
             Reason.CONTACTS_STALE,
             f"{text}, at most {self.timeout:g} s are allowed (contacts_timeout); who "
             "publishes it has to repeat it at 10 Hz or more, with a new stamp each time",
@@ -130,7 +130,7 @@ class ContactInput(Input):
         unlisted = ActiveContacts.UNKNOWN if self.active is None else ActiveContacts.INACTIVE
         return [self._status.get(name, unlisted) for name in contacts]
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take a delassus_msgs/ActiveContacts; see :meth:`Input.take`."""
         return self.read(message.names, message.status, now, stamp_in(message), delay)
 
@@ -141,7 +141,7 @@ class ContactInput(Input):
         now: int = 0,
         stamp: int = 0,
         delay: int = 0,
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Take a set of contacts with one status each, as in delassus_msgs/ActiveContacts.
 
         Parameters
@@ -157,13 +157,13 @@ class ContactInput(Input):
         """
         if self.latest.overtaken(stamp, now):
             return None
-        complaint = self._contradiction(names, status)
+        warning = self._contradiction(names, status)
         self.latest.note(stamp, now, delay)
-        if complaint is not None:
-            self._without(complaint.reason)
-            self._text = complaint.text
+        if warning is not None:
+            self._without(warning.reason)
+            self._text = warning.text
             self.latest.stamp = self.latest.taken = 0
-            return complaint
+            return warning
         self._accept()
         self._text = ""
         self._status = dict(zip(names, status, strict=True))
@@ -181,7 +181,7 @@ class ContactInput(Input):
             # First those whose rows are missed.
             strangers.sort(key=lambda name: self._status[name] not in _IN_CONTACT)
         self._text = self._unknown(strangers)
-        return Complaint(Reason.UNKNOWN_CONTACT, self._text)
+        return InputWarning(Reason.UNKNOWN_CONTACT, self._text)
 
     def _unknown(self, strangers: Sequence[str]) -> str:
         """Return what there is to say about names outside the layout, of at least one."""
@@ -195,9 +195,9 @@ class ContactInput(Input):
         ignored = "ignored, as none is active" if others else "ignored, as it is not active"
         return f"{text} ({ignored})"
 
-    def _contradiction(self, names: Sequence[str], status: Sequence[int]) -> Complaint | None:
+    def _contradiction(self, names: Sequence[str], status: Sequence[int]) -> InputWarning | None:
         if len(names) != len(status):
-            return Complaint(
+            return InputWarning(
                 Reason.CONTACTS_MALFORMED,
                 f"the set of active contacts has {len(names)} names but {len(status)} status "
                 "values; it is refused",
@@ -205,14 +205,14 @@ class ContactInput(Input):
         for name, value in zip(names, status, strict=True):
             if value not in _STATUS:
                 expected = ", ".join(f"{word}={number}" for number, word in _STATUS.items())
-                return Complaint(
+                return InputWarning(
                     Reason.CONTACTS_MALFORMED,
                     f"contact {name[:SAID]!r} has status {value}; expected one of {expected}; "
                     "the set is refused",
                 )
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            return Complaint(
+            return InputWarning(
                 Reason.DUPLICATE_CONTACT,
                 f"contact {twice[0][:SAID]!r} is listed more than once among the active ones; "
                 "the set is refused",

@@ -18,7 +18,7 @@ from delassus_ros.node.inputs.arrival import (
     too_old,
 )
 from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
-from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, InputHealth, Reason
+from delassus_ros.node.reasons import LONGEST_TRUST, InputHealth, InputWarning, Reason
 
 
 class Latest:
@@ -42,7 +42,7 @@ class Latest:
 
     def reset(self) -> None:
         """Return to the state before the first message."""
-        self._arrival.forget()
+        self._arrival.reset()
         self.stamp = self.taken = self.jumped = 0
 
     def restart(self, now: int) -> None:
@@ -111,7 +111,7 @@ class Latest:
 
     def caveat(
         self, subject: str, now: int, max_skew: float = math.inf, clock_step: int = 0
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Return why the order or the age of the message is in doubt, or None.
 
         Parameters
@@ -133,7 +133,7 @@ class Latest:
         if ahead > max_skew + 1e-9 * clock_step:
             reasons |= Reason.STAMP_IN_FUTURE
             text = f"{stamps} are {ahead_of_clock(ahead, clock_step)}"
-        return Complaint(reasons, text) if reasons else None
+        return InputWarning(reasons, text) if reasons else None
 
 
 @dataclass(frozen=True)
@@ -195,21 +195,21 @@ class Input(ABC):
         self.words, self.faults, self.timeout = words, faults, timeout
         self.latest = Latest()
         self._publishers = PublisherWatch()
-        self._complaint: Complaint | None = None
+        self._warning: InputWarning | None = None
         self.reset()
 
     def reset(self) -> None:
         """Return to the state before the first message."""
         self.latest.reset()
         self._publishers.reset()
-        self._complaint = Complaint(self.faults.missing, self.words.missing)
+        self._warning = InputWarning(self.faults.missing, self.words.missing)
 
     def restart(self, now: int) -> None:
         """Return to the state before the first message, as the clock has made a step."""
         self.reset()
 
     @abstractmethod
-    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the next message.
 
         Parameters
@@ -233,31 +233,31 @@ class Input(ABC):
 
     def _accept(self) -> None:
         self.latest.accept()
-        self._complaint = None
+        self._warning = None
 
-    def _refuse(self, text: str) -> Complaint:
+    def _refuse(self, text: str) -> InputWarning:
         """Have no values until the next good message; return why."""
         words = self.words
         # What was in use is no longer, so nothing is older than it.
         self.latest.taken = 0
         text = f"{words.subject} {words.verb} refused: {text}"
-        self._complaint = Complaint(self.faults.invalid, text)
-        return self._complaint
+        self._warning = InputWarning(self.faults.invalid, text)
+        return self._warning
 
     @property
     def text(self) -> str:
         """What is wrong with the latest message; empty if nothing is."""
-        return "" if self._complaint is None else self._complaint.text
+        return "" if self._warning is None else self._warning.text
 
-    def complaint(self, now: int) -> Complaint | None:
+    def warning(self, now: int) -> InputWarning | None:
         """Return why there are no values to compute with, or None if there are."""
-        if self._complaint is not None:
-            return self._complaint
+        if self._warning is not None:
+            return self._warning
         if self.latest.within(self.timeout, now):
             return None
         words, age = self.words, self.latest.age(now)
         by_stamp = f"; {too_old(age)}" if self.latest.silence(now) <= self.timeout else ""
-        return Complaint(
+        return InputWarning(
             self.faults.stale,
             f"{words.subject} {words.verb} {age:.4g} s old, at most {self.timeout:g} s are "
             f"allowed ({words.timeout}){by_stamp}",
@@ -265,7 +265,7 @@ class Input(ABC):
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Return why the values are to be used with care, or None.
 
         Parameters
@@ -276,12 +276,12 @@ class Input(ABC):
         subject = self.words.subject
         if self._publishers.two(now):
             text = two_publishers(self.full_topic or self.topic, subject)
-            return Complaint(Reason.SOURCES_CONTRADICT, text)
+            return InputWarning(Reason.SOURCES_CONTRADICT, text)
         if not self.needs_stamp:
             return self.latest.caveat(subject, now)
         if not self.latest.stamp:
             verb = "has" if self.words.verb == "is" else "have"
-            return Complaint(
+            return InputWarning(
                 Reason.STAMP_INVALID, f"{subject} {verb} no valid stamp: the age cannot be told"
             )
         return self.latest.caveat(subject, now, max_skew, clock_step)

@@ -14,29 +14,29 @@ from delassus_ros.node.inputs.closed_joints import ClosedGate
 from delassus_ros.node.inputs.contacts import ContactInput
 from delassus_ros.node.inputs.input import Input
 from delassus_ros.node.inputs.joint_state_bytes import JointStateReader
-from delassus_ros.node.inputs.joints import Gate, JointGate, Verdict
+from delassus_ros.node.inputs.joints import Gate, InputStatus, JointGate
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.placements import PlacementInput
 from delassus_ros.node.inputs.topics import JOINTS
-from delassus_ros.node.reasons import Complaint, InputHealth, LastAnswer, Limits, Reason
+from delassus_ros.node.reasons import InputHealth, InputWarning, LastAnswer, Limits, Reason
 from delassus_ros.node.system.background import BackgroundTask
 from delassus_ros.problem import Problem
 
-_WAITING, _REFUSED = Gate.WAITING, Gate.REFUSED
+_IGNORED, _REFUSED = Gate.IGNORED, Gate.REFUSED
 """Looking up a member of an enumeration takes as long as a few additions."""
 
 
 @dataclass(slots=True)
-class Judgement:
-    """What there is to say of the inputs that a matrix is made of; overwritten by the next.
+class TickStatus:
+    """Status of all inputs of a matrix; overwritten by that of the next tick.
 
     Attributes
     ----------
-    reasons, text : for the message; the text is empty if there is nothing to say.
-    missing : something is lacking without which there is no matrix.
-    doubtful : a matrix is DEGRADED by more than what the joint state's own verdict says.
-    stale : the set of contacts is too old.
+    reasons, text : reasons of the message, as bits and in words; empty for none.
+    missing : whether an input is missing that a matrix needs.
+    doubtful : whether inputs besides the joint state make the matrix DEGRADED.
+    stale : whether the set of contacts is too old.
     """
 
     reasons: Reason = Reason.NONE
@@ -64,7 +64,7 @@ class Inputs:
     contacts : the set of active contacts.
     placements : where those are that move on their links; None if none does.
     by_topic : all inputs but the joint states, by the name of their topic.
-    kept : what became of the joint state that waits for its matrix; WAITING if there is none.
+    kept : status of the joint state that waits for its matrix; IGNORED if none waits.
 
     Raises
     ------
@@ -103,10 +103,10 @@ class Inputs:
         self.by_topic: Mapping[str, Input] = {
             each.topic: each for each in inputs if each is not None
         }
-        self.kept = Verdict(_WAITING, 0, math.nan, Reason.NONE, "")
+        self.kept = InputStatus(_IGNORED, 0, math.nan, Reason.NONE, "")
         self._limits = limits
         self.clock_step = 0
-        self._judgement = Judgement()
+        self._tick_status = TickStatus()
         self._silence = ""
 
     @property
@@ -143,7 +143,7 @@ class Inputs:
         for topic, each in self.by_topic.items():
             each.full_topic = full.get(topic, "")
 
-    def forget_contacts(self) -> None:
+    def reset_contacts(self) -> None:
         """Be without a set of active contacts, and places of those that move, until they come."""
         self.contacts.reset()
         if self.placements is not None:
@@ -156,8 +156,8 @@ class Inputs:
         ----------
         now : time of the node's clock from now on [ns].
         """
-        self._gate.forget(now)
-        self.kept.gate, self.kept.text = _WAITING, ""
+        self._gate.reset(now)
+        self.kept.gate, self.kept.text = _IGNORED, ""
         for each in self.by_topic.values():
             each.restart(now)
 
@@ -178,25 +178,27 @@ class Inputs:
         if found is None:
             return
         found.note_publisher(now, count)
-        complaint = found.take(message, now, delay)
-        if complaint is None and found.latest.jumped:
+        warning = found.take(message, now, delay)
+        if warning is None and found.latest.jumped:
             # Here, as the next message may come before a matrix is made with this one.
-            complaint = self._caveat(found, now)
-            if complaint is not None:
-                self._warn(f"stamp of the {found.words.name}", complaint.text)
-        elif complaint is not None and found is not self._source:
-            self.warn_of(complaint)
+            warning = self._caveat(found, now)
+            if warning is not None:
+                self._warn(f"stamp of the {found.words.name}", warning.text)
+        elif warning is not None and found is not self._source:
+            self.warn_of(warning)
 
-    def write_motion(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
+    def write_motion(
+        self, stamp: int, now: int, inputs: Mapping[str, Array]
+    ) -> InputWarning | None:
         """Write what outputs besides the matrix need, as of a stamp [ns]; return what is wrong."""
         if self._motion is None:
             return None
-        complaint = self._motion.write(
+        warning = self._motion.write(
             stamp, now, inputs, self._limits.max_skew, self.clock_step
         )
-        if complaint is not None:
-            self.warn_of(complaint)
-        return complaint
+        if warning is not None:
+            self.warn_of(warning)
+        return warning
 
     def write_orientation(self, stamp: int, target: Array) -> None:
         """Write the base's orientation x, y, z, w as of a stamp [ns]; 0: of its own."""
@@ -230,22 +232,22 @@ class Inputs:
         stamp = stamp_of(state.sec, state.nanosec)
         gate = self._gate
         motion = state.motion if self._moving else ()
-        verdict = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
-        if verdict.gate is Gate.READY:
+        status = gate.read(state.names, stamp, state.values, now, q, delay, motion, count)
+        if status.gate is Gate.READY:
             for each in self._moving:
                 each.take(gate.joints, gate.motion)
-        if verdict.text:
-            self._say(verdict)
-        if verdict.gate is _WAITING:
+        if status.text:
+            self._say(status)
+        if status.gate is _IGNORED:
             return False, False
         self._silence = ""
         kept = self.kept
-        passed_over = kept.gate is not _WAITING
+        passed_over = kept.gate is not _IGNORED
         # A jump is reported once, so keep it when a newer message replaces this one.
         jumped = passed_over and kept.text and kept.reasons & Reason.STAMP_JUMPED_BACK
-        kept.gate, kept.stamp, kept.age = verdict.gate, verdict.stamp, verdict.age
-        kept.reasons = verdict.reasons
-        kept.text = verdict.text or (kept.text if jumped else "")
+        kept.gate, kept.stamp, kept.age = status.gate, status.stamp, status.age
+        kept.reasons = status.reasons
+        kept.text = status.text or (kept.text if jumped else "")
         if jumped:
             kept.reasons |= jumped
         return True, passed_over
@@ -266,30 +268,30 @@ class Inputs:
                 )
                 self._say(kept)
 
-    def silence(self, now: int, since: float) -> Verdict | None:
+    def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no matrix has gone out since so long [ns]; None if nothing is expected."""
         gate = self._gate
-        if self.kept.gate is not _WAITING and gate.heard.within(gate.others, now):
+        if self.kept.gate is not _IGNORED and gate.heard.within(gate.others, now):
             # Its turn comes, at a fixed rate that is lower than that of silence.
             return None
-        verdict = gate.silence(now, since)
-        if verdict is not None:
-            self._silence = verdict.text
-            self._warn("silence", verdict.text)
-        return verdict
+        status = gate.silence(now, since)
+        if status is not None:
+            self._silence = status.text
+            self._warn("silence", status.text)
+        return status
 
-    def judge(self, verdict: Verdict, now: int, all_rows: bool) -> Judgement:
+    def tick_status(self, status: InputStatus, now: int, all_rows: bool) -> TickStatus:
         """Return what there is to say of joint positions, contacts and orientation; warn of it.
 
         Parameters
         ----------
-        verdict : on the joint positions, which has been warned of.
+        status : on the joint positions, which has been warned of.
         all_rows : whether there is a matrix without a set of active contacts.
         """
-        contacts, judged = self.contacts, self._judgement
-        reasons, text = contacts.reasons, verdict.text or contacts.text
-        if verdict.reasons:
-            reasons |= verdict.reasons
+        contacts, tick = self.contacts, self._tick_status
+        reasons, text = contacts.reasons, status.text or contacts.text
+        if status.reasons:
+            reasons |= status.reasons
         missing = contacts.active is None and not all_rows
         stale = contacts.stale(now)
         if stale is not None:
@@ -297,65 +299,65 @@ class Inputs:
             reasons |= stale.reason
             text = text or stale.text
             missing = missing or not all_rows
-        judged.stale = judged.doubtful = stale is not None
+        tick.stale = tick.doubtful = stale is not None
         if contacts.active is not None and contacts.is_doubtful(now):
             caveat = self._caveat(contacts, now)
             if caveat is not None:
                 self._warn(f"stamp of the {contacts.words.name}", caveat.text)
                 reasons |= caveat.reason
-                text, judged.doubtful = text or caveat.text, True
+                text, tick.doubtful = text or caveat.text, True
         if self._source is not None and self._turns_rows:
-            complaint, usable = self._of_orientation(self._source, verdict.stamp, now)
+            warning, usable = self._of_orientation(self._source, status.stamp, now)
             missing = missing or not usable
-            if complaint is not None:
-                reasons |= complaint.reason
-                text, judged.doubtful = text or complaint.text, True
+            if warning is not None:
+                reasons |= warning.reason
+                text, tick.doubtful = text or warning.text, True
         if self.placements is not None:
             active = contacts.active or ()
-            complaint = self.placements.complaint_of(active, now)
-            if complaint is not None:
-                self.warn_of(complaint)
+            warning = self.placements.warning_of(active, now)
+            if warning is not None:
+                self.warn_of(warning)
                 missing = True
             else:
-                complaint = self.placements.caveat_of(active, now)
-                if complaint is not None:
-                    self._warn("stamp of the contact placements", complaint.text)
-                    judged.doubtful = True
-            if complaint is not None:
-                reasons |= complaint.reason
-                text = text or complaint.text
-        nothing = missing or verdict.gate is _REFUSED
+                warning = self.placements.caveat_of(active, now)
+                if warning is not None:
+                    self._warn("stamp of the contact placements", warning.text)
+                    tick.doubtful = True
+            if warning is not None:
+                reasons |= warning.reason
+                text = text or warning.text
+        nothing = missing or status.gate is _REFUSED
         if nothing and not text and contacts.reasons is Reason.NO_CONTACTS_RECEIVED:
             text = "no set of active contacts has arrived yet"
             self._warn("contacts", text)
-        judged.reasons, judged.text, judged.missing = reasons, text, missing
-        return judged
+        tick.reasons, tick.text, tick.missing = reasons, text, missing
+        return tick
 
     def _of_orientation(
         self, source: OrientationInput, stamp: int, now: int
-    ) -> tuple[Complaint | None, bool]:
+    ) -> tuple[InputWarning | None, bool]:
         """Return what there is to say of it for joint positions of a stamp; whether to use it."""
-        complaint = source.complaint(now)
-        if complaint is not None:
-            self.warn_of(complaint)
-            return complaint, False
+        warning = source.warning(now)
+        if warning is not None:
+            self.warn_of(warning)
+            return warning, False
         caveat = self._caveat(source, now, stamp)
         if caveat is not None:
             # A kind of its own, as joint states have such stamps, too.
             self._warn(f"stamp of the {source.words.name}", caveat.text)
         return caveat, True
 
-    def warn_of(self, complaint: Complaint) -> None:
+    def warn_of(self, warning: InputWarning) -> None:
         """Warn of what is wrong with an input."""
-        self._warn(complaint.reason.name or "input", complaint.text)
+        self._warn(warning.reason.name or "input", warning.text)
 
-    def _caveat(self, source: Input, now: int, stamp: int = 0) -> Complaint | None:
+    def _caveat(self, source: Input, now: int, stamp: int = 0) -> InputWarning | None:
         return source.caveat(now, self._limits.max_skew, self.clock_step, stamp)
 
-    def _say(self, verdict: Verdict) -> None:
+    def _say(self, status: InputStatus) -> None:
         # A kind of its own, whatever other reasons come and go.
-        unstamped = verdict.reasons == Reason.STAMP_INVALID
-        self._warn("stamp" if unstamped else verdict.reasons.name or "joints", verdict.text)
+        unstamped = status.reasons == Reason.STAMP_INVALID
+        self._warn("stamp" if unstamped else status.reasons.name or "joints", status.text)
 
     # Reports; who asks adds the topics.
 
@@ -369,10 +371,10 @@ class Inputs:
         """
         found = {topic: each.health(now) for topic, each in self.by_topic.items()}
         for topic, each in self.by_topic.items():
-            if found[topic].received and not found[topic].complaint:
+            if found[topic].received and not found[topic].warning:
                 caveat = self._caveat(each, now, self.kept.stamp)
                 if caveat is not None:
-                    found[topic] = replace(found[topic], complaint=caveat.text)
+                    found[topic] = replace(found[topic], warning=caveat.text)
         found[JOINTS] = self._joints_health(last, now)
         return found
 

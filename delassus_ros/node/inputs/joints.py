@@ -25,7 +25,7 @@ from delassus_ros.node.inputs.arrival import (
     too_old,
 )
 from delassus_ros.node.inputs.sources import PublisherWatch, SourceWatch, two_publishers
-from delassus_ros.node.reasons import LONGEST_TRUST, Complaint, Limits, Reason
+from delassus_ros.node.reasons import LONGEST_TRUST, InputWarning, Limits, Reason
 
 _MOST_LAYOUTS = 16
 """Different lists of names that are remembered; a robot has a few publishers."""
@@ -34,24 +34,24 @@ Motion = tuple[()] | tuple[Array, Array]
 
 
 class Gate(Enum):
-    """What is to be done about a joint state."""
+    """How a joint state is used."""
 
-    READY = "compute"
-    WAITING = "nothing: others have what it lacks, or it is of something else"
-    REFUSED = "say INVALID"
+    READY = "A matrix is computed."
+    IGNORED = "Other publishers send the missing joints, or the message is of another robot."
+    REFUSED = "An INVALID message is published."
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What became of a joint state; overwritten by the next.
+class InputStatus:
+    """Status of a joint state; overwritten by that of the next one.
 
     Attributes
     ----------
-    gate : what is to be done.
-    stamp : of the oldest part [ns]; 0 if there is none.
-    age : age of the oldest part [s], negative if its clock is ahead; NaN if it cannot be told.
-    reasons : for the message; with READY they make it DEGRADED.
-    text : the same in words; empty if there is nothing to say.
+    gate : how the joint state is used.
+    stamp : stamp of the oldest part [ns]; 0 for a joint state without a stamp.
+    age : age of the oldest part [s], negative if its clock is ahead; NaN if it is unknown.
+    reasons : bits of the message; with READY they make it DEGRADED.
+    text : the reasons in words; empty for none.
     """
 
     gate: Gate
@@ -119,12 +119,12 @@ class JointGate:
                     "positions, but sensor_msgs/JointState carries one for each joint; make it "
                     "fixed, or split it into revolute and prismatic joints"
                 )
-        self._verdict = Verdict(Gate.WAITING, 0, math.nan, Reason.NONE, "")
+        self._status = InputStatus(Gate.IGNORED, 0, math.nan, Reason.NONE, "")
         self._clock_step = 0
         self.sources = SourceWatch(robot, self._joints)
         self._ranges = PlausibleRanges(robot, self._joints)
         self.set_limits(max_skew, timeout)
-        self.forget(0)
+        self.reset(0)
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
         """Change the limits from the next joint state on.
@@ -153,7 +153,7 @@ class JointGate:
         """Name the topic of the joint states in words about them."""
         self.sources.topic = topic
 
-    def forget(self, now: int) -> None:
+    def reset(self, now: int) -> None:
         """Begin anew, as when activated or when time itself has jumped (simulation reset).
 
         Parameters
@@ -171,7 +171,7 @@ class JointGate:
         self._seen = np.zeros(n, dtype=np.bool_)
         self._fresh = np.zeros(n, dtype=np.bool_)
         self._jumped, self._jump_text = Reason.NONE, ""
-        self.aside = Complaint(Reason.NONE, "")
+        self.aside = InputWarning(Reason.NONE, "")
         self._whole, self._merged = Arrival(), Arrival()
         self.heard, self._begun = Arrival(), Arrival(now)
         self.sources.reset()
@@ -187,7 +187,7 @@ class JointGate:
         delay: int = 0,
         motion: Motion = (),
         count: int = 0,
-    ) -> Verdict:
+    ) -> InputStatus:
         """Take the next joint state.
 
         Parameters
@@ -196,7 +196,7 @@ class JointGate:
         stamp : its stamp; 0 or less if it has none.
         values : (n,) its positions [rad, m].
         now : time of the node's clock; 0 while that has no time yet (simulation).
-        q : (nq,) is written to, and holds all joints if the verdict is READY.
+        q : (nq,) is written to, and holds all joints if the status is READY.
         delay : how long before it was sent [ns].
         motion : its velocities [rad/s, m/s] and efforts [N·m, N]; nothing where they are of no
             use.
@@ -232,13 +232,15 @@ class JointGate:
             and self._ranges.outside(q) < 0
         ):
             self.last_stamp = stamp
-            verdict = self._verdict
-            verdict.gate, verdict.stamp, verdict.age = Gate.READY, stamp, 1e-9 * age
-            verdict.reasons, verdict.text = Reason.NONE, ""
-            return verdict
+            status = self._status
+            status.gate, status.stamp, status.age = Gate.READY, stamp, 1e-9 * age
+            status.reasons, status.text = Reason.NONE, ""
+            return status
         return self._pass(stamp, now, delay, q, *_jump(before, stamp), doubt)
 
-    def pass_over(self, stamp: int, now: int, delay: int, reason: Reason, text: str) -> Verdict:
+    def pass_over(
+        self, stamp: int, now: int, delay: int, reason: Reason, text: str
+    ) -> InputStatus:
         """Pass over a joint state for lack of positions; refuse it if no others bring them."""
         if self._has_others(now):
             text += "; it is passed over, as others have them"
@@ -251,7 +253,7 @@ class JointGate:
         """What comes, in words, where that has none of the joints; else empty."""
         return f"what comes has {listed('', self._part.names)}" if self._part.is_foreign else ""
 
-    def silence(self, now: int, since: float) -> Verdict | None:
+    def silence(self, now: int, since: float) -> InputStatus | None:
         """Return why no matrix has gone out for long; None where nothing is expected.
 
         What counts is what goes out, whoever sends what.
@@ -278,7 +280,7 @@ class JointGate:
             text += f"; {self.strangers}"
         return self._refuse(self.last_stamp, now, reason, text)
 
-    def _fruitless(self, now: int) -> Verdict:
+    def _fruitless(self, now: int) -> InputStatus:
         """Return what to say where joint states come and make no matrix."""
         waited = np.flatnonzero(~self._fresh)
         if self._fresh.any() and len(waited):
@@ -303,11 +305,11 @@ class JointGate:
 
     def _unusable(
         self, part: JointNames, stamp: int, positions: int, now: int, delay: int
-    ) -> Verdict:
+    ) -> InputStatus:
         """Return what to say about a joint state that has nothing to take."""
         if part.is_foreign:
             return self._say(
-                Gate.WAITING, stamp, now, Reason.NONE,
+                Gate.IGNORED, stamp, now, Reason.NONE,
                 f"the joint state has none of the robot's joints; it has {listed('', part.names)}",
             )  # fmt: skip
         if not part.count and positions:
@@ -335,7 +337,7 @@ class JointGate:
         delay: int,
         motion: Motion,
         count: int,
-    ) -> Verdict:
+    ) -> InputStatus:
         """Take a part of the joints."""
         joints, targets = self._joints, part.targets
         part.publishers.note(now, count)
@@ -392,13 +394,13 @@ class JointGate:
             doubt = doubt or two_publishers(self.sources.topic, listed("joint", two.names))
         return self._pass(oldest, now, 0, q, reason, text, doubt)
 
-    def _wait(self, stamp: int, now: int) -> Verdict:
+    def _wait(self, stamp: int, now: int) -> InputStatus:
         """Wait for the other parts, unless they have been away for too long."""
         away = self._away(now)
         if away:
             oldest = int(self._stamps[away].min())
             return self._refuse(oldest, now, Reason.INPUT_STALE, self._absent(away, now))
-        return self._say(Gate.WAITING, stamp, now, Reason.NONE, "")
+        return self._say(Gate.IGNORED, stamp, now, Reason.NONE, "")
 
     def _absent(self, places: Sequence[int], now: int) -> str:
         """Return the words for joints that were there once."""
@@ -411,11 +413,11 @@ class JointGate:
         timeout = self._timeout
         return [i for i, at in enumerate(self._arrivals) if not at.within(timeout, now)]
 
-    def _put_aside(self, stamp: int, now: int, reason: Reason, text: str) -> Verdict:
+    def _put_aside(self, stamp: int, now: int, reason: Reason, text: str) -> InputStatus:
         """Wait for others, and note why, in case that nothing comes of them."""
         if text:
-            self.aside = Complaint(reason, text)
-        return self._say(Gate.WAITING, stamp, now, Reason.NONE, text)
+            self.aside = InputWarning(reason, text)
+        return self._say(Gate.IGNORED, stamp, now, Reason.NONE, text)
 
     def _has_whole(self, now: int) -> bool:
         """Whether joint states with all joints have come recently."""
@@ -436,7 +438,7 @@ class JointGate:
         reasons: Reason,
         text: str,
         doubt: str,
-    ) -> Verdict:
+    ) -> InputStatus:
         """Let a q through if it is of this time; `doubt` says why it may be of another source."""
         if doubt:
             reasons |= Reason.SOURCES_CONTRADICT
@@ -487,14 +489,14 @@ class JointGate:
             "degrees"
         )
 
-    def _refuse(self, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
+    def _refuse(self, stamp: int, now: int, reasons: Reason, text: str) -> InputStatus:
         return self._say(Gate.REFUSED, max(stamp, 0), now, reasons, text)
 
-    def _say(self, gate: Gate, stamp: int, now: int, reasons: Reason, text: str) -> Verdict:
-        verdict = self._verdict
-        verdict.gate, verdict.stamp, verdict.reasons, verdict.text = gate, stamp, reasons, text
-        verdict.age = age_of(stamp, now)
-        return verdict
+    def _say(self, gate: Gate, stamp: int, now: int, reasons: Reason, text: str) -> InputStatus:
+        status = self._status
+        status.gate, status.stamp, status.reasons, status.text = gate, stamp, reasons, text
+        status.age = age_of(stamp, now)
+        return status
 
 
 def _jump(before: int, stamp: int) -> tuple[Reason, str]:
@@ -542,14 +544,14 @@ class JointNames:
         self.is_foreign = bool(names and joints) and not present
         self.refusal = self._refusal(present, len(place))
 
-    def _refusal(self, present: Sequence[int], different: int) -> Complaint | None:
+    def _refusal(self, present: Sequence[int], different: int) -> InputWarning | None:
         if not self.count and self._joints:
-            return Complaint(*self.missing())
+            return InputWarning(*self.missing())
         if different < self.count:
             names = list(self.names)
             twice = [self._joints[i] for i in present if names.count(self._joints[i]) > 1]
             if twice:
-                return Complaint(
+                return InputWarning(
                     Reason.JOINT_DUPLICATED,
                     f"the joint state has {listed('joint', twice)} more than once",
                 )

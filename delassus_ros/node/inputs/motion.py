@@ -17,7 +17,7 @@ from delassus_ros.errors import NAMED, NumericalError, UnknownNames
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, stamp_in
 from delassus_ros.node.inputs.orientation import OrientationInput, Quaternion, turned_back
-from delassus_ros.node.reasons import Complaint, Limits, Reason
+from delassus_ros.node.reasons import InputWarning, Limits, Reason
 from delassus_ros.problem import Problem
 
 FASTEST, STRONGEST = 1e6, 1e12
@@ -54,7 +54,7 @@ class TorqueInput(Input):
         self.values = np.zeros(len(joints))
         super().__init__(_WORDS, _FAULTS, timeout)
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the efforts of a sensor_msgs/JointState; see :meth:`Input.take`."""
         stamp, names, efforts = stamp_in(message), message.name, message.effort
         if self.latest.overtaken(stamp, now):
@@ -116,7 +116,7 @@ class MotionInput:
         self._source = torques
         self._needed = {port.name for port in problem.inputs} & {"rates", "torques", "gravity"}
         self._loops = LoopRates(robot) if robot.is_closed else None
-        self.caveat: Complaint | None = None
+        self.caveat: InputWarning | None = None
         self._joints: Sequence[str] = ()
         self._motion = np.full((2, len(robot.joint_names)), np.nan)
         needs_topic = torques == "topic" and "torques" in self._needed
@@ -142,7 +142,7 @@ class MotionInput:
         inputs: Mapping[str, Array],
         max_skew: float = Limits.max_skew,
         clock_step: int = 0,
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Write what is needed to the inputs of a kernel, among which is ``q``.
 
         Parameters
@@ -156,24 +156,24 @@ class MotionInput:
         """
         self.caveat = self._caveat(stamp, now, max_skew, clock_step)
         try:
-            complaint = self._write(stamp, now, inputs)
+            warning = self._write(stamp, now, inputs)
         except NumericalError as error:
-            complaint = Complaint(Reason.LOOP_SINGULAR, str(error))
-        if complaint is not None:
+            warning = InputWarning(Reason.LOOP_SINGULAR, str(error))
+        if warning is not None:
             for name in self._needed:
                 inputs[name][...] = 0.0
-        return complaint
+        return warning
 
-    def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> Complaint | None:
+    def _write(self, stamp: int, now: int, inputs: Mapping[str, Array]) -> InputWarning | None:
         first, k = self._first, len(self._joints)
         velocities, efforts = self._motion[_VELOCITY, :k], self._motion[_EFFORT, :k]
-        complaint = self._of_base(inputs, now)
-        if complaint is not None:
-            return complaint
+        warning = self._of_base(inputs, now)
+        if warning is not None:
+            return warning
         if "rates" in self._needed:
-            complaint = self._refusal(velocities)
-            if complaint is not None:
-                return complaint
+            warning = self._refusal(velocities)
+            if warning is not None:
+                return warning
             inputs["rates"][first:] = self._rates(velocities, inputs["q"])
         if "gravity" in self._needed:
             self._write_gravity(stamp, inputs["gravity"])
@@ -189,32 +189,32 @@ class MotionInput:
 
     def _caveat(
         self, stamp: int, now: int, max_skew: float, clock_step: int
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         base = self._base_in_use
         found = None if base is None else base.caveat(now, max_skew, clock_step, stamp)
         if found is None and self.torques is not None:
             found = self.torques.caveat(now, max_skew, clock_step)
         return found
 
-    def _of_base(self, inputs: Mapping[str, Array], now: int) -> Complaint | None:
+    def _of_base(self, inputs: Mapping[str, Array], now: int) -> InputWarning | None:
         """Write the base's twist; return why there is none, or no orientation."""
         base = self._base_in_use
         if base is None:
             return None
-        complaint = base.complaint(now)
-        if complaint is None and "rates" in self._needed:
-            complaint = base.write_twist(inputs["rates"][:_BASE])
-        return complaint
+        warning = base.warning(now)
+        if warning is None and "rates" in self._needed:
+            warning = base.write_twist(inputs["rates"][:_BASE])
+        return warning
 
-    def _refusal(self, velocities: Array) -> Complaint | None:
+    def _refusal(self, velocities: Array) -> InputWarning | None:
         if math.hypot(*velocities.tolist()) <= FASTEST:
             return None
         if np.isnan(velocities).all():
-            return Complaint(
+            return InputWarning(
                 Reason.VELOCITY_MISSING,
                 "the joint states do not have a velocity for each of their joints",
             )
-        return Complaint(
+        return InputWarning(
             Reason.VELOCITY_NOT_FINITE,
             f"the velocity of joint {self._wrong(velocities, FASTEST)}; expected finite numbers "
             f"below {FASTEST:g}",
@@ -245,24 +245,24 @@ class MotionInput:
 
     def _write_torques(
         self, efforts: Array, now: int, inputs: Mapping[str, Array]
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         torques, joints = inputs["torques"], self._joints
         torques[...] = 0.0
         if self._source == "zero":
             return None
         if self.torques is not None:
-            complaint = self.torques.complaint(now)
+            warning = self.torques.warning(now)
             efforts, joints = self.torques.values, self._names
-            if complaint is not None:
-                return complaint
+            if warning is not None:
+                return warning
         elif not math.hypot(*efforts.tolist()) <= STRONGEST:
             if np.isnan(efforts).all():
-                return Complaint(
+                return InputWarning(
                     Reason.TORQUE_MISSING,
                     "the joint states do not have an effort for each of their joints "
                     "(torques: effort)",
                 )
-            return Complaint(
+            return InputWarning(
                 Reason.TORQUE_INVALID,
                 f"the effort of joint {self._wrong(efforts, STRONGEST)}; expected finite numbers",
             )

@@ -13,7 +13,7 @@ from delassus_ros.errors import SAID, InputError, UnknownNames
 from delassus_ros.model import Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Words, shown, stamp_in
-from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.reasons import InputWarning, Reason
 
 _UNIT_TOLERANCE = 1e-3
 _CARRIED = 0.1
@@ -27,7 +27,7 @@ _WORDS = Words(
 _FAULTS = Faults(
     Reason.ORIENTATION_MISSING, Reason.ORIENTATION_INVALID, Reason.ORIENTATION_STALE
 )
-_NO_TWIST = Complaint(
+_NO_TWIST = InputWarning(
     Reason.TWIST_INVALID, "no twist of the base is known: an Imu without angular velocity"
 )
 Quaternion = tuple[float, float, float, float]
@@ -88,9 +88,9 @@ class OrientationInput(Input):
         self._orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
         self._rates: Vector3 | None = None
         self._is_turning_refused = self._is_turning_known = False
-        self._twist: list[float] | Complaint = _NO_TWIST
+        self._twist: list[float] | InputWarning = _NO_TWIST
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take the orientation and twist of a message.
 
         An Imu knows no linear velocity, which is then taken as zero.
@@ -130,7 +130,7 @@ class OrientationInput(Input):
         rates: Sequence[float] | None = None,
         delay: int = 0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Take the next orientation, and the twist with it.
 
         Parameters
@@ -180,27 +180,27 @@ class OrientationInput(Input):
         later = min(max(1e-9 * (stamp - taken), -_CARRIED), _CARRIED)
         target[...] = _carried_on(self._orientation, self._rates, later)
 
-    def write_twist(self, target: Array) -> Complaint | None:
+    def write_twist(self, target: Array) -> InputWarning | None:
         """Write the root link's twist (6,) to `target`: in its own axes, linear first.
 
         Returns
         -------
         None, or why there is none; the target is then left as it is.
         """
-        if isinstance(self._twist, Complaint):
+        if isinstance(self._twist, InputWarning):
             return self._twist
         target[...] = self._twist
         return None
 
     def _twist_of(
         self, frame: str, rates: Sequence[float] | None, velocity: Sequence[float]
-    ) -> list[float] | Complaint:
+    ) -> list[float] | InputWarning:
         """Return the root link's twist from that of a frame fixed to it, or why there is none."""
         if rates is None:
             return _NO_TWIST
         # Written so that NaN is refused.
         if not (math.hypot(*rates) < _FASTEST and math.hypot(*velocity) < _FASTEST):
-            return Complaint(
+            return InputWarning(
                 Reason.TWIST_INVALID,
                 f"the twist of the base is refused: it is {shown((*velocity, *rates))}; expected "
                 f"finite numbers below {_FASTEST:g} m/s and rad/s",
@@ -215,7 +215,7 @@ class OrientationInput(Input):
 
     def caveat(
         self, now: int, max_skew: float, clock_step: int = 0, stamp: int = 0
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Return why orientation and twist are in doubt, or None; see :meth:`Input.caveat`."""
         found = super().caveat(now, max_skew, clock_step)
         taken = self.latest.taken
@@ -239,8 +239,8 @@ class OrientationInput(Input):
             )
         else:
             return found
-        stale = Complaint(Reason.ORIENTATION_STALE, text)
-        return stale if found is None else Complaint(found.reason | stale.reason, found.text)
+        stale = InputWarning(Reason.ORIENTATION_STALE, text)
+        return stale if found is None else InputWarning(found.reason | stale.reason, found.text)
 
     def _wrong(self, orientation: Sequence[float], frame: str, world: str | None) -> str:
         """Return what is wrong with an orientation; empty if nothing is."""

@@ -16,7 +16,7 @@ from delassus_ros.errors import SAID, UnknownNames
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.input import Faults, Input, Latest, Words, shown, stamp_in
 from delassus_ros.node.inputs.sources import PublisherWatch, two_publishers
-from delassus_ros.node.reasons import Complaint, InputHealth, Reason
+from delassus_ros.node.reasons import InputHealth, InputWarning, Reason
 from delassus_ros.problem import Problem
 
 FARTHEST = 1e3
@@ -104,7 +104,7 @@ class PlacementInput(Input):
         """
         self._count = count
 
-    def take(self, message: Any, now: int, delay: int = 0) -> Complaint | None:
+    def take(self, message: Any, now: int, delay: int = 0) -> InputWarning | None:
         """Take a delassus_msgs/ContactPlacements; see :meth:`Input.take`."""
         return self.read(message.names, *places_of(message), now, stamp_in(message), delay)
 
@@ -116,7 +116,7 @@ class PlacementInput(Input):
         now: int,
         stamp: int = 0,
         delay: int = 0,
-    ) -> Complaint | None:
+    ) -> InputWarning | None:
         """Take placements of the contacts that are named.
 
         Parameters
@@ -149,7 +149,7 @@ class PlacementInput(Input):
                     taken.append(k)
         self._text = refusal
         if refusal:
-            return Complaint(Reason.PLACEMENT_INVALID, refusal)
+            return InputWarning(Reason.PLACEMENT_INVALID, refusal)
         for k in taken:
             name, turn = names[k], orientations[k]
             self._values[_POSITIONS][self._row[name]] = positions[k]
@@ -158,24 +158,24 @@ class PlacementInput(Input):
                 self._values[_ORIENTATIONS][self._turned_row[name]] = unit
         if strangers:
             self._text = f"placement of {self._strangers.words(strangers[0])}; it is ignored"
-            return Complaint(Reason.UNKNOWN_CONTACT, self._text)
+            return InputWarning(Reason.UNKNOWN_CONTACT, self._text)
         return None
 
-    def complaint_of(self, active: Iterable[str], now: int) -> Complaint | None:
+    def warning_of(self, active: Iterable[str], now: int) -> InputWarning | None:
         """Return why there is no matrix of the active contacts, or None if there is one."""
         for name in active:
             if name not in self._row:
                 continue
             known = self._known.get(name)
             if known is None:
-                return Complaint(
+                return InputWarning(
                     Reason.PLACEMENT_MISSING,
                     f"contact {name!r} is active and moves, and nothing has said yet where it is",
                 )
             if known.refusal:
-                return Complaint(Reason.PLACEMENT_INVALID, known.refusal)
+                return InputWarning(Reason.PLACEMENT_INVALID, known.refusal)
             if not known.within(self.timeout, now):
-                return Complaint(
+                return InputWarning(
                     Reason.PLACEMENT_STALE,
                     f"the placement of contact {name!r} is "
                     f"{known.age(now):.4g} s old, at most {self.timeout:g} s "
@@ -184,7 +184,7 @@ class PlacementInput(Input):
                 )
         return None
 
-    def caveat_of(self, active: Iterable[str], now: int) -> Complaint | None:
+    def caveat_of(self, active: Iterable[str], now: int) -> InputWarning | None:
         """Return why placements of the active contacts are in doubt, or None."""
         for name in active:
             known = self._known.get(name)
@@ -193,7 +193,7 @@ class PlacementInput(Input):
             subject = f"the placements of contact {name!r}"
             if known.publishers.two(now):
                 text = two_publishers(self.full_topic or self.topic, subject)
-                return Complaint(Reason.SOURCES_CONTRADICT, text)
+                return InputWarning(Reason.SOURCES_CONTRADICT, text)
             found = known.caveat(subject, now)
             if found is not None:
                 return found

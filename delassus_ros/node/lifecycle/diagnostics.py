@@ -78,14 +78,14 @@ class Entry:
 def of_input(health: InputHealth) -> Entry:
     """Return the entry of an input: whether anything comes, and what is wrong with it."""
     topic = health.topic
-    causes = [health.complaint] if health.complaint else []
+    causes = [health.warning] if health.warning else []
     if health.incompatible:
         causes.append(f"a publisher of {qos_mismatch(topic, 'subscription', health.incompatible)}")
     state = ""
     if not health.received:
         level = Level.ERROR if health.incompatible else Level.STALE
         state = (
-            f"nothing{' of use' if health.complaint else ''} has come on {topic}, whose "
+            f"nothing{' of use' if health.warning else ''} has come on {topic}, whose "
             f"publishers are {health.publishers}"
             if health.publishers
             else f"nobody publishes {topic}"
@@ -97,7 +97,7 @@ def of_input(health: InputHealth) -> Entry:
         )
     elif health.age > health.timeout:
         level = Level.STALE
-        if not health.complaint:
+        if not health.warning:
             state = f"the latest is {_number(health.age)} s old (publishers: {health.publishers})"
     elif causes:
         level = Level.WARN
@@ -141,7 +141,7 @@ def of_matrix(
     Parameters
     ----------
     validity, reasons : as published.
-    text : the last complaint, in words; empty if there was none.
+    text : the last warning, in words; empty if there was none.
     rows : rows of the matrix.
     seen : its examination, or None if there was no matrix to examine.
     """
@@ -190,14 +190,14 @@ def of_timing(
     realtime : what became of the requests for real-time use.
     """
     refused = [outcome.text for outcome in realtime if not outcome.done]
-    complaints = []
+    warnings = []
     if overruns:
-        complaints.append(
+        warnings.append(
             f"{overruns} overruns of the deadline of {_number(1e3 * timing.deadline)} ms"
         )
     if missed:
-        complaints.append(f"{missed} instants left out")
-    complaints += refused
+        warnings.append(f"{missed} instants left out")
+    warnings += refused
     values = {
         "rate [1/s]": _number(rate),
         **_of_histogram("latency", timing.latency),
@@ -206,8 +206,8 @@ def of_timing(
         "overruns": str(timing.overruns),
         "real-time": "; ".join(outcome.text for outcome in realtime) or "nothing asked for",
     }
-    level = Level.WARN if complaints else Level.OK
-    return Entry("timing", level, "; ".join(complaints) or "in time", values)
+    level = Level.WARN if warnings else Level.OK
+    return Entry("timing", level, "; ".join(warnings) or "in time", values)
 
 
 def of_algorithm(
@@ -431,25 +431,25 @@ class Account:
 
     def _of_outputs(self) -> Entry:
         outputs = self._outputs
-        complaints = [
+        warnings = [
             f"a subscriber of {qos_mismatch(topic, 'publisher', mismatch)}"
             for topic in outputs.topics
             if (mismatch := self._mismatches.at(topic)) is not None
         ]
         late = outputs.missed_deadlines
         if late:
-            complaints.append(f"{late} times later than the deadline that the QoS offers")
+            warnings.append(f"{late} times later than the deadline that the QoS offers")
         values = {"topic": outputs.topic, "missed deadlines": str(late)}
-        level = Level.WARN if complaints else Level.OK
+        level = Level.WARN if warnings else Level.OK
         others = self._others(outputs.topic)
         if others:
             level = Level.ERROR
-            complaints.insert(
+            warnings.insert(
                 0,
                 f"{listed('node', others)} publishes on {outputs.topic}, too: readers cannot tell "
                 "whose matrices they get; end it, or remap one of the two",
             )
-        return Entry("output", level, "; ".join(complaints) or "offered", values)
+        return Entry("output", level, "; ".join(warnings) or "offered", values)
 
     def _others(self, topic: str) -> list[str]:
         """Return the full names of other nodes that publish on a topic of this one's."""

@@ -33,7 +33,7 @@ from delassus_ros.conditioning.monitor import (
 from delassus_ros.dynamics import LoopRates
 from delassus_ros.errors import DelassusError, InputError
 from delassus_ros.model.spatial import Array
-from delassus_ros.node.inputs.closed_joints import BoundClosures, complaint_of
+from delassus_ros.node.inputs.closed_joints import BoundClosures, warning_of
 from delassus_ros.node.inputs.joints import JointNames, size_mismatch
 from delassus_ros.node.inputs.orientation import turned_back
 from delassus_ros.node.inputs.placements import places_of
@@ -41,7 +41,7 @@ from delassus_ros.node.lifecycle.computation import Computation
 from delassus_ros.node.lifecycle.refusals import reason_against
 from delassus_ros.node.live.pipeline import Bindings
 from delassus_ros.node.outputs.dynamics import blocks_of, fill
-from delassus_ros.node.reasons import Complaint, Reason
+from delassus_ros.node.reasons import InputWarning, Reason
 from delassus_ros.problem import Problem
 from delassus_ros.solver.inputs import check_unit
 from delassus_ros.solver.solution import Solution
@@ -399,14 +399,14 @@ class OnDemand:
         BeingMadeError
             If the code for other joints than the independent ones or all of them is being made.
         """
-        q, complaint = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
+        q, warning = self._q(names, np.asarray(positions, dtype=np.float64).ravel())
         wanted = list(active)
         others: dict[str, Any] = {} if motion is None else self._moving(names, q, motion)
         others |= {name: given for name, given in (places or {}).items() if given}
         solution = self._solver.solve(q, wanted, base_orientation, **others)
         self._monitor.activate(wanted)
         seen = self._monitor.examine(solution.matrix)
-        caveats = Reason.NONE if complaint is None else complaint.reason
+        caveats = Reason.NONE if warning is None else warning.reason
         if self._solver.is_approximate:
             caveats |= Reason.APPROXIMATE_ALGORITHM
         return Answer(solution, seen, caveats)
@@ -434,7 +434,7 @@ class OnDemand:
         given = {"rates": rates, "torques": torques, "gravity": np.array(gravity)}
         return {name: given[name] for name in needed}
 
-    def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, Complaint | None]:
+    def _q(self, names: Sequence[str], positions: Array) -> tuple[Array, InputWarning | None]:
         """Return the positions of all joints, and what there is to say about them."""
         found = JointNames(names, self._joints)
         if found.refusal is not None:
@@ -453,7 +453,7 @@ class OnDemand:
         bound.reset()
         bound.measured[...] = given
         status = bound.solve()
-        complaint = complaint_of(bound, status)
-        if complaint is not None and not status.is_valid:
-            raise InputError(complaint.text)
-        return bound.q.copy(), complaint
+        warning = warning_of(bound, status)
+        if warning is not None and not status.is_valid:
+            raise InputError(warning.text)
+        return bound.q.copy(), warning

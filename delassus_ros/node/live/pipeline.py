@@ -21,16 +21,16 @@ from delassus_ros.errors import ProblemError
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.inputs.arrival import Arrival, delay_since
 from delassus_ros.node.inputs.contact_estimator import ContactEstimator
-from delassus_ros.node.inputs.inputs import Inputs, Judgement
-from delassus_ros.node.inputs.joints import Gate, Verdict
+from delassus_ros.node.inputs.inputs import Inputs, TickStatus
+from delassus_ros.node.inputs.joints import Gate, InputStatus
 from delassus_ros.node.inputs.motion import MotionInput
 from delassus_ros.node.inputs.orientation import OrientationInput
 from delassus_ros.node.inputs.topics import CONTACTS, JOINTS
 from delassus_ros.node.outputs.dynamics import DynamicsOutput
 from delassus_ros.node.outputs.matrix import MatrixOutput
 from delassus_ros.node.reasons import (
-    Complaint,
     InputHealth,
+    InputWarning,
     LastAnswer,
     Limits,
     Reason,
@@ -76,7 +76,7 @@ WATCHES = 10
 """Looks for silence in the time that it may last."""
 _ORIENTATION = "base_orientation"
 # Looking up a member of an enumeration takes as long as a few additions: hot ones have names.
-_WAITING, _REFUSED, _WEAK = Gate.WAITING, Gate.REFUSED, Conditioning.WEAK
+_IGNORED, _REFUSED, _WEAK = Gate.IGNORED, Gate.REFUSED, Conditioning.WEAK
 _OK, _VALID, _DEGRADED = Status.OK, Validity.OK, Validity.DEGRADED
 
 
@@ -150,7 +150,7 @@ class Pipeline:
         self._inputs = Inputs(problem, warn, limits, closure, orientation, motion, observed)
         self.estimator = estimator
         self._beside, self._motion = beside, motion
-        self._unmoved: Complaint | None = None
+        self._unmoved: InputWarning | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
         self._contacts = self._inputs.contacts
         self._placements = self._inputs.placements
@@ -233,9 +233,9 @@ class Pipeline:
 
     def begin(self) -> None:
         """Begin anew, as when the node is activated."""
-        self.forget_contacts()
+        self.reset_contacts()
         self.clock_jumped()
-        self._went.forget()
+        self._went.reset()
         self.last = LastAnswer()
         self.published = self.refused = self.superseded = 0
 
@@ -253,10 +253,10 @@ class Pipeline:
 
         Contacts are forgotten as well if they grow old: then they are repeated.
         """
-        if self._inputs.kept.gate is not _WAITING:
+        if self._inputs.kept.gate is not _IGNORED:
             self.supersede(1)
         if self._limits.contacts_timeout < math.inf:
-            self.forget_contacts()
+            self.reset_contacts()
         self._inputs.restart(self._now())
         if self.estimator is not None:
             self.estimator.reset()
@@ -301,9 +301,9 @@ class Pipeline:
         else:
             self._set_status()
 
-    def forget_contacts(self) -> None:
+    def reset_contacts(self) -> None:
         """Be without a set of active contacts until the next one comes."""
-        self._inputs.forget_contacts()
+        self._inputs.reset_contacts()
         self._without_contacts()
 
     def _without_contacts(self) -> None:
@@ -394,10 +394,10 @@ class Pipeline:
             return None
         if self._matrix_of is None:
             return output.invalid(last.stamp_ns, self.sequence, last.reasons, last.text)
-        complaint = self._unmoved
-        if complaint is not None:
-            reasons = last.reasons | complaint.reason
-            return output.invalid(last.stamp_ns, self.sequence, reasons, complaint.text)
+        warning = self._unmoved
+        if warning is not None:
+            reasons = last.reasons | warning.reason
+            return output.invalid(last.stamp_ns, self.sequence, reasons, warning.text)
         solution, matrix = self._matrix_of
         reasons, text, degraded = last.reasons, last.text, last.validity is _DEGRADED
         if self._motion is not None and self._motion.caveat is not None:
@@ -431,8 +431,8 @@ class Pipeline:
         since = self._went.since(now)
         if since is not None and since <= self._patience:
             return None
-        verdict = self._inputs.silence(now, math.inf if since is None else since)
-        return None if verdict is None else self._message(verdict, now)
+        status = self._inputs.silence(now, math.inf if since is None else since)
+        return None if status is None else self._message(status, now)
 
     def fault(self, text: str) -> bytes:
         """Return the message that says that this program has failed, with the reason in words."""
@@ -445,7 +445,8 @@ class Pipeline:
 
     def _say(self, reason: Reason, text: str, stamp: int = 0) -> bytes:
         """Return a message that answers no joint state."""
-        return self._invalid(Verdict(_REFUSED, stamp, math.nan, Reason.NONE, text), reason, text)
+        status = InputStatus(_REFUSED, stamp, math.nan, Reason.NONE, text)
+        return self._invalid(status, reason, text)
 
     def supersede(self, count: int) -> None:
         """Note that this many joint states were passed over."""
@@ -454,46 +455,46 @@ class Pipeline:
 
     def _publishable(self, now: int) -> bytes | None:
         kept = self._inputs.kept
-        if kept.gate is _WAITING:
+        if kept.gate is _IGNORED:
             return None
         answer = self._message(kept, now)
-        kept.gate = _WAITING
+        kept.gate = _IGNORED
         return answer
 
-    def _message(self, verdict: Verdict, now: int) -> bytes:
+    def _message(self, status: InputStatus, now: int) -> bytes:
         """Return the message for joint positions that have passed, or not."""
         self._went.note(now)
-        if self.estimator is not None and verdict.gate is Gate.READY:
-            self._tell_contacts(self.estimator, verdict.stamp, now)
-        judged = self._inputs.judge(verdict, now, self._always is not None)
-        if judged.stale is not self._stale:
-            self._stale = judged.stale
+        if self.estimator is not None and status.gate is Gate.READY:
+            self._tell_contacts(self.estimator, status.stamp, now)
+        tick = self._inputs.tick_status(status, now, self._always is not None)
+        if tick.stale is not self._stale:
+            self._stale = tick.stale
             self._set_status()
-        if judged.missing or verdict.gate is _REFUSED:
-            return self._invalid(verdict, judged.reasons, judged.text)
+        if tick.missing or status.gate is _REFUSED:
+            return self._invalid(status, tick.reasons, tick.text)
         if self._placements is not None:
             self._placements.write(self._solver.inputs)
         if self._turns_rows:
-            self._inputs.write_orientation(verdict.stamp, self._solver.inputs[_ORIENTATION])
+            self._inputs.write_orientation(status.stamp, self._solver.inputs[_ORIENTATION])
         if self._motion is not None:
-            self._unmoved = self._inputs.write_motion(verdict.stamp, now, self._solver.inputs)
+            self._unmoved = self._inputs.write_motion(status.stamp, now, self._solver.inputs)
         solution = self._solver.solve()
         if solution.status is Status.TOO_FAR:
             # The gate has the words, with the joint.
-            return self._invalid(verdict, judged.reasons | Reason.JOINT_FAR, judged.text)
+            return self._invalid(status, tick.reasons | Reason.JOINT_FAR, tick.text)
         if solution.status is not _OK:
             text = f"{self._algorithm} failed: {solution.status.name} at q = {self._q}"
             self._warn("solver", text)
-            return self._invalid(verdict, judged.reasons | _FAILURES[solution.status], text)
-        return self._matrix(verdict, solution, judged)
+            return self._invalid(status, tick.reasons | _FAILURES[solution.status], text)
+        return self._matrix(status, solution, tick)
 
     def _tell_contacts(self, estimator: ContactEstimator, stamp: int, now: int) -> None:
         """Have contacts told by the forces at them."""
         limits, step = self._limits, self._inputs.clock_step
-        complaint = estimator.update(self._q, stamp, now, limits.max_skew, step)
-        if complaint is not None:
-            self._inputs.warn_of(complaint)
-            self._contacts.withhold(complaint)
+        warning = estimator.update(self._q, stamp, now, limits.max_skew, step)
+        if warning is not None:
+            self._inputs.warn_of(warning)
+            self._contacts.withhold(warning)
             self._without_contacts()
             return
         message = ActiveContacts(names=estimator.contacts.names, status=estimator.status)
@@ -503,10 +504,10 @@ class Pipeline:
         if estimator.caveat is not None:
             self._contacts.doubt(estimator.caveat)
 
-    def _matrix(self, verdict: Verdict, solution: Solution, judged: Judgement) -> bytes:
+    def _matrix(self, status: InputStatus, solution: Solution, tick: TickStatus) -> bytes:
         """Return the message with a matrix."""
         seen = self._monitor.examine(solution.matrix)
-        reasons, text = judged.reasons, judged.text
+        reasons, text = tick.reasons, tick.text
         if self._of_solver:
             reasons |= self._of_solver
             text = text or self._solver_text
@@ -517,31 +518,31 @@ class Pipeline:
         if perf_counter() > self.due:
             reasons |= Reason.OVERRUN
         degraded = (
-            judged.doubtful
+            tick.doubtful
             or self._is_approximate
             or self._contacts.degraded
             or self._contacts.active is None
-            or bool(verdict.reasons)
+            or bool(status.reasons)
         )
         self.published += 1
         last = self.last
         last.validity = _DEGRADED if degraded else _VALID
         last.reasons, last.text, last.examination = reasons, text, seen
-        last.stamp_ns, last.age = verdict.stamp, verdict.age
+        last.stamp_ns, last.age = status.stamp, status.age
         last.rows, last.contacts = len(solution.matrix), solution.contacts
         last.compute_time = solution.compute_time
         self._matrix_of = solution, seen.matrix
-        return self._output.matrix(verdict.stamp, solution, seen, reasons, degraded, verdict.age)
+        return self._output.matrix(status.stamp, solution, seen, reasons, degraded, status.age)
 
-    def _invalid(self, verdict: Verdict, reasons: Reason, text: str) -> bytes:
+    def _invalid(self, status: InputStatus, reasons: Reason, text: str) -> bytes:
         self.refused += 1
         last = self.last
         last.validity, last.reasons, last.text = Validity.INVALID, reasons, text
-        last.stamp_ns, last.age = verdict.stamp, verdict.age
+        last.stamp_ns, last.age = status.stamp, status.age
         last.examination, last.rows, last.contacts = None, 0, ()
         last.compute_time = 0.0
         self._matrix_of = None
-        return self._output.invalid(verdict.stamp, reasons, verdict.age)
+        return self._output.invalid(status.stamp, reasons, status.age)
 
     # Contacts.
 

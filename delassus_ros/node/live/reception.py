@@ -133,7 +133,7 @@ class Reception:
 
         def checked(*arguments: Any) -> None:
             if not self._steps.simulated and (back := self._system_clock.set_back()):
-                self._forget(-back)
+                self._report_jump(-back)
             callback(*arguments)
 
         return self._guarded(checked, on_fault)
@@ -200,12 +200,12 @@ class Reception:
         return guarded
 
     def _on_clock_jump(self, jump: Any) -> None:
-        self._forget(jump.delta.nanoseconds)
+        self._report_jump(jump.delta.nanoseconds)
         if jump.clock_change != ClockChange.ROS_TIME_NO_CHANGE:
             simulated = jump.clock_change == ClockChange.ROS_TIME_ACTIVATED
             self._set_steps(ClockSteps(simulated))
 
-    def _forget(self, jump: int) -> None:
+    def _report_jump(self, jump: int) -> None:
         """Have forgotten what has a time, as the clock has jumped [ns]."""
         self._warn(
             "clock",

@@ -133,7 +133,7 @@ class Stream:
         self._latest_set = None
         self._reception.stop()
         # Who asks for a matrix of the present contacts is not to get that of former ones.
-        self._pipeline.forget_contacts()
+        self._pipeline.reset_contacts()
 
     def exchange(self, pipeline: Pipeline) -> None:
         """Go on with another robot, from the next joint state on."""
@@ -227,7 +227,7 @@ class Stream:
         self._latest_set = None
 
     def _without_inputs(self, text: str) -> None:
-        self._pipeline.forget_contacts()
+        self._pipeline.reset_contacts()
         self._pipeline.clock_jumped()
         # Without a summary, which may be what has failed.
         self._outputs.publish(self._pipeline.fault(text))
