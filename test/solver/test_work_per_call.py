@@ -1,0 +1,203 @@
+"""How much Python a call runs and how much memory it takes: numbers that may not grow unnoticed.
+
+Nothing is timed here, so that a busy machine fails no test. A call from Python costs some 50 ns, a
+call of a built-in function 20 ns and a block of memory 50 ns: what makes `solve` slow by a
+microsecond shows in these numbers.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from small import problem
+
+from delassus_ros import DelassusSolver
+from delassus_ros.samples import random_inputs
+
+WARM = 1100
+"""Calls before counting: Python 3.10 gives a function its caches at its 1024th call."""
+COUNTED = 64
+"""Calls whose results are kept while memory is counted, so that free lists do not hide blocks."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call takes, counted or as the largest number that is allowed.
+
+    Attributes
+    ----------
+    calls : calls of Python functions, the outermost one included.
+    built_ins : calls of functions that are written in C.
+    blocks : blocks of memory that the result keeps.
+    kept : bytes that the result keeps.
+    peak : bytes that are in use at most during the call, beside those before it.
+    """
+
+    calls: int
+    built_ins: int
+    blocks: float
+    kept: float
+    peak: float
+
+
+LIMITS = {
+    "solve": Work(4, 3, 5, 1150, 1200),
+    "solve, contacts named": Work(4, 4, 5, 450, 500),
+    "solve, all outputs": Work(50, 35, 29, 5000, 5400),
+    "bound.solve": Work(1, 1, 0, 0, 256),
+    "bound.solve, all outputs": Work(8, 3, 0, 0, 256),
+    "solve_batch of 64": Work(31, 38, 10, 52_400, 53_600),
+    "tick of the node": Work(58, 34, 1.5, 1200, 1300),
+}
+"""The largest numbers that hold with Python 3.10 to 3.14. Later ones run comprehensions without a
+call, and their objects differ by some bytes, so that a count may be smaller."""
+ADVICE = (
+    "Look at what was added to this path and take it out, or move it behind the first failure. If "
+    "it has to stay, measure the call before and after (make bench ARGS=--quick), write both "
+    "times into the commit, and raise the number in LIMITS of this file."
+)
+
+
+def work_of(call: Callable[[], Any]) -> Work:
+    """Count the work of a call."""
+    for _ in range(WARM):
+        call()
+    counts = {"call": 0, "c_call": 0}
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event in counts:
+            counts[event] += 1
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    gc.collect()
+    kept: list[Any] = [None] * COUNTED
+    tracemalloc.start()
+    try:
+        call()
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        call()
+        peak = tracemalloc.get_traced_memory()[1] - before
+        tracemalloc.clear_traces()
+        for k in range(COUNTED):
+            kept[k] = call()
+        traces = tracemalloc.take_snapshot().traces
+        size = sum(trace.size for trace in traces)
+    finally:
+        tracemalloc.stop()
+    # The closing call of setprofile is counted, too.
+    return Work(
+        counts["call"], counts["c_call"] - 1, len(traces) / COUNTED, size / COUNTED, float(peak)
+    )
+
+
+def solve() -> Callable[[], Any]:
+    solver, q = DelassusSolver(problem()), np.array([0.3, -1.1, 0.7])
+    return lambda: solver.solve(q)
+
+
+def solve_named() -> Callable[[], Any]:
+    solver, q, names = DelassusSolver(problem()), np.array([0.3, -1.1, 0.7]), ("c0", "c2")
+    return lambda: solver.solve(q, names)
+
+
+def _everything() -> tuple[DelassusSolver, dict[str, Any]]:
+    this = problem(outputs=["J", "JdotV", "M", "MinvJT", "a0", "h", "qdd0"])
+    return DelassusSolver(this), random_inputs(this, 1)
+
+
+def solve_everything() -> Callable[[], Any]:
+    solver, inputs = _everything()
+    return lambda: solver.solve(**inputs)
+
+
+def bound_solve() -> Callable[[], Any]:
+    bound, q = DelassusSolver(problem()).bind(), np.array([0.3, -1.1, 0.7])
+    return lambda: bound.solve(q)
+
+
+def bound_solve_everything() -> Callable[[], Any]:
+    solver, inputs = _everything()
+    bound, q = solver.bind(), inputs["q"]
+    for name, values in inputs.items():
+        bound.inputs[name] = values
+    return lambda: bound.solve(q)
+
+
+def batch() -> Callable[[], Any]:
+    solver, Q = DelassusSolver(problem()), np.full((64, 3), 0.3)
+    return lambda: solver.solve_batch(Q)
+
+
+def tick() -> Callable[[], Any]:
+    """Return what the node does between a joint state's bytes and a matrix's."""
+    pytest.importorskip("delassus_msgs", reason="the message package is not installed")
+    pytest.importorskip("sensor_msgs", reason="the message package is not installed")
+    from pipeline_support import OK, Rig
+
+    rig = Rig(DelassusSolver(problem()))
+    rig.touch(*rig.problem.contacts.names)
+    states = []
+    for _ in range(WARM + COUNTED + 8):
+        # All within the time that contacts are believed.
+        rig.wait(0.01)
+        states.append((rig.now, rig.state()))
+    coming = iter(states)
+
+    def call() -> bytes:
+        rig.now, state = next(coming)
+        data = rig.pipeline.answer(state)
+        assert data is not None
+        return data
+
+    first = rig.publish(call())
+    assert first is not None and first.validity == OK
+    return call
+
+
+CALLS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "solve": solve,
+    "solve, contacts named": solve_named,
+    "solve, all outputs": solve_everything,
+    "bound.solve": bound_solve,
+    "bound.solve, all outputs": bound_solve_everything,
+    "solve_batch of 64": batch,
+    "tick of the node": tick,
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_call_takes_no_more_than_it_did(name: str) -> None:
+    found, limit = work_of(CALLS[name]()), LIMITS[name]
+    more = {
+        what: (getattr(found, what), getattr(limit, what))
+        for what in Work.__dataclass_fields__
+        if getattr(found, what) > getattr(limit, what)
+    }
+    words = ", ".join(f"{what} {now:g}, at most {most:g}" for what, (now, most) in more.items())
+    assert not more, f"{name} takes more than it did: {words}. {ADVICE}\n{found}"
+
+
+def test_what_is_counted_is_what_is_there() -> None:
+    """The counter sees calls, built-in functions and memory that a call adds."""
+    array = np.zeros(1000)
+
+    def inner() -> np.ndarray:
+        return array.copy()
+
+    plain = work_of(lambda: array)
+    found = work_of(lambda: (inner(), len("abc"))[0])
+    assert (plain.calls, plain.built_ins, plain.kept) == (1, 0, 0.0)
+    assert (found.calls, found.built_ins) == (2, 2)
+    assert found.kept >= 8000 and found.peak >= 8000 and 2 <= found.blocks <= 3
