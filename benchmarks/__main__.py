@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks import claims as stated
 from benchmarks import cluster_report, clusters, compilers, ours, pinocchio_cpp
 from benchmarks.cases import CASES, AbsentError, Case, chosen
 from benchmarks.compilers import Compilation
@@ -153,6 +154,8 @@ def main() -> int:
             _say(f"falls short: {claim.what}, {claim.where}: {claim.found}, {claim.target}")
     held = sum(claim.holds is True for claim in claims)
     _say(f"{held} of {len(claims)} claims hold; {arguments.out / 'README.md'}")
+    for line in stated.report(stated.statements()):
+        _say(line)
     return 0
 
 
