@@ -26,7 +26,8 @@ class Output:
     needs : inputs besides the configuration that the output depends on.
     field : field of the message ``ContactDynamics``; empty for G, which has a message of its own.
     in_kernel : whether the kernel computes the output. Λ and J̄ depend on the active contacts and
-        are computed from G instead.
+        are computed from G instead, and from the outputs `of`.
+    of : outputs of the kernel besides G that an output is computed from.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Output:
     needs: tuple[str, ...] = ()
     field: str = ""
     in_kernel: bool = True
+    of: tuple[str, ...] = ()
 
     @property
     def row_axis(self) -> int | None:
@@ -58,8 +60,8 @@ OUTPUTS: dict[str, Output] = {
         Output("MinvJT", "nm", "M⁻¹ Jᵀ", (), "response"),
         Output("h", "n", "bias forces C ẏ + g", ("rates", "gravity", "wrenches"), "bias_force"),
         Output("M", "nn", "mass matrix", (), "mass_matrix"),
-        Output("Lambda", "mm", "inertia Λ = G⁻¹", (), "inertia", in_kernel=False),
-        Output("Jbar", "nm", "J̄ = M⁻¹ Jᵀ Λ", (), "jbar", in_kernel=False),
+        Output("Lambda", "mm", "inertia Λ = G⁻¹", (), "inertia", False),
+        Output("Jbar", "nm", "J̄ = M⁻¹ Jᵀ Λ", (), "jbar", False, ("MinvJT",)),
     )
 }
 """All outputs by name, in the order of the message ``ContactDynamics``."""

@@ -24,7 +24,7 @@ from delassus_ros.recordings.tables import Column, Table, about, episode_of, mas
 from delassus_ros.recordings.writer import RecordingWriter, type_name
 
 NODE = "/delassus_node"
-_MATRIX, _BESIDE = type_name(DelassusMatrix), type_name(ContactDynamics)
+_MATRIX, _DYNAMICS = type_name(DelassusMatrix), type_name(ContactDynamics)
 COLUMNS = ("matrix", "effective_mass", "impulse", "estimated_force")
 """What a row of a table may have beside what it always has, condition and rank among that."""
 _ROWS = 2048
@@ -58,7 +58,7 @@ class Output(Protocol):
 
 
 class McapOutput:
-    """Layout, matrices, and what comes beside them, as messages on the topics of the node.
+    """Layout, matrices and secondary outputs, as messages on the topics of the node.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ class McapOutput:
             self._writer.write(f"{NODE}/layout", answer.time, self._layout)
             self._layout = None
         write(f"{NODE}/delassus", answer.time, answer.matrix, _MATRIX)
-        if answer.beside is not None:
-            write(f"{NODE}/dynamics", answer.time, answer.beside, _BESIDE)
+        if answer.secondary is not None:
+            write(f"{NODE}/dynamics", answer.time, answer.secondary, _DYNAMICS)
 
     def close(self) -> None:
         """Give the file its name."""

@@ -46,12 +46,12 @@ class Answer:
     ----------
     time : of the recording [ns].
     matrix : serialized DelassusMatrix.
-    beside : serialized ContactDynamics; None where outputs are not asked for.
+    secondary : serialized ContactDynamics; None where outputs are not asked for.
     """
 
     time: int
     matrix: bytes
-    beside: bytes | None
+    secondary: bytes | None
 
 
 class Replay:
@@ -274,9 +274,9 @@ class Replay:
 
     def _answer(self, time: int, matrix: bytes) -> Answer:
         start = perf_counter()
-        beside = self._pipeline.beside()
+        secondary = self._pipeline.secondary_outputs()
         self.answering += perf_counter() - start
-        return Answer(time, matrix, beside)
+        return Answer(time, matrix, secondary)
 
     def _warn(self, kind: str, text: str) -> None:
         words, count = self.warnings.get(kind, (text, 0))

@@ -27,9 +27,10 @@ from delassus_ros.node.live.pipeline import Pipeline  # noqa: E402
 from delassus_ros.node.outputs.dynamics import DynamicsOutput  # noqa: E402
 from delassus_ros.node.outputs.matrix import make_layout  # noqa: E402
 from delassus_ros.node.reasons import Limits, Reason  # noqa: E402
+from delassus_ros.outputs import secondary_outputs  # noqa: E402
 
 FEET = ("LF", "RF", "LH", "RH")
-BESIDE = ("a0", "JdotV", "qdd0", "J", "MinvJT", "h", "M", "Lambda", "Jbar")
+SECONDARY = tuple(secondary_outputs())
 TURNED = np.array([0.1, -0.2, 0.3, np.sqrt(1.0 - 0.14)])
 TWIST = np.array([0.3, -0.1, 0.2, 0.4, -0.5, 0.6])
 
@@ -48,7 +49,7 @@ class Rig:
     ) -> None:
         robot = Robot.from_urdf(robots.unlimited(), base=base)
         contacts = [Contact(foot, frame=f"{foot}_FOOT") for foot in FEET]
-        outputs = [name for name in BESIDE if name not in ("Lambda", "Jbar")]
+        outputs = [name for name in SECONDARY if name not in ("Lambda", "Jbar")]
         self.problem = Problem(robot, contacts, axes=axes, outputs=outputs)
         self.joints = list(robot.joint_names)
         self.now = START
@@ -61,7 +62,7 @@ class Rig:
             DelassusSolver(self.problem, algorithm), layout, False, lambda: self.now,
             lambda kind, text: self.warnings.append((kind, text)), limits or Limits(),
             orientation=source, motion=motion,
-            beside=DynamicsOutput(self.problem, layout, BESIDE),
+            secondary=DynamicsOutput(self.problem, layout, SECONDARY),
         )  # fmt: skip
         random = np.random.default_rng(3)
         n = len(self.joints)
@@ -98,10 +99,10 @@ class Rig:
         data = self.pipeline.answer(serialize_message(message))
         if data is None:
             return []
-        beside = self.pipeline.beside()
-        assert beside is not None
+        secondary = self.pipeline.secondary_outputs()
+        assert secondary is not None
         matrix = deserialize_message(data, DelassusMatrix)
-        dynamics = deserialize_message(beside, ContactDynamics)
+        dynamics = deserialize_message(secondary, ContactDynamics)
         assert (dynamics.sequence, dynamics.header) == (matrix.sequence, matrix.header)
         assert dynamics.layout_id == matrix.layout_id == self.layout.layout_id
         return [matrix, dynamics]
@@ -166,7 +167,7 @@ def test_contacts_come_and_go_and_a_reader_follows() -> None:
         data = serialize_message(dynamics)
         expected = dynamics_to_numpy(dynamics)
         for _ in range(2):
-            for name in (*BESIDE, "sequence", "stamp", "contacts", "validity"):
+            for name in (*SECONDARY, "sequence", "stamp", "contacts", "validity"):
                 np.testing.assert_array_equal(
                     getattr(reader.read(data), name), getattr(expected, name)
                 )
@@ -220,7 +221,7 @@ def test_what_is_wrong_with_a_joint_leaves_the_matrix_alone(changes, reason, wor
     assert (dynamics.validity, Reason(dynamics.reasons)) == (INVALID, reason)
     assert all(not len(getattr(dynamics, f)) for f in ("jacobian", "mass_matrix", "contacts"))
     assert any(words in text for _, text in rig.warnings), rig.warnings
-    validity, reasons, text = rig.pipeline.beside_state
+    validity, reasons, text = rig.pipeline.secondary_state
     assert (validity, reasons) == (INVALID, reason) and words in text
     assert rig.send()[1].validity == OK
 
@@ -339,7 +340,7 @@ def test_where_there_is_no_matrix_there_is_nothing_beside_it() -> None:
     assert matrix.validity == dynamics.validity == INVALID
     assert dynamics.reasons == matrix.reasons == Reason.JOINT_NOT_FINITE
     rig.pipeline.fault("something")
-    assert rig.pipeline.beside() is not None
+    assert rig.pipeline.secondary_outputs() is not None
 
 
 def test_degraded_matrices_have_degraded_company() -> None:
@@ -347,7 +348,7 @@ def test_degraded_matrices_have_degraded_company() -> None:
     rig.now += 2 * MS
     message = JointState(name=rig.joints, position=rig.q, velocity=rig.rates, effort=rig.efforts)
     rig.pipeline.answer(serialize_message(message))
-    dynamics = deserialize_message(rig.pipeline.beside(), ContactDynamics)
+    dynamics = deserialize_message(rig.pipeline.secondary_outputs(), ContactDynamics)
     assert dynamics.validity == DEGRADED
     assert Reason(dynamics.reasons) == Reason.STAMP_INVALID
 

@@ -151,7 +151,7 @@ def test_two_publishers_that_take_turns_are_reasons_for_doubt(topic: str) -> Non
     for count in (700, 4, 701, 5, 702, 6):
         found = send(count)
     assert found == (DEGRADED, Reason.SOURCES_CONTRADICT)
-    assert f"two publishers of {topic}" in rig.pipeline.beside_state[2]
+    assert f"two publishers of {topic}" in rig.pipeline.secondary_state[2]
 
 
 class Felt:

@@ -34,7 +34,7 @@ _DEPTH = 5000  # messages: seconds in which the consumer may not be scheduled
 # As a controller takes them: a matrix that would have to be sent again comes too late, and whoever
 # asks for that costs the node an acknowledgement for each.
 _MATRICES = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
-_BESIDE = "delassus_node/dynamics"
+_DYNAMICS = "delassus_node/dynamics"
 _EVERY = 97  # of so many answers one is kept, to be recomputed
 
 
@@ -69,9 +69,9 @@ class SoakNode(Node):
     def __init__(self, capacity: int, rows: int, outputs: Sequence[str] = (), **node: Any) -> None:
         super().__init__("soak", start_parameter_services=False, enable_rosout=False, **node)
         self.arrivals = {target: Arrivals(capacity) for target in Receiver}
-        beside = tuple(name for name in BLOCKS if name in outputs)
-        self.names = beside or ("G",)
-        self.peer = "G alone" if beside else "echo"
+        secondary = tuple(name for name in BLOCKS if name in outputs)
+        self.names = secondary or ("G",)
+        self.peer = "G alone" if secondary else "echo"
         self._kept: list[npt.NDArray[np.float64]] = []
         self._kept_stamps: list[int] = []
         self._countdown = _EVERY
@@ -84,10 +84,10 @@ class SoakNode(Node):
             for target, topic in TOPICS.items()
         ]
         self._rest = DynamicsReader()
-        if beside:
+        if secondary:
             self._inputs.append(
                 self.create_subscription(
-                    ContactDynamics, _BESIDE, self._on_dynamics, _MATRICES, raw=True
+                    ContactDynamics, _DYNAMICS, self._on_dynamics, _MATRICES, raw=True
                 )
             )
         self._change = self.create_client(ChangeState, "delassus_node/change_state")

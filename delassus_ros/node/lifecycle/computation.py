@@ -39,7 +39,7 @@ class Computation:
     fallback : solver that replaces an algorithm that fails; None for no replacement.
     layout : meaning of the rows.
     pipeline : turns joint states into messages.
-    beside : names of the outputs besides the matrix.
+    secondary : names of the secondary outputs, published on ~/dynamics.
     gravity : (3,) along the axes of the world [m/s²].
     estimates : whether the active contacts are estimated from forces, not received.
     closures : closures that compute unmeasured joints for the service ``~/compute``; None for
@@ -52,7 +52,7 @@ class Computation:
     fallback: DelassusSolver | None
     layout: Layout
     pipeline: Pipeline
-    beside: tuple[str, ...]
+    secondary: tuple[str, ...]
     gravity: tuple[float, ...]
     estimates: bool
     closures: BoundClosures | None

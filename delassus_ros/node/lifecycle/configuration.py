@@ -73,7 +73,7 @@ class Configuration:
                 warn,
                 computation.layout,
                 length,
-                bool(computation.beside),
+                bool(computation.secondary),
                 computation.estimates,
             )
             undo.callback(self._outputs.close)

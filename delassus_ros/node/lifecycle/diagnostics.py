@@ -171,7 +171,7 @@ def of_matrix(
 
 
 def of_dynamics(validity: Validity, reasons: Reason, text: str) -> Entry:
-    """Return the entry of what comes beside the matrices; see :func:`of_matrix`."""
+    """Return the entry of the secondary outputs; see :func:`of_matrix`."""
     words = text or ("valid" if validity is Validity.OK else names_of(reasons))
     values = {"validity": validity.name, "reasons": names_of(reasons)}
     return Entry("dynamics", _OF_VALIDITY[validity], words, values)
@@ -379,9 +379,9 @@ class Account:
             found.append(
                 of_matrix(last.validity, last.reasons, last.text, last.rows, last.examination)
             )
-            beside = computation.pipeline.beside_state
-            if beside is not None:
-                found.append(of_dynamics(*beside))
+            secondary = computation.pipeline.secondary_state
+            if secondary is not None:
+                found.append(of_dynamics(*secondary))
             found.append(self._of_timing())
         else:
             found.append(Entry("matrix", Level.OK, "the node is not active"))

@@ -147,7 +147,7 @@ class ComputeService:
                 self._places(request.placements),
             )
             response.matrix = self._message(answer)
-            response.dynamics = self._beside(answer, response.matrix)
+            response.dynamics = self._secondary(answer, response.matrix)
         except (DelassusError, MessageError) as error:
             response.success = False
             response.message = str(error)
@@ -190,16 +190,16 @@ class ComputeService:
             self._computation.gravity,
         )  # fmt: skip
 
-    def _beside(self, answer: Answer, matrix: DelassusMatrix) -> ContactDynamics:
-        """Return what comes beside a matrix; an INVALID message if nothing does."""
+    def _secondary(self, answer: Answer, matrix: DelassusMatrix) -> ContactDynamics:
+        """Return the secondary outputs of a matrix; an INVALID message without outputs."""
         computation, message = self._computation, ContactDynamics()
-        if not computation.beside:
+        if not computation.secondary:
             return message
         fill(message, computation.problem, computation.layout, matrix)
         message.validity, message.reasons = matrix.validity, matrix.reasons
         length = self._condition.characteristic_length
         solution = answer.solution
-        blocks = blocks_of(solution, solution.matrix, computation.beside, length)
+        blocks = blocks_of(solution, solution.matrix, computation.secondary, length)
         numpy_to_dynamics(message, blocks)
         return message
 

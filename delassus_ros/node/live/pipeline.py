@@ -96,7 +96,7 @@ class Pipeline:
     orientation : tells how a floating base is turned and moves, where any output needs it.
     motion : takes velocities and efforts, where any output needs them.
     estimator : tells which contacts are active, instead of a topic.
-    beside : makes the messages of what comes beside the matrices; None for nothing.
+    secondary : makes the messages of the secondary outputs; None without such outputs.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Pipeline:
         closure: Closure | None = None,
         orientation: OrientationInput | None = None,
         motion: MotionInput | None = None,
-        beside: DynamicsOutput | None = None,
+        secondary: DynamicsOutput | None = None,
         estimator: ContactEstimator | None = None,
     ) -> None:
         problem = solver.problem
@@ -149,7 +149,7 @@ class Pipeline:
         observed = None if estimator is None else estimator.motion
         self._inputs = Inputs(problem, warn, limits, closure, orientation, motion, observed)
         self.estimator = estimator
-        self._beside, self._motion = beside, motion
+        self._secondary, self._motion = secondary, motion
         self._unmoved: InputWarning | None = None
         self._matrix_of: tuple[Solution, Array] | None = None
         self._contacts = self._inputs.contacts
@@ -383,13 +383,13 @@ class Pipeline:
         self._inputs.grow_old(now)
         return self._publishable(now)
 
-    def beside(self) -> bytes | None:
-        """Return the message of what comes beside the latest matrix; None if nothing does.
+    def secondary_outputs(self) -> bytes | None:
+        """Return the message of the secondary outputs; None without such outputs.
 
         To be called before the next joint state is answered. It is INVALID where the matrix is,
         and where what moves the robot is not known.
         """
-        output, last = self._beside, self.last
+        output, last = self._secondary, self.last
         if output is None:
             return None
         if self._matrix_of is None:
@@ -416,9 +416,9 @@ class Pipeline:
         return self._matrix_of[0], self._solver.inputs["rates"]
 
     @property
-    def beside_state(self) -> tuple[Validity, Reason, str] | None:
-        """Validity, reasons and words of what came beside the latest matrix; None for nothing."""
-        output = self._beside
+    def secondary_state(self) -> tuple[Validity, Reason, str] | None:
+        """Validity, reasons and words of the latest secondary outputs; None without outputs."""
+        output = self._secondary
         return None if output is None else (output.validity, output.reasons, output.text)
 
     def watch(self) -> bytes | None:

@@ -27,7 +27,7 @@ _LOOK = 0.5  # s between looks for subscribers of the summaries, and for missed 
 
 
 class Outputs:
-    """The publishers of matrices, what comes beside them, summaries and the layout.
+    """The publishers of matrices, secondary outputs, summaries and the layout.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Outputs:
     warn : takes the kind of a warning and its text.
     layout : what the rows mean.
     characteristic_length : as in the conditioning [m].
-    beside : whether anything comes beside the matrices.
+    secondary : whether secondary outputs are published.
     estimates : whether contacts are told by forces.
 
     Attributes
@@ -50,7 +50,7 @@ class Outputs:
         warn: Callable[[str, str], object],
         layout: Layout,
         characteristic_length: float,
-        beside: bool = False,
+        secondary: bool = False,
         estimates: bool = False,
     ) -> None:
         self.summarized = False
@@ -68,11 +68,11 @@ class Outputs:
             self._summaries = advertise(node, Summary, "~/summary", OUTPUTS)
             undo.callback(node.destroy_lifecycle_publisher, self._summaries)
             publishers = [self._matrices, self._layouts, self._summaries]
-            self._beside: LifecyclePublisher | None = None
-            if beside:
-                self._beside = advertise(node, ContactDynamics, "~/dynamics", OUTPUTS)
-                undo.callback(node.destroy_lifecycle_publisher, self._beside)
-                publishers.append(self._beside)
+            self._secondary: LifecyclePublisher | None = None
+            if secondary:
+                self._secondary = advertise(node, ContactDynamics, "~/dynamics", OUTPUTS)
+                undo.callback(node.destroy_lifecycle_publisher, self._secondary)
+                publishers.append(self._secondary)
             self._contacts: LifecyclePublisher | None = None
             if estimates:
                 self._contacts = advertise(node, EstimatedContacts, "~/contacts", OUTPUTS)
@@ -126,14 +126,14 @@ class Outputs:
         """Publish a serialized DelassusMatrix."""
         self._send(self._matrices, matrix)
 
-    def publish_beside(self, pipeline: Pipeline) -> None:
-        """Publish what comes beside the matrix that was published last, if anything does."""
+    def publish_secondary(self, pipeline: Pipeline) -> None:
+        """Publish the secondary outputs of the matrix that was published last, if any."""
         if self._contacts is not None and pipeline.estimator is not None:
             self._publish_contacts(self._contacts, pipeline)
-        if self._beside is not None:
-            message = pipeline.beside()
+        if self._secondary is not None:
+            message = pipeline.secondary_outputs()
             if message is not None:
-                self._send(self._beside, message)
+                self._send(self._secondary, message)
 
     def _publish_contacts(self, publisher: LifecyclePublisher, pipeline: Pipeline) -> None:
         estimator = pipeline.estimator

@@ -231,7 +231,7 @@ class Stream:
         self._pipeline.clock_jumped()
         # Without a summary, which may be what has failed.
         self._outputs.publish(self._pipeline.fault(text))
-        self._outputs.publish_beside(self._pipeline)
+        self._outputs.publish_secondary(self._pipeline)
 
     # What comes.
 
@@ -309,7 +309,7 @@ class Stream:
     def _say(self, message: bytes) -> None:
         """Publish a message that does not answer a joint state."""
         self._outputs.publish(message)
-        self._outputs.publish_beside(self._pipeline)
+        self._outputs.publish_secondary(self._pipeline)
         self._outputs.summarize(self._pipeline, _NO_INPUT, self.timing.overruns)
 
     def _send(self, answer: bytes) -> None:
@@ -317,7 +317,7 @@ class Stream:
         pipeline, timing = self._pipeline, self.timing
         self._outputs.publish(answer)
         latency = timing.end(perf_counter())
-        self._outputs.publish_beside(pipeline)
+        self._outputs.publish_secondary(pipeline)
         self._outputs.summarize(pipeline, latency, timing.overruns)
         if self.on_failure is not None and pipeline.last.reasons & _FAILURES:
             self.on_failure()

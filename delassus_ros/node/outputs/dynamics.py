@@ -1,4 +1,4 @@
-"""The messages of what comes beside each matrix, serialized once and filled in place."""
+"""The messages of secondary outputs, serialized once and filled in place."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from delassus_msgs.msg import ContactDynamics, DelassusMatrix, Layout
 from delassus_msgs_py import SerializedMessage, numpy_to_dynamics
-from delassus_msgs_py.dynamics import BLOCKS
 from rclpy.serialization import serialize_message
 
 from delassus_ros.model.spatial import Array
 from delassus_ros.node.reasons import Reason, Validity
-from delassus_ros.node.settings import INVERSES
+from delassus_ros.outputs import OUTPUTS, secondary_outputs
 from delassus_ros.problem import Problem
 from delassus_ros.solver.contact_space import inertia
 from delassus_ros.solver.solution import Solution
@@ -35,12 +34,12 @@ def blocks_of(
     ----------
     solution : has the outputs that the names need.
     matrix : its matrix as it is published, which may be damped.
-    names : of :data:`delassus_msgs_py.dynamics.BLOCKS`.
+    names : secondary outputs.
     characteristic_length : weighs angular against linear rows where it is inverted [m].
     """
     wanted = tuple(names)
-    found = {name: solution.output(name) for name in wanted if name not in INVERSES}
-    if any(name in wanted for name in INVERSES):
+    found = {name: solution.output(name) for name in wanted if OUTPUTS[name].in_kernel}
+    if len(found) < len(wanted):
         scales = solution.scales(characteristic_length)
         Lambda = inertia(matrix, scales, 0.0, solution.structural_rank)
         if "Lambda" in wanted:
@@ -66,25 +65,23 @@ class _Wire:
 
     def __init__(self, message: ContactDynamics, names: Iterable[str]) -> None:
         m, n = message.row_offsets[-1], len(message.velocities)
-        shapes = {
-            name: tuple({"m": m, "n": n}[letter] for letter in BLOCKS[name][1]) for name in names
-        }
+        shapes = {name: OUTPUTS[name].shape(m, n) for name in names}
+        fields = {name: OUTPUTS[name].field for name in names}
         numpy_to_dynamics(message, {name: np.zeros(shape) for name, shape in shapes.items()})
-        self.data = SerializedMessage(message, _CHANGING, tuple(BLOCKS[name][0] for name in names))
+        self.data = SerializedMessage(message, _CHANGING, tuple(fields.values()))
         self.blocks = {
-            name: self.data.arrays[BLOCKS[name][0]].reshape(shape)
-            for name, shape in shapes.items()
+            name: self.data.arrays[fields[name]].reshape(shape) for name, shape in shapes.items()
         }
 
 
 class DynamicsOutput:
-    """Serialized messages of what comes beside the matrices of a layout.
+    """Serialized messages of the secondary outputs of a layout.
 
     Parameters
     ----------
     problem : whose velocities they have.
     layout : what the rows mean.
-    names : the blocks, of :data:`delassus_msgs_py.dynamics.BLOCKS`.
+    names : the secondary outputs of the messages.
 
     Attributes
     ----------
@@ -92,7 +89,7 @@ class DynamicsOutput:
     """
 
     def __init__(self, problem: Problem, layout: Layout, names: Iterable[str]) -> None:
-        self._names = tuple(name for name in BLOCKS if name in set(names))
+        self._names = tuple(name for name in secondary_outputs() if name in set(names))
         self._velocities = list(problem.velocities)
         self._invalid = self._empty(layout)
         self._valid = self._empty(layout)

@@ -6,11 +6,9 @@ from delassus_ros.node.settings.setting import Setting, by_joint, parse_all
 from delassus_ros.node.settings.table import (
     AUTOSTART,
     CONTACT_PARAMETERS,
-    INVERSES,
     OPERATION_PARAMETERS,
     PARAMETERS,
     RCLPY_PREFIXES,
-    SECONDARY_OUTPUTS,
     misspelt,
     setting_of,
 )
@@ -18,11 +16,9 @@ from delassus_ros.node.settings.table import (
 __all__ = [
     "AUTOSTART",
     "CONTACT_PARAMETERS",
-    "INVERSES",
     "OPERATION_PARAMETERS",
     "PARAMETERS",
     "RCLPY_PREFIXES",
-    "SECONDARY_OUTPUTS",
     "Operation",
     "Setting",
     "Settings",

@@ -24,10 +24,9 @@ from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings.setting import by_joint, parse_all
 from delassus_ros.node.settings.table import (
     CONTACT_PARAMETERS,
-    INVERSES,
     PROBLEM_PARAMETERS,
-    SECONDARY_OUTPUTS,
 )
+from delassus_ros.outputs import OUTPUTS, secondary_outputs
 from delassus_ros.problem import Axes, Problem
 
 
@@ -152,8 +151,8 @@ class Settings:
     @property
     def _needed_outputs(self) -> set[str]:
         """Outputs of the kernel, from which all others follow."""
-        needed = set(self.outputs) - INVERSES
-        return needed | {"MinvJT"} if "Jbar" in self.outputs else needed
+        rows = [OUTPUTS[name] for name in self.outputs]
+        return {name for row in rows for name in ({row.name} if row.in_kernel else row.of)}
 
     def motion(self, problem: Problem, base: OrientationInput | None) -> MotionInput | None:
         """Return what takes velocities and torques; None where no output needs them.
@@ -309,10 +308,10 @@ def _observer(values: Mapping[str, Any]) -> ObserverSettings:
 
 
 def _outputs(names: Iterable[str]) -> tuple[str, ...]:
-    """Return what is published besides G; refuse what there is not."""
-    known = ("G", *SECONDARY_OUTPUTS)
+    """Return the outputs that are published besides G; refuse unknown ones."""
+    known = secondary_outputs()
     for name in names:
-        if name not in known:
-            raise InputError(f"parameter 'outputs': {unknown('output', name, known)}")
+        if name not in ("G", *known):
+            raise InputError(f"parameter 'outputs': {unknown('output', name, ('G', *known))}")
     wanted = set(names)
-    return tuple(name for name in SECONDARY_OUTPUTS if name in wanted)
+    return tuple(name for name in known if name in wanted)

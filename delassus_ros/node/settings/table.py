@@ -13,12 +13,9 @@ from delassus_ros.errors import unknown
 from delassus_ros.node.inputs.contact_estimator import ObserverSettings
 from delassus_ros.node.reasons import Limits
 from delassus_ros.node.settings.setting import Setting
+from delassus_ros.outputs import secondary_outputs
 from delassus_ros.problem import AXES
 
-INVERSES = {"Lambda", "Jbar"}
-"""Outputs that follow from the matrix, its inverse included, after the kernel has run."""
-SECONDARY_OUTPUTS = ("a0", "JdotV", "qdd0", "J", "MinvJT", "h", "M", "Lambda", "Jbar")
-"""Outputs besides G, in the order of the fields of ContactDynamics."""
 TORQUES = ("effort", "zero", "topic")
 PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     "robot_description": Setting(
@@ -56,8 +53,8 @@ PROBLEM_PARAMETERS: Mapping[str, Setting] = {
     ),
     "outputs": Setting(
         ("G",),
-        "What is computed: G, the matrix, always, and what ~/dynamics has beside it: a0, JdotV, "
-        "qdd0, J, MinvJT, h, M, Lambda, Jbar.",
+        "What is computed: G, the matrix, always, and what ~/dynamics has beside it: "
+        f"{', '.join(secondary_outputs())}.",
         holds="names",
     ),
     "torques": Setting(
