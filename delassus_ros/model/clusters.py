@@ -360,8 +360,8 @@ def _check_consistent(group: JointGroup) -> None:
             raise RobotError(
                 f"coupling {coupling.name!r} says nearly, but not quite, what these say together: "
                 f"{others}; leave it out if it means the same, or write the factors with more "
-                f"digits, so that they differ by less than {SAME_TOLERANCE:g}; if it means something "
-                "else, make its joints fixed"
+                f"digits, so that they differ by less than {SAME_TOLERANCE:g}; if it means "
+                "something else, make its joints fixed"
             )
         solution = np.linalg.lstsq(factors, -constants, rcond=RANK_TOLERANCE)[0]
         gap = np.abs(factors @ solution + constants).max()
