@@ -28,5 +28,9 @@ def kernels_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", algorithms.names())
-def test_conformance(name, check):
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_conformance(name, check, every, monkeypatch):
+    """On every third problem: both kinds of axes and of joints, and moving contacts."""
+    some = conformance._all_problems()[::every]
+    monkeypatch.setattr(conformance, "_all_problems", lambda: some)
     check(name)

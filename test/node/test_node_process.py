@@ -145,17 +145,23 @@ def test_a_cache_that_cannot_be_written_is_announced(graph) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
+    # One of each kind starts a process in every run: no file, syntax, type, value and QoS.
     [
         (["--params-file", "nowhere.yaml"], "nowhere.yaml"),
         (["-p", "base"], "-p base"),
         (["-p", "base:=3"], "expecting type 'STRING'"),
-        (["-p", "base:=[]"], "'base' to '[]'"),
-        (["-p", "rate:=true"], "expecting type 'DOUBLE'"),
         (["-p", "rate:=1e-12"], "parameter 'rate' is 1e-12; expected 0, or 0.001 to 10000"),
-        (["-p", "rate:=1e-300"], "parameter 'rate' is 1e-300; expected 0, or 0.001 to 10000"),
-        (["-p", "diagnostics_period:=1e-6"], "expected 0, or 0.05 to 60"),
-        (["-p", "contacts.names:=[a]", "-p", "contacts.a.xyz:=up"], "contacts.a.xyz"),
-        (["-p", "qos_overrides./x:=["], "qos_overrides"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (["-p", "base:=[]"], "'base' to '[]'"),
+                (["-p", "rate:=true"], "expecting type 'DOUBLE'"),
+                (["-p", "rate:=1e-300"], "'rate' is 1e-300; expected 0, or 0.001 to 10000"),
+                (["-p", "diagnostics_period:=1e-6"], "expected 0, or 0.05 to 60"),
+                (["-p", "contacts.names:=[a]", "-p", "contacts.a.xyz:=up"], "contacts.a.xyz"),
+                (["-p", "qos_overrides./x:=["], "qos_overrides"),
+            )
+        ),
         (
             ["-p", "qos_overrides./robot_description.subscription.reliability:=foo"],
             "'qos_overrides./robot_description.subscription.reliability': unknown value 'foo'; "

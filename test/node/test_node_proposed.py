@@ -22,7 +22,7 @@ from delassus_ros.cli.options import settings_of  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
 
 
-@pytest.mark.parametrize("name", but_slow(list(robots.TEN), *list(robots.TEN)[3:]))
+@pytest.mark.parametrize("name", but_slow(list(robots.TEN), "talos", *list(robots.TEN)[3:]))
 def test_a_node_of_what_is_proposed_publishes_ok(
     name: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

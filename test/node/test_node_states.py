@@ -21,6 +21,7 @@ pytest.importorskip("delassus_msgs", reason="the message package delassus_msgs i
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from ros_support import Graph, NodeProcess  # noqa: E402
+from seeds import but_slow  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "quadruped.yaml"
 FEET = ["LF", "RF", "LH", "RH"]
@@ -253,7 +254,7 @@ def storm(process: subprocess.Popen) -> None:
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(40, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("program", ["node.main", "programs"])
+@pytest.mark.parametrize("program", but_slow(["node.main", "programs"], "node.main"))
 def test_a_storm_of_signals_ends_an_active_node_cleanly(graph, program, times) -> None:
     """As where a terminal, ros2 launch and a supervisor all want it to end."""
     begin = ["-m", "delassus_ros.node.main"]
