@@ -6,12 +6,13 @@ program holds the result. Instructions are in an order in which operands come fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.errors import CompilerError
+from delassus_ros.scalars.graph import CONSTANT, INPUT, Node
 
 # Instruction kinds beyond the arithmetic ones of the graph.
 SPLAT = "splat"
@@ -52,6 +53,20 @@ class Instruction(NamedTuple):
     constant: tuple[float, ...] = ()
     lanes: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, node: Node, operands: tuple[int, ...]) -> Instruction:
+        """Return the scalar instruction of a node of a graph."""
+        if node[0] == INPUT:
+            return cls(INPUT, 1, lanes=(node[1],))
+        if node[0] == CONSTANT:
+            return cls(CONSTANT, 1, constant=(node[1],))
+        return cls(node[0], 1, operands)
+
+    def at(self, position: Mapping[int, int]) -> Instruction:
+        """Return the instruction with its operands at other positions."""
+        kind, width, operands, constant, lanes = self
+        return Instruction(kind, width, tuple([position[k] for k in operands]), constant, lanes)
+
 
 @dataclass
 class Program:
@@ -74,6 +89,19 @@ class Program:
     checked: list[int] = field(default_factory=list)
     inputs: InputRules | None = None
 
+    def rebuilt(self, instructions: list[Instruction], position: Callable[[int], int]) -> Program:
+        """Return a program with other instructions for the same results.
+
+        Parameters
+        ----------
+        position : takes the position of a result in this program to that in the new one.
+        """
+        outputs, guards, regular, checked = (
+            [position(k) for k in positions]
+            for positions in (self.outputs, self.guards, self.regular, self.checked)
+        )
+        return Program(instructions, outputs, guards, regular, checked, self.inputs)
+
     def in_order(self, order: list[int]) -> tuple[Program, dict[int, int]]:
         """Return the same program with its instructions in another order.
 
@@ -86,20 +114,8 @@ class Program:
         The program, and where each position is now.
         """
         at = {k: position for position, k in enumerate(order)}
-
-        def moved(instruction: Instruction) -> Instruction:
-            kind, width, operands, constant, lanes = instruction
-            return Instruction(kind, width, tuple(at[k] for k in operands), constant, lanes)
-
-        def all_of(positions: Iterable[int]) -> list[int]:
-            return [at[k] for k in positions]
-
-        program = Program(
-            [moved(self.instructions[k]) for k in order],
-            all_of(self.outputs), all_of(self.guards), all_of(self.regular),
-            all_of(self.checked), self.inputs,
-        )  # fmt: skip
-        return program, at
+        moved = [self.instructions[k].at(at) for k in order]
+        return self.rebuilt(moved, at.__getitem__), at
 
 
 @dataclass

@@ -13,7 +13,7 @@ from delassus_ros.rbda.tree import Tree
 from delassus_ros.rbda.trees import tree_of
 from delassus_ros.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
 from delassus_ros.scalars.counts import OperationCount, operations
-from delassus_ros.scalars.graph import COS, SIN, Graph, Guard
+from delassus_ros.scalars.graph import Graph, Guard
 from delassus_ros.scalars.routines import Routines, is_large
 from delassus_ros.scalars.steps import recorded
 
@@ -42,22 +42,6 @@ class Trace:
         """Return the trace of a graph with these nodes as outputs."""
         live, guards = graph.needed(outputs)
         return cls(graph, live, outputs, guards, inputs)
-
-    @cached_property
-    def early_angles(self) -> list[int]:
-        """Angles that depend on no other sine or cosine."""
-        nodes, operands = self.graph.nodes, self.graph.operands
-        turned: set[int] = set()
-        angles: dict[int, None] = {}
-        for i in self.live:
-            below = operands[i]
-            if nodes[i][0] in (SIN, COS):
-                if below[0] not in turned:
-                    angles[below[0]] = None
-                turned.add(i)
-            elif not turned.isdisjoint(below):
-                turned.add(i)
-        return list(angles)
 
     @cached_property
     def operations(self) -> OperationCount:

@@ -228,13 +228,9 @@ class _Builder:
         if i in known:
             return known[i]
         node = self._nodes[i]
-        if node[0] == INPUT:
-            instruction = Instruction(INPUT, 1, lanes=(node[1],))
-        elif node[0] == CONSTANT:
-            instruction = Instruction(CONSTANT, 1, constant=(node[1],))
-        elif self._home.get(i) == number:
+        if node[0] in (INPUT, CONSTANT) or self._home.get(i) == number:
             below = tuple(self._value(part, known, n, number) for n in self._operands[i])
-            instruction = Instruction(node[0], 1, below)
+            instruction = Instruction.of(node, below)
         else:
             instruction = Instruction(LOAD, 1, lanes=(self._place[i],))
         part.program.instructions.append(instruction)
@@ -269,15 +265,9 @@ class _Builder:
         nodes, operands = routine.graph.nodes, routine.graph.operands
         program, position = Program(), {}
         for i in routine.graph.live(routine.outputs):
-            node = nodes[i]
             position[i] = len(program.instructions)
-            if node[0] == INPUT:
-                program.instructions.append(Instruction(INPUT, 1, lanes=(node[1],)))
-            elif node[0] == CONSTANT:
-                program.instructions.append(Instruction(CONSTANT, 1, constant=(node[1],)))
-            else:
-                below = tuple(position[n] for n in operands[i])
-                program.instructions.append(Instruction(node[0], 1, below))
+            below = tuple(position[n] for n in operands[i])
+            program.instructions.append(Instruction.of(nodes[i], below))
         outputs = [(position[n], entry) for entry, n in enumerate(routine.outputs)]
         return Function(
             Part(program, [], outputs),
