@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from delassus_ros.compiler.codegen.llvm_text import Writer, literal, splat, vector_type
+from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pairwise, splat, vector_type
 from delassus_ros.compiler.codegen.sincos import suffix
 from delassus_ros.compiler.ir.input_rules import InputRules
 from delassus_ros.model.couplings import TOLERANCE
@@ -51,18 +51,18 @@ def _large(rules: InputRules, w: Writer, width: int) -> str:
     lanes, squared = _blocks(rules.first, rules.count, width)
     v = vector_type(lanes)
     # The last ones may be added twice.
-    total = _reduced(w, [_square(w, w.load("%in", k, lanes), v) for k in squared], v)
-    found = total and _any(
-        w, w.let(f"fcmp ugt {v} {total}, {splat(literal(FARTHEST**2), lanes)}"), lanes
+    total = _sum(w, [_square(w, w.load("%in", k, lanes), v) for k in squared], v)
+    found = total and w.any(
+        w.let(f"fcmp ugt {v} {total}, {splat(literal(FARTHEST**2), lanes)}"), lanes
     )
     for first, count in ((0, rules.first), (end, rules.size - end)):
         lanes, starts = _blocks(first, count, width)
         v, zero = vector_type(lanes), splat(literal(0.0), lanes)
         # x·0 is 0 for finite x and NaN otherwise, and no sum of zeros overflows.
         products = [w.let(f"fmul {v} {w.load('%in', k, lanes)}, {zero}") for k in starts]
-        total = _reduced(w, products, v)
+        total = _sum(w, products, v)
         if total:
-            wrong = _any(w, w.let(f"fcmp uno {v} {total}, {zero}"), lanes)
+            wrong = w.any(w.let(f"fcmp uno {v} {total}, {zero}"), lanes)
             found = w.let(f"or i1 {found}, {wrong}") if found else wrong
     return found
 
@@ -70,9 +70,9 @@ def _large(rules: InputRules, w: Writer, width: int) -> str:
 def _off(rules: InputRules, w: Writer, width: int) -> str:
     """Write whether any coupling may not hold, an i1 for all configurations."""
     v = vector_type(width)
-    total = _reduced(w, [_square(w, gap, v) for gap, _ in _gaps(rules, w, width)], v)
-    return total and _any(
-        w, w.let(f"fcmp ugt {v} {total}, {splat(literal(TOLERANCE**2), width)}"), width
+    total = _sum(w, [_square(w, gap, v) for gap, _ in _gaps(rules, w, width)], v)
+    return total and w.any(
+        w.let(f"fcmp ugt {v} {total}, {splat(literal(TOLERANCE**2), width)}"), width
     )
 
 
@@ -131,21 +131,9 @@ def _square(w: Writer, value: str, v: str) -> str:
     return w.let(f"fmul contract {v} {value}, {value}")
 
 
-def _reduced(w: Writer, values: list[str], v: str) -> str:
-    """Add values pairwise, in a shallow tree; empty if there are none."""
-    while len(values) > 1:
-        pairs = zip(values[::2], values[1::2], strict=False)
-        sums = [w.let(f"fadd contract {v} {a}, {b}") for a, b in pairs]
-        values = sums + values[len(values) & ~1 :]
-    return values[0] if values else ""
-
-
-def _any(w: Writer, found: str, lanes: int) -> str:
-    """Return whether any lane is true, an i1."""
-    if lanes == 1:
-        return found
-    bits = w.let(f"bitcast {vector_type(lanes, 'i1')} {found} to i{lanes}")
-    return w.let(f"icmp ne i{lanes} {bits}, 0")
+def _sum(w: Writer, values: list[str], v: str) -> str:
+    """Return the sum of values; empty if there are none."""
+    return pairwise(values, lambda a, b: w.let(f"fadd contract {v} {a}, {b}"))
 
 
 def _absolute(w: Writer, value: str, width: int) -> str:

@@ -7,6 +7,7 @@ the LLVM versions in use is how a pointer type is written, see :func:`pointer`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 
 from delassus_ros.compiler.codegen.target import LLVM_VERSION
 
@@ -101,3 +102,18 @@ class Writer:
         if width == 1:
             return vector
         return self.let(f"extractelement {vector_type(width)} {vector}, i32 {lane}")
+
+    def any(self, mask: str, width: int) -> str:
+        """Return whether any lane of a mask is set, an i1."""
+        if width == 1:
+            return mask
+        bits = self.let(f"bitcast {vector_type(width, 'i1')} {mask} to i{width}")
+        return self.let(f"icmp ne i{width} {bits}, 0")
+
+
+def pairwise(values: Sequence[str], combine: Callable[[str, str], str]) -> str:
+    """Return all values combined pairwise, in a shallow tree; empty if there are none."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        values = [combine(a, b) for a, b in pairs] + list(values[len(values) & ~1 :])
+    return values[0] if values else ""

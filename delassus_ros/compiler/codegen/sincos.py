@@ -91,7 +91,7 @@ def sincos_of_vectors(w: Writer, vectors: Sequence[tuple[str, int]]) -> list[tup
     masks = [_outside(w, x, width) for x, width in vectors]
     outside = "false"
     for mask, (_, width) in zip(masks, vectors, strict=True):
-        outside = w.let(f"or i1 {outside}, {_any(w, mask, width)}")
+        outside = w.let(f"or i1 {outside}, {w.any(mask, width)}")
     # Stack slots are made in the entry block, where they cost nothing.
     buffers = [
         [w.let(f"alloca {vector_type(width)}, align 64") for _ in range(3)] for _, width in vectors
@@ -131,14 +131,6 @@ def _outside(w: Writer, x: str, width: int) -> str:
     v = vector_type(width)
     magnitude = w.let(f"call {v} @llvm.fabs.{suffix(width)}({v} {x})")
     return w.let(f"fcmp ugt {v} {magnitude}, {splat(literal(LIMIT), width)}")
-
-
-def _any(w: Writer, mask: str, width: int) -> str:
-    """Return an i1: some lane of the mask is set."""
-    if width == 1:
-        return mask
-    bits = w.let(f"bitcast {vector_type(width, 'i1')} {mask} to i{width}")
-    return w.let(f"icmp ne i{width} {bits}, 0")
 
 
 def _library(w: Writer, x: str, width: int, buffers: list[str]) -> tuple[str, str]:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 
 from delassus_ros.compiler.codegen import sincos
 from delassus_ros.compiler.codegen.input_checks import checked_status
-from delassus_ros.compiler.codegen.llvm_text import Writer, literal, pointer, splat, vector_type
+from delassus_ros.compiler.codegen.llvm_text import (
+    Writer,
+    literal,
+    pairwise,
+    pointer,
+    splat,
+    vector_type,
+)
 from delassus_ros.compiler.ir.program import (
     ANGLES,
     COSINES,
@@ -294,6 +301,10 @@ class KernelWriter:
         self._turned = sincos.sincos_of_vectors(self._w, vectors)
         return ""
 
+    def _of(self, positions: list[int]) -> list[str]:
+        """Return the names of the values at some positions."""
+        return [self._names[k] for k in positions]
+
     def _status(self) -> str:
         """Return a status, one per configuration; a singular loop comes before its effects."""
         width = self._configurations
@@ -311,7 +322,7 @@ class KernelWriter:
 
         status = code(Status.OK)
         if self._program.checked:
-            total = self._reduce(self._program.checked, add)
+            total = pairwise(self._of(self._program.checked), add)
             # x − x is 0 for finite x and NaN otherwise.
             zero = self._w.let(f"fsub {v} {total}, {total}")
             finite = self._w.let(f"fcmp oeq {v} {zero}, {splat(literal(0.0), width)}")
@@ -323,7 +334,7 @@ class KernelWriter:
             (self._program.regular, Status.SINGULAR_LOOP),
         ):
             if values:
-                smallest = self._reduce(values, minimum)
+                smallest = pairwise(self._of(values), minimum)
                 failed = self._w.let(f"fcmp ole {v} {smallest}, {splat(literal(0.0), width)}")
                 status = self._w.let(
                     f"select {i1} {failed}, {i32} {code(failure)}, {i32} {status}"
@@ -332,14 +343,6 @@ class KernelWriter:
             # Last, as it explains the others.
             status = checked_status(self._program.inputs, self._w, status, width)
         return status
-
-    def _reduce(self, values: list[int], combine: Callable[[str, str], str]) -> str:
-        """Combine values pairwise, in a shallow tree."""
-        names = [self._names[k] for k in values]
-        while len(names) > 1:
-            pairs = zip(names[::2], names[1::2], strict=False)
-            names = [combine(a, b) for a, b in pairs] + names[len(names) & ~1 :]
-        return names[0]
 
 
 def _filled(values: tuple, width: int) -> tuple:  # type: ignore[type-arg]
