@@ -1,7 +1,7 @@
-"""The gate for robots with closed loops: joint states hold some joints, the others follow.
+"""The gate for robots with closed loops: some joints are measured, a closure computes the others.
 
-Knows no ROS, as the gate for open chains. Closures are bound to the joints that are measured; what
-was not expected is made by a thread.
+Knows no ROS, as the gate for open chains. A closure is bound to the measured joints; the code for
+an unexpected set of them is compiled by a background thread.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ _WARNINGS = {
     ),
 }  # fmt: skip
 _MOST_ROUTES = 64
-"""Different sets of joints that are remembered; a robot has a few publishers."""
-_RETRY = 1_000_000_000  # ns, after which what failed is tried again: there may be room by then
+"""Sets of measured joints with a route; a robot has a few publishers."""
+_RETRY_NS = 1_000_000_000
+"""Time after which a failed compilation is tried again: memory may be free by then [ns]."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Route:
-    """The way of joint states to a q: what it takes for one set of measured joints."""
+    """Gate and closure for one set of measured joints."""
 
     joints: frozenset[str]
     gate: JointGate
@@ -57,7 +58,7 @@ class _Route:
 
 @dataclass(frozen=True)
 class _Aside:
-    """A joint state that is ignored while others make matrices."""
+    """A joint state that is ignored while other publishers make matrices."""
 
     warning: InputWarning | None = None
 
@@ -132,7 +133,7 @@ class ClosedGate:
 
     @property
     def motion(self) -> Array:
-        """Velocities and efforts of these; see the other gate."""
+        """Velocities and efforts of the measured joints, as in :class:`JointGate`."""
         return self._gate.motion
 
     @property
@@ -142,39 +143,39 @@ class ClosedGate:
 
     @property
     def others(self) -> float:
-        """How long those who make a q are relied on [ns]."""
+        """Time for which the present publishers are relied on [ns]."""
         return self._gate.others
 
     @property
     def strangers(self) -> str:
-        """What comes, in words, where that has no joints of the robot; see the other gate."""
+        """Joints of messages that have none of the robot's, in words, as in :class:`JointGate`."""
         return self._gate.strangers
 
     @property
     def tasks(self) -> list[BackgroundTask[BoundClosure]]:
-        """What is being made for measured joints that were not expected."""
+        """Running tasks that compile closures."""
         return self._bounds.tasks
 
     def set_limits(self, max_skew: float, timeout: float) -> None:
-        """Change the limits; see the other gate."""
+        """Change the limits [s], as in :class:`JointGate`."""
         for gate in self._gates():
             gate.set_limits(max_skew, timeout)
         self._limits = max_skew, timeout
 
     def set_clock_step(self, step: int) -> None:
-        """Let stamps be further ahead of the clock; see the other gate."""
+        """Set the longest step of simulated time [ns], as in :class:`JointGate`."""
         for gate in self._gates():
             gate.set_clock_step(step)
         self._clock_step = step
 
     def set_topic(self, topic: str) -> None:
-        """Name the topic of the joint states; see the other gate."""
+        """Set the name of the topic in messages."""
         for gate in self._gates():
             gate.set_topic(topic)
         self._topic = topic
 
     def reset(self, now: int) -> None:
-        """Begin anew, from the reference configuration; see the other gate."""
+        """Return to the state before the first message, at the reference configuration."""
         for joints in self._failed:
             self._routes.pop(joints, None)
         self._failed.clear()
@@ -202,14 +203,14 @@ class ClosedGate:
         motion: Motion = (),
         count: int = 0,
     ) -> InputStatus:
-        """Take the next joint state; see the other gate.
+        """Return the status of the next joint state, as :meth:`JointGate.read` does.
 
-        What follows from a list of names is looked up when it first comes.
+        The route of a list of names is looked up when the list first comes.
 
         Parameters
         ----------
-        names, stamp, values, now, delay, motion, count : as there.
-        q : (nq,) is written to if the status is READY, and then holds all joints.
+        names, stamp, values, now, delay, motion, count : as in :meth:`JointGate.read`.
+        q : (nq,) is written if the status is READY, and then holds all joints.
         """
         route = self._route
         if route is None or names is not self._names:
@@ -234,7 +235,7 @@ class ClosedGate:
         return status
 
     def silence(self, now: int, since: float) -> InputStatus | None:
-        """Return why no matrix has gone out for long; see the other gate."""
+        """Return why no matrix was published for long, as :meth:`JointGate.silence` does."""
         return self._gate.silence(now, since)
 
     def _gates(self) -> Iterator[JointGate]:
@@ -283,10 +284,10 @@ class ClosedGate:
         return merged
 
     def _route_of(self, joints: tuple[str, ...], now: int) -> _Route | InputWarning:
-        """Return what it takes for these measured joints, or why there is none."""
+        """Return the route of these measured joints, or why they have none."""
         found = self._routes.get(joints)
         failed = self._failed.get(joints)
-        if found is not None and (failed is None or failed.within(_RETRY, now)):
+        if found is not None and (failed is None or failed.within(_RETRY_NS, now)):
             return found
         try:
             bound = self._bounds.of(joints)
@@ -304,7 +305,7 @@ class ClosedGate:
             text = f"the others cannot be computed from measured {what}: {error}"
             found = InputWarning(Reason.NOT_CONFIGURED, text)
         else:
-            # It may have been used before, and been forgotten since.
+            # The binding may have been used by a route that was evicted since.
             bound.reset()
             gate = JointGate(self._robot, *self._limits, joints)
             gate.set_clock_step(self._clock_step)
@@ -314,7 +315,7 @@ class ClosedGate:
         return found
 
     def _remember(self, joints: tuple[str, ...], found: _Route | InputWarning, now: int) -> None:
-        """Remember what was found out, instead of what has not come up for longest."""
+        """Keep the route or the warning of these joints, and evict the oldest."""
         self._failed.pop(joints, None)
         if isinstance(found, InputWarning) and found.reason is Reason.NOT_CONFIGURED:
             self._failed[joints] = Arrival(now)
@@ -363,14 +364,12 @@ class ClosedGate:
             self._gate.aside = found.warning
             if found.warning.reason is Reason.NOT_CONFIGURED:
                 status.reasons = found.warning.reason
-                status.text = (
-                    f"{found.warning.text}; it is passed over, as others make matrices"
-                )
+                status.text = f"{found.warning.text}; it is passed over, as others make matrices"
         return status
 
 
 def warning_of(bound: BoundClosure, closure_status: ClosureStatus) -> InputWarning | None:
-    """Return what there is to say about what :meth:`BoundClosure.solve` returned, or None."""
+    """Return the warning for a status of :meth:`BoundClosure.solve`; None for OK."""
     if closure_status is ClosureStatus.OK:
         return None
     reason, words = _WARNINGS[closure_status]

@@ -1,4 +1,4 @@
-"""What there is from configure to cleanup, put together."""
+"""The parts of the node that exist from configure to cleanup."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ Warn = Callable[[str, str], object]
 
 
 class Configuration:
-    """A node that is configured.
+    """Publishers, stream, services, changes and diagnostics of a configured node.
 
     Parameters
     ----------
     node : the node.
     warn : takes the kind of a warning and its text.
-    mismatches : knows whose QoS does not match.
-    operation : how to work.
-    computation : what to compute.
+    mismatches : QoS mismatches with other nodes.
+    operation : limits, rate and real-time use.
+    computation : problem, solvers and pipeline.
     adopted : called when a new robot description is in use.
     refused : called with the reason why a new robot description cannot be used.
 
     Attributes
     ----------
-    operation, computation : those in force.
-    algorithm : follows the parameter of this name.
+    operation, computation : the present ones.
+    algorithm : follows the parameter ``algorithm``.
     description : follows the robot description.
-    stream : receives and answers while the node is active.
+    stream : answers joint states while the node is active.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Configuration:
         self._warn = warn
         self._adopted = adopted
         self._tasks: list[BackgroundTask[BoundClosure]] = []
-        """Of computations that were replaced."""
-        # All or nothing: nobody else would end what was begun.
+        """Running tasks of computations that were replaced."""
+        # If one part fails, the parts before it are closed.
         with ExitStack() as undo:
-            # Last, when nothing begins another.
+            # Closed last, when no part starts a task any more.
             undo.callback(self._end_tasks)
             length = operation.limits.condition.characteristic_length
             self._outputs = Outputs(
@@ -106,28 +106,28 @@ class Configuration:
             self._undo = undo.pop_all()
 
     def close(self) -> None:
-        """End everything."""
+        """Close all parts."""
         self._undo.close()
 
     def activate(self) -> None:
-        """Answer joint states from now on."""
+        """Start the stream."""
         self._outputs.publish_layout()
         self._account.restart()
         self.stream.start()
         if not self.description.building:
-            # A robot to come brings its algorithm with it.
+            # A change of the description includes the algorithm.
             self.algorithm.follow()
         sources = " and ".join(self.stream.topic_names)
         self._node.get_logger().info(f"active: from {sources} to {self._outputs.topic}")
 
     def deactivate(self) -> None:
-        """Answer no more; the kernel stays."""
+        """Stop the stream; the kernel stays."""
         self.stream.stop()
         self._outputs.pause()
         self.algorithm.close()
 
     def set_operation(self, operation: Operation) -> None:
-        """Work in another way from the next joint state on."""
+        """Use other limits, rate and reports from the next joint state on."""
         before, self.operation = self.operation, operation
         self.stream.set_operation(operation)
         condition = operation.limits.condition
@@ -150,7 +150,7 @@ class Configuration:
         return computation
 
     def _adopt(self, computation: Computation) -> None:
-        """Go on with another robot, or another description of the same."""
+        """Use the computation of another description from the next joint state on."""
         before = self.computation
         # The limits may have changed since it was made.
         computation.pipeline.limits = self.operation.limits
@@ -174,7 +174,7 @@ class Configuration:
             self.algorithm.follow()
 
     def _end_tasks(self) -> None:
-        """Wait until what was begun for joint states and questions has ended."""
+        """Wait until the tasks that compile closures have ended."""
         wait_for_end(self._tasks + self.computation.tasks, self._node.get_logger().error)
 
     def _set_stand_in(self, computation: Computation) -> None:
