@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from delassus_ros import Solution
-from delassus_ros.outputs import kernel_outputs
+from delassus_ros.outputs import OUTPUTS, kernel_outputs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "controllers.md"
@@ -26,9 +26,15 @@ def test_what_the_page_shows_runs() -> None:
         exec(compile(block, str(PAGE), "exec"), names)
 
 
-def test_the_table_has_every_output_with_its_inputs() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
-    assert {name for name, _ in rows} == set(kernel_outputs())
+def test_the_table_has_every_output_with_its_shape_and_inputs() -> None:
+    row = r"^\| `(\w+)` \| ([kn × ]+) \| .* \| (.*) \|$"
+    rows = re.findall(row, PAGE.read_text("utf-8"), re.MULTILINE)
+    assert {name for name, _, _ in rows} == set(kernel_outputs())
+    for name, shape, needs in rows:
+        output = OUTPUTS[name]
+        assert shape.split(" × ") == list(output.axes.replace("m", "k")), name
+        # External wrenches have a paragraph of their own.
+        assert re.findall(r"\w+", needs) == [i for i in output.needs if i != "wrenches"], name
 
 
 def test_what_other_pages_promise_is_a_method_of_a_solution() -> None:
