@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from delassus_ros.cli.report import Report, table
+from delassus_ros.command_line import duration
 from delassus_ros.drawing.ellipsoids import EffectiveMass, linear_blocks
 from delassus_ros.errors import DelassusError, InputError, unknown
-from delassus_ros.model.reading.numbers import number
 from delassus_ros.model.spatial import Array
 from delassus_ros.needs import missing, without
 from delassus_ros.stopping import StopRequest
@@ -64,21 +64,11 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
 
 def _add_seconds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seconds", type=_seconds, metavar="S", help="how long (default: until Ctrl-C)"
+        "--seconds", type=duration, metavar="S", help="how long (default: until Ctrl-C)"
     )
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = number(text)
-    except ValueError:
-        seconds = np.nan
-    if not seconds > 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
-
-
-class Pace:
+class MessageRate:
     """How many messages come per second now, and for how long none has."""
 
     def __init__(self) -> None:
@@ -157,7 +147,7 @@ def watch(options: argparse.Namespace) -> Report:
         qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
         source = node.create_subscription(DelassusMatrix, topic, lambda _: None, qos, raw=True)
         reader, end = MatrixReader(), _end(options.seconds)
-        pace, count, latest, lines = Pace(), 0, None, 0
+        pace, count, latest, lines = MessageRate(), 0, None, 0
         strange = _Strange(source.topic_name)
         pace.look(time.monotonic(), 0)
         while not stopping() and time.monotonic() < end:
@@ -320,7 +310,7 @@ def _masses(block: Array) -> Array:
     return EffectiveMass.of(block).masses if np.isfinite(block).all() else np.full(3, np.nan)
 
 
-def _view(received: Any, pace: Pace, topic: str) -> str:
+def _view(received: Any, pace: MessageRate, topic: str) -> str:
     """Return what there is to see of the latest matrix, and whether more are coming."""
     if received is None:
         return f"waiting for {topic} ..."

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import functools
 import math
-from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,14 +20,14 @@ import numpy.typing as npt
 from builtin_interfaces.msg import Time
 from delassus_msgs_py import ReceivedMatrix
 
+from delassus_ros.monitor.latency import Percentiles
+from delassus_ros.monitor.sequence import SequenceGaps, SequenceNumbers
+
 FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """Largest relative Frobenius error that counts as agreement."""
 
-_STANDSTILL = 400_000_000
-"""Time between two answers [ns] in which a middleware may lose joint states of 1 kHz: for a node
-that does not run it keeps some 500."""
 _WINDOW = 5000  # stamps kept while waiting for their counterpart: 5 s at 1 kHz
 _LATENCIES = 200_000  # latest latencies kept for the percentiles
 _RECENT = 2000  # of them shown in the live view
@@ -57,14 +56,6 @@ class CheckedMatrix:
     offsets: tuple[int, ...]
     matrix: FloatArray
     contacts_stamp: int | None = None
-
-
-@dataclass(frozen=True)
-class Percentiles:
-    """Median and 99th percentile, s; NaN without data."""
-
-    p50: float
-    p99: float
 
 
 def relative_error(sample: CheckedMatrix, reference: CheckedMatrix) -> float:
@@ -133,10 +124,6 @@ class Agreement:
         Of the compared matrices, the ones with an error above the tolerance.
     wrong_set
         Matrices whose contacts are not those of the set they name by its stamp.
-    skipped
-        Numbers missing in the sequence of the messages: superseded by the node, or lost.
-    backwards
-        Messages whose sequence number is not larger than the one before.
     worst
         Largest error; NaN counts as larger than all others.
     first_fault
@@ -154,8 +141,6 @@ class Agreement:
         self.compared = 0
         self.disagreed = 0
         self.wrong_set = 0
-        self.skipped = 0
-        self.backwards = 0
         self.worst = 0.0
         self.first_fault: str | None = None
         self.sizes: Counter[int] = Counter()
@@ -163,7 +148,7 @@ class Agreement:
         self._first_stamp: int | None = None
         self._first_reference: int | None = None
         self._last_reference = 0
-        self._sequence: int | None = None
+        self._numbers = SequenceNumbers()
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._references: dict[int, CheckedMatrix] = {}
         self._unanswered: set[int] = set()
@@ -172,7 +157,7 @@ class Agreement:
         # By stamp; None for an INVALID message, which has nothing to compare.
         self._waiting: dict[int, CheckedMatrix | None] = {}
         self._dropped = 0
-        self._gaps = Gaps(_WINDOW)
+        self._gaps = SequenceGaps(_WINDOW)
         self._sets: dict[int, frozenset[str]] = {}
 
     def add_reference(self, reference: CheckedMatrix) -> None:
@@ -202,7 +187,7 @@ class Agreement:
 
     def add_invalid(self, stamp: int, sequence: int, reasons: int) -> None:
         """Take a message without a matrix: stamp of its joint state [ns], number, reasons."""
-        skipped = self._count(sequence)
+        skipped = self._numbers.count(sequence)
         self.invalid[reasons] += 1
         self._answer(stamp, None, skipped)
 
@@ -219,7 +204,7 @@ class Agreement:
             Time from the stamp of the joint state to the arrival of the matrix, s; NaN where that
             is unknown.
         """
-        skipped = self._count(sequence)
+        skipped = self._numbers.count(sequence)
         self.matrices += 1
         self.last = sample
         self.sizes[len(sample.matrix)] += 1
@@ -227,6 +212,16 @@ class Agreement:
             self._latencies.append(latency)
         self._check_set(sample)
         self._answer(sample.stamp, sample, skipped)
+
+    @property
+    def skipped(self) -> int:
+        """Numbers missing in the sequence of the messages: superseded by the node, or lost."""
+        return self._numbers.skipped
+
+    @property
+    def backwards(self) -> int:
+        """Messages whose sequence number is not larger than the one before."""
+        return self._numbers.backwards
 
     @property
     def unreferenced(self) -> int:
@@ -249,10 +244,7 @@ class Agreement:
         values = list(self._latencies)
         if recent:
             values = values[-_RECENT:]
-        if not values:
-            return Percentiles(math.nan, math.nan)
-        p50, p99 = np.percentile(values, (50.0, 99.0))
-        return Percentiles(float(p50), float(p99))
+        return Percentiles.of(values)
 
     def condition(self) -> float:
         """2-norm condition number of the last matrix; NaN without one that is finite."""
@@ -294,19 +286,6 @@ class Agreement:
                 f"the {self.skipped} that the sequence says were superseded"
             )
         return reasons
-
-    def _count(self, sequence: int) -> int:
-        """Return how many numbers are missing before this one."""
-        skipped = 0
-        if self._sequence is not None:
-            step = sequence - self._sequence
-            if step <= 0:
-                self.backwards += 1
-            else:
-                skipped = step - 1
-        self.skipped += skipped
-        self._sequence = sequence
-        return skipped
 
     def _answer(self, stamp: int, sample: CheckedMatrix | None, skipped: int) -> None:
         self._gaps.end(stamp, skipped)
@@ -529,75 +508,6 @@ class Pairs:
     def _fault(self, words: str) -> None:
         if self.first_fault is None:
             self.first_fault = words
-
-
-class Gaps:
-    """The gaps between answers, to joint states whose stamps grow.
-
-    Where a node stands still, the middleware loses joint states: that is no fault of either.
-
-    Parameters
-    ----------
-    window : how many of them are kept, at least.
-
-    Attributes
-    ----------
-    settled : joint states that nothing accounts for, among those that were settled.
-    """
-
-    def __init__(self, window: int) -> None:
-        self.settled = 0
-        self._window = window
-        # Per gap the stamp of the answer behind it, and the numbers skipped before that.
-        self._ends: list[int] = []
-        self._skipped: list[int] = []
-        self._carried = 0
-        self._counts: Counter[int] = Counter()
-
-    def end(self, stamp: int, skipped: int) -> None:
-        """Note an answer.
-
-        Parameters
-        ----------
-        stamp : of its joint state [ns].
-        skipped : how many numbers are missing in the sequence before it.
-        """
-        if stamp <= (self._ends[-1] if self._ends else 0):
-            # No answer to a newer joint state, as one that says that they have stopped.
-            self._carried += skipped
-            return
-        self._ends.append(stamp)
-        self._skipped.append(skipped + self._carried)
-        self._carried = 0
-        if len(self._ends) > 2 * self._window:
-            for end in self._ends[: self._window]:
-                self._counts.pop(end, None)
-            del self._ends[: self._window], self._skipped[: self._window]
-
-    def settle(self, stamp: int) -> None:
-        """Note that a joint state will have no answer, before its gap is forgotten."""
-        self.settled += self._exceeds(stamp, self._counts)
-
-    def unaccounted(self, unanswered: Iterable[int]) -> int:
-        """Return how many joint states no skipped number accounts for.
-
-        Parameters
-        ----------
-        unanswered : stamps of those that have no answer and are not settled [ns].
-        """
-        counts = self._counts.copy()
-        return self.settled + sum(self._exceeds(stamp, counts) for stamp in sorted(unanswered))
-
-    def _exceeds(self, stamp: int, counts: Counter[int]) -> bool:
-        """Count a joint state in its gap; return whether it is one more than were skipped."""
-        gap = bisect_left(self._ends, stamp)
-        if gap in (0, len(self._ends)):
-            # Before the first answer, or after the last: it may be on its way.
-            return False
-        end = self._ends[gap]
-        counts[end] += 1
-        stood_still = end - self._ends[gap - 1] > _STANDSTILL
-        return counts[end] > self._skipped[gap] and not stood_still
 
 
 def nanoseconds(stamp: Time) -> int:

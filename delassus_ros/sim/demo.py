@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from delassus_ros.command_line import duration
 from delassus_ros.domains import own_domains
 from delassus_ros.errors import DelassusError
-from delassus_ros.model.reading.numbers import number
 from delassus_ros.monitor.agreement import Agreement
 from delassus_ros.needs import without
 from delassus_ros.processes import Command, Programs
@@ -183,17 +182,6 @@ def _run(commands: Sequence[Command], clock: _Clock) -> int:
     return 1 if faults else 0
 
 
-def _seconds(text: str) -> float:
-    """Parse a positive number of seconds."""
-    try:
-        value = number(text)
-    except ValueError:
-        value = math.nan
-    if not value > 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return value
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="delassus_demo",
@@ -205,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=duration,
         default=os.environ.get("DEMO_SECONDS") or "inf",
         help="end by itself this long after the first matrix "
         "(default: the environment variable DEMO_SECONDS, else run until interrupted)",

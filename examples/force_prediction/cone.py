@@ -16,7 +16,7 @@ class NoForcesError(RuntimeError):
     """The program was not solved."""
 
 
-def contact_forces(H: FloatArray, b: FloatArray, friction: float) -> FloatArray:
+def forces_in_cones(H: FloatArray, b: FloatArray, friction: float) -> FloatArray:
     """Return the forces f that minimise ½ fᵀ H f + bᵀ f, each in its round friction cone.
 
     Where no cone is active, H f + b = 0: the contacts accelerate as wanted. Where a foot would

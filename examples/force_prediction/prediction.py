@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 
-from force_prediction.cone import contact_forces
+from force_prediction.cone import forces_in_cones
 from force_prediction.floors import Floor
 from force_prediction.free_motion import FootMotion
 from force_prediction.touch import touch
@@ -51,5 +51,5 @@ def predict(
     G = X @ matrix[np.ix_(own, own)] @ X.T
     R = np.repeat([floor.compliance(t) for t in touches], 3)
     b = np.concatenate([floor.misfit(t) for t in touches])
-    forces[[t.foot for t in touches]] = contact_forces(G + np.diag(R), b, friction)
+    forces[[t.foot for t in touches]] = forces_in_cones(G + np.diag(R), b, friction)
     return forces

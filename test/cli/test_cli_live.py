@@ -27,7 +27,7 @@ from delassus_msgs_py import contact_block  # noqa: E402
 from ros_support import Graph, graph_of_programs, overrides  # noqa: E402
 
 from delassus_ros import Robot  # noqa: E402
-from delassus_ros.cli.live import Pace  # noqa: E402
+from delassus_ros.cli.live import MessageRate  # noqa: E402
 from delassus_ros.cli.main import main  # noqa: E402
 from delassus_ros.cli.ros2 import DelassusCommand  # noqa: E402
 from delassus_ros.node.delassus_node import DelassusNode  # noqa: E402
@@ -172,7 +172,7 @@ def test_watch_of_a_node_that_is_gone_says_for_how_long(graph, node, capfd) -> N
 
 
 def test_the_pace_is_that_of_the_last_second_and_not_of_discovery() -> None:
-    pace = Pace()
+    pace = MessageRate()
     for k in range(50):
         pace.look(0.2 * k, 0)
     for k in range(50, 60):
@@ -188,11 +188,11 @@ def test_the_pace_is_that_of_the_last_second_and_not_of_discovery() -> None:
 
 
 def test_the_pace_is_told_from_the_first_ones_on_and_slow_nodes_are_not_silent() -> None:
-    pace = Pace()
+    pace = MessageRate()
     for now, came in ((0.0, 0), (0.2, 0), (0.4, 200)):
         pace.look(now, came)
     assert pace.rate == pytest.approx(1000.0)
-    slow = Pace()
+    slow = MessageRate()
     for k in range(30):
         slow.look(0.2 * k, int(k % 5 == 0))
         assert not slow.has_stopped or k < 5
@@ -216,7 +216,7 @@ def test_contacts_that_the_node_has_not_are_named(graph, node) -> None:
 def test_seconds_that_cannot_be(capfd, verb: tuple[str, ...], seconds: str) -> None:
     with pytest.raises(SystemExit):
         main([*verb, "--seconds", seconds])
-    assert f"--seconds: '{seconds}' is not a number of seconds above 0" in capfd.readouterr().err
+    assert f"--seconds: '{seconds}' is not a positive number of seconds" in capfd.readouterr().err
 
 
 def test_a_rate_that_cannot_be(capfd) -> None:

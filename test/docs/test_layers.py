@@ -16,7 +16,7 @@ PACKAGE = Path(delassus_ros.__file__).parent
 LAYERS = (
     "version", "terminal", "errors", "stopping", "arguments", "needs", "domains", "processes",
     "ros_program",
-    "model", "contacts", "outputs", "problem", "samples",
+    "model", "contacts", "outputs", "problem", "samples", "command_line",
     "scalars", "rbda", "pinocchio_model", "algorithms",
     "compiler", "solver", "closure", "dynamics", "measured", "conditioning", "rotor_report",
     "testing",

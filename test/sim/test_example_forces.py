@@ -27,7 +27,7 @@ sys.path.insert(0, str(EXAMPLES))
 from force_prediction import sequence  # noqa: E402
 from force_prediction.books import Books  # noqa: E402
 from force_prediction.by_stamp import ByStamp  # noqa: E402
-from force_prediction.cone import NoForcesError, contact_forces  # noqa: E402
+from force_prediction.cone import NoForcesError, forces_in_cones  # noqa: E402
 from force_prediction.floors import MujocoFloor, RigidFloor  # noqa: E402
 from force_prediction.free_motion import FreeMotion, RobotState  # noqa: E402
 from force_prediction.prediction import predict  # noqa: E402
@@ -80,27 +80,27 @@ def test_forces_are_those_of_an_independent_solver(seed: int) -> None:
     A = rng.normal(size=(3 * k, 3 * k + 2))
     H = A @ A.T + 0.3 * np.eye(3 * k)
     b = 20.0 * rng.normal(size=3 * k)
-    forces = contact_forces(H, b, 0.6)
+    forces = forces_in_cones(H, b, 0.6)
     # What Clarabel's 1e-10 of the cost leaves: sqrt(2e-10 · cost / curvature).
     np.testing.assert_allclose(forces, gauss_seidel(H, b, 0.6), atol=1e-3)
 
 
 def test_forces_stick_slip_and_separate() -> None:
     H = np.eye(3)
-    np.testing.assert_allclose(contact_forces(H, np.array([1.0, 2.0, -9.0]), 0.5), [[-1, -2, 9]])
+    np.testing.assert_allclose(forces_in_cones(H, np.array([1.0, 2.0, -9.0]), 0.5), [[-1, -2, 9]])
     np.testing.assert_allclose(
-        contact_forces(H, np.array([0, 0, 5.0]), 0.5), [[0, 0, 0]], atol=1e-6
+        forces_in_cones(H, np.array([0, 0, 5.0]), 0.5), [[0, 0, 0]], atol=1e-6
     )
     # Slip: on the cone, and opposed to the motion.
-    (force,) = contact_forces(H, np.array([30.0, 40.0, -10.0]), 0.5)
+    (force,) = forces_in_cones(H, np.array([30.0, 40.0, -10.0]), 0.5)
     assert np.hypot(*force[:2]) == pytest.approx(0.5 * force[2])
     np.testing.assert_allclose(force[:2] / np.hypot(*force[:2]), [-0.6, -0.8], atol=1e-6)
-    assert contact_forces(np.zeros((0, 0)), np.zeros(0), 0.5).shape == (0, 3)
+    assert forces_in_cones(np.zeros((0, 0)), np.zeros(0), 0.5).shape == (0, 3)
 
 
 def test_forces_refuse_what_has_no_answer() -> None:
     with pytest.raises(NoForcesError, match="status"):
-        contact_forces(np.eye(3), np.array([0.0, 0.0, np.nan]), 0.5)
+        forces_in_cones(np.eye(3), np.array([0.0, 0.0, np.nan]), 0.5)
 
 
 # --- motion of the feet ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from child_processes import children_of
 from ros_domains import new_domain
 
 from delassus_ros import DelassusSolver
+from delassus_ros.monitor.latency import Percentiles
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = str(ROOT / "tools")
@@ -29,7 +30,6 @@ from soak.accounting import (  # noqa: E402
     Arrivals,
     Gaps,
     NodeCounts,
-    Timing,
 )
 from soak.accounting import account as account_for  # noqa: E402
 from soak.control import Control, Order, Receiver  # noqa: E402
@@ -162,7 +162,7 @@ def test_messages_beyond_the_capacity_are_a_fault() -> None:
 def test_latency_leaves_out_the_warm_up_and_what_is_not_good() -> None:
     arrivals = arrivals_of((10, 1, True), (20, 2, False), (30, 3, True), (40, 4, True))
     assert arrivals.latency(30) == pytest.approx([5e-9, 5e-9])
-    assert Timing.of(np.array([1e-3, 2e-3, 3e-3])).words() == (
+    assert Percentiles.of(np.array([1e-3, 2e-3, 3e-3])).words() == (
         "p50 2.000, p99 2.980, p99.9 2.998, max 3.00 ms"
     )
 
@@ -171,8 +171,8 @@ GOOD = Result(
     rate=1000.0,
     sent_rate=999.0,
     account=Account(1000, 998, 0, 2, 0, 0, 0),
-    node=Timing(1e-4, 3e-4, 3e-4, 2e-3),
-    echo=Timing(0.9e-4, 2.9e-4, 2.9e-4, 2e-3),
+    node=Percentiles(1e-4, 3e-4, 3e-4, 2e-3),
+    echo=Percentiles(0.9e-4, 2.9e-4, 2.9e-4, 2e-3),
     cpu=0.15,
     echo_cpu=0.1,
     memory=(100.0, 100.5),
@@ -202,9 +202,9 @@ def test_a_good_run_has_no_faults() -> None:
         ({"account": Account(1000, 994, 0, 6, 0, 0, 0)}, "superseded [%] 0.600, limit 0.5"),
         ({"wrong": 1}, "1 of 10 answers wrong"),
         ({"checked": 0}, "998 matrices arrived, 0 were recomputed"),
-        ({"echo": Timing(0.7e-4, 3e-4, 3e-4, 1.0)}, "median to that of echo 1.429, limit"),
-        ({"echo": Timing(1e-4, 2e-4, 2e-4, 1.0)}, "99th percentile to that of echo 1.500"),
-        ({"echo": Timing.of(np.empty(0))}, "median to that of echo nan"),
+        ({"echo": Percentiles(0.7e-4, 3e-4, 3e-4, 1.0)}, "median to that of echo 1.429, limit"),
+        ({"echo": Percentiles(1e-4, 2e-4, 2e-4, 1.0)}, "99th percentile to that of echo 1.500"),
+        ({"echo": Percentiles.of(np.empty(0))}, "median to that of echo nan"),
         ({"cpu": 0.21}, "processor time [% at 1 kHz] 21.021, limit 20"),
         ({"sent_rate": 970.0}, "only 970 joint states per second instead of 1000: the machine"),
         ({"memory": (100.0, 102.5)}, "memory growth [MB] 2.500, limit 2"),
@@ -217,7 +217,10 @@ def test_each_fault_is_named(changes: dict[str, object], words: str) -> None:
 
 def test_times_are_judged_beside_the_echo_node_and_by_themselves_on_request() -> None:
     """On a slow machine the echo node, which computes nothing, is as slow."""
-    slow = {"node": Timing(6e-4, 3e-3, 4e-3, 1.0), "echo": Timing(5.5e-4, 2.9e-3, 3e-3, 1.0)}
+    slow = {
+        "node": Percentiles(6e-4, 3e-3, 4e-3, 1.0),
+        "echo": Percentiles(5.5e-4, 2.9e-3, 3e-3, 1.0),
+    }
     result = Result(**{**vars(GOOD), **slow})
     assert result.faults(Limits()) == []
     faults = result.faults(Limits(p50=0.15, p99=0.5))

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from delassus_ros.model.reading.numbers import number
+from delassus_ros.command_line import positive
 from delassus_ros.needs import without
 from delassus_ros.stopping import StopRequest
 
@@ -73,17 +73,6 @@ def run(
     return 1 if faults else 0
 
 
-def _positive(text: str) -> float:
-    """Parse a positive number."""
-    try:
-        value = number(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
-
-
 def _names(text: str) -> tuple[str, ...]:
     """Parse names, each there once."""
     names = tuple(text.split(","))
@@ -120,12 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--seconds",
-        type=_positive,
+        type=positive,
         default=os.environ.get("SOAK_SECONDS") or "600",
         help="how long (default: the environment variable SOAK_SECONDS, else 600)",
     )
     parser.add_argument(
-        "--rate", type=_positive, default=1000.0, help="joint states per second (default: 1000)"
+        "--rate", type=positive, default=1000.0, help="joint states per second (default: 1000)"
     )
     parser.add_argument(
         "--swap",
@@ -155,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         default = "%(default)g" if math.isfinite(Limits.__dict__[field.name]) else "none"
         words = f"{_LIMIT_HELP[field.name]} (default: {default})"
         limits.add_argument(
-            f"--{field.name}", type=_positive, default=field.default, metavar="MOST", help=words
+            f"--{field.name}", type=positive, default=field.default, metavar="MOST", help=words
         )
     parser.add_argument("node", nargs="*", help=argparse.SUPPRESS)
     return parser

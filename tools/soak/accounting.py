@@ -189,31 +189,6 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Times from stamp to arrival, s; NaN without data."""
-
-    p50: float
-    p99: float
-    p999: float
-    worst: float
-
-    @classmethod
-    def of(cls, latency: FloatArray) -> Timing:
-        """Return the percentiles of many latencies."""
-        if not latency.size:
-            return cls(*4 * (float("nan"),))
-        p50, p99, p999 = np.percentile(latency, [50.0, 99.0, 99.9])
-        return cls(float(p50), float(p99), float(p999), float(latency.max()))
-
-    def words(self) -> str:
-        """Return them in ms."""
-        return (
-            f"p50 {1e3 * self.p50:.3f}, p99 {1e3 * self.p99:.3f}, p99.9 {1e3 * self.p999:.3f}, "
-            f"max {1e3 * self.worst:.2f} ms"
-        )
-
-
-@dataclass(frozen=True)
 class Gaps:
     """The longest ways from one matrix to the next.
 

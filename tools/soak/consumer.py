@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,19 +77,18 @@ class SoakNode(Node):
         self._countdown = _EVERY
         self.algorithm = ""
         self.malformed: str | None = None
-        callbacks = {Receiver.NODE: self._on_matrix, Receiver.ECHO: self._on_echo}
-        self._matrices, self._echoes = MatrixReader(), MatrixReader()
-        self._inputs = [
-            self.create_subscription(DelassusMatrix, topic, callbacks[target], _MATRICES, raw=True)
-            for target, topic in TOPICS.items()
+        self._on_matrix = self._reading(MatrixReader(), self._take_matrix)
+        self._on_echo = self._reading(MatrixReader(), self._take_echo)
+        on_dynamics = self._reading(DynamicsReader(), self._take_dynamics)
+        inputs = [
+            (DelassusMatrix, TOPICS[Receiver.NODE], self._on_matrix),
+            (DelassusMatrix, TOPICS[Receiver.ECHO], self._on_echo),
+            *([(ContactDynamics, _DYNAMICS, on_dynamics)] if secondary else []),
         ]
-        self._rest = DynamicsReader()
-        if secondary:
-            self._inputs.append(
-                self.create_subscription(
-                    ContactDynamics, _DYNAMICS, self._on_dynamics, _MATRICES, raw=True
-                )
-            )
+        self._inputs = [
+            self.create_subscription(kind, topic, callback, _MATRICES, raw=True)
+            for kind, topic, callback in inputs
+        ]
         self._change = self.create_client(ChangeState, "delassus_node/change_state")
         self._set = self.create_client(SetParameters, "delassus_node/set_parameters")
 
@@ -113,34 +112,36 @@ class SoakNode(Node):
         """Return the stamps (n,) and the numbers (n, size) of the answers kept."""
         return np.array(self._kept_stamps, dtype=np.int64), np.array(self._kept)
 
-    def _read(self, reader: MatrixReader, data: bytes) -> ReceivedMatrix | None:
-        try:
-            return reader.read(data)
-        except MessageError as error:
-            self.malformed = self.malformed or str(error)
-            return None
+    def _reading(
+        self, reader: Any, take: Callable[[Any, int], None]
+    ) -> Callable[[bytes], None]:
+        """Return a callback that reads messages and passes them on with their arrival [ns]."""
 
-    def _on_matrix(self, data: bytes) -> None:
-        received = self._read(self._matrices, data)
-        arrival = time.time_ns()
-        if received is None:
-            return
+        def callback(data: bytes) -> None:
+            try:
+                received = reader.read(data)
+            except MessageError as error:
+                self.malformed = self.malformed or str(error)
+                return
+            take(received, time.time_ns())
+
+        return callback
+
+    def _take_matrix(self, received: ReceivedMatrix, arrival: int) -> None:
         good = received.validity == DelassusMatrix.VALIDITY_OK
         if good:
             self.algorithm = received.algorithm
         if self.names == ("G",):
             self._note(received, arrival, good, [received.matrix])
 
-    def _on_dynamics(self, data: bytes) -> None:
-        try:
-            received = self._rest.read(data)
-        except MessageError as error:
-            self.malformed = self.malformed or str(error)
-            return
-        arrival = time.time_ns()
+    def _take_dynamics(self, received: ReceivedDynamics, arrival: int) -> None:
         good = received.validity == ContactDynamics.VALIDITY_OK
         blocks = [getattr(received, name) for name in self.names] if good else []
         self._note(received, arrival, good, blocks)
+
+    def _take_echo(self, received: ReceivedMatrix, arrival: int) -> None:
+        good = received.validity == DelassusMatrix.VALIDITY_OK
+        self.arrivals[Receiver.ECHO].note(received.stamp, arrival, received.sequence, good)
 
     def _note(
         self,
@@ -156,10 +157,3 @@ class SoakNode(Node):
             self._countdown = _EVERY
             self._kept.append(np.concatenate([block.ravel() for block in blocks]))
             self._kept_stamps.append(received.stamp)
-
-    def _on_echo(self, data: bytes) -> None:
-        received = self._read(self._echoes, data)
-        arrival = time.time_ns()
-        if received is not None:
-            good = received.validity == DelassusMatrix.VALIDITY_OK
-            self.arrivals[Receiver.ECHO].note(received.stamp, arrival, received.sequence, good)

@@ -21,6 +21,8 @@ from std_msgs.msg import String
 from delassus_ros.model import Robot
 from delassus_ros.ros_program import run_program
 from delassus_ros.sim.humanoid import humanoid_urdf
+from delassus_ros.sim.pace import Pace
+from delassus_ros.sim.plant_node import STAMP
 
 from .control import Control, Order, Receiver
 from .humanoid import CONTACTS, TWIST, Motion
@@ -31,8 +33,6 @@ TOPICS = {Receiver.NODE: "joint_states", Receiver.ECHO: "echo/joint_states"}
 _PROBE_PERIOD = 0.05  # s
 _REPEAT_PERIOD = 0.05  # s
 _LOOK_PERIOD = 0.2  # s between looks for subscribers, while there is nothing to send
-_CATCH_UP = 0.01  # s of delay that is made good
-_STAMP = {"stamp": ("header.stamp.sec", "header.stamp.nanosec")}
 
 
 class SoakPublisher(Node):
@@ -55,7 +55,7 @@ class SoakPublisher(Node):
         self._motion = Motion(joints)
         zeros = [0.0] * len(joints)
         state = JointState(name=list(joints), position=zeros, velocity=zeros, effort=zeros)
-        self._state = SerializedMessage(state, _STAMP, ("position", "velocity"))
+        self._state = SerializedMessage(state, STAMP, ("position", "velocity"))
         self._position = self._state.arrays["position"]
         self._velocity = self._state.arrays["velocity"]
         self._outputs: dict[Receiver, Publisher] = {
@@ -76,32 +76,28 @@ class SoakPublisher(Node):
         self._description.publish(String(data=urdf))
 
     def run(self, proceed: Callable[[], bool]) -> None:
-        """Do as told; late ticks are made good at up to twice the rate, never back to back.
+        """Follow the orders in the file, one tick per period; see :class:`Pace`.
 
         Parameters
         ----------
         proceed
             Asked before every tick.
         """
-        control = self._control
-        deadline = time.monotonic()
+        control, pace = self._control, Pace()
         while proceed():
             begin = time.monotonic()
             command = control.command
             period = _PROBE_PERIOD if command is Order.PROBE else self._period
             if begin >= self._repeat_due:
                 self._repeat(begin)
-            if begin - deadline > _CATCH_UP:
-                control.late += command is Order.SEND
-                deadline = begin
+            if pace.begin(period) and command is Order.SEND:
+                control.late += 1
             if command is Order.WAIT:
                 self._look(begin)
             elif not control.full:
                 self._send(control.target)
-            deadline += period
-            wait = max(deadline, begin + 0.5 * period) - time.monotonic()
-            if wait > 0.0:
-                time.sleep(wait)
+            if (rest := pace.rest) > 0.0:
+                time.sleep(rest)
 
     def _send(self, target: Receiver) -> None:
         number = self._control.count(target)

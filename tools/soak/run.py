@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from delassus_ros.errors import DelassusError
+from delassus_ros.monitor.latency import Percentiles
 from delassus_ros.processes import Command, Programs
 from delassus_ros.sim.demo import demo_environment
 
-from .accounting import STRETCH, Gaps, NodeCounts, Timing, account
+from .accounting import STRETCH, Gaps, NodeCounts, account
 from .control import Control, Order, Receiver
 from .humanoid import CONTACTS, problem, recomputed
 from .verdict import EndedReaders, Result
@@ -216,8 +217,8 @@ class _Run:
             rate=rate,
             sent_rate=len(counted[Receiver.NODE]) / max(self._wall[Receiver.NODE], 1e-9),
             account=account(sent[Receiver.NODE], arrivals[Receiver.NODE], counts),
-            node=Timing.of(arrivals[Receiver.NODE].latency(begin)),
-            echo=Timing.of(arrivals[Receiver.ECHO].latency(begin)),
+            node=Percentiles.of(arrivals[Receiver.NODE].latency(begin)),
+            echo=Percentiles.of(arrivals[Receiver.ECHO].latency(begin)),
             cpu=load[Receiver.NODE],
             echo_cpu=load[Receiver.ECHO],
             memory=(self._memory[0], self._memory[-1]),
@@ -233,8 +234,8 @@ class _Run:
     def progress(self, begin: int) -> str:
         """Return a line on how it goes, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
-        node = Timing.of(arrivals[Receiver.NODE].latency(begin))
-        echo = Timing.of(arrivals[Receiver.ECHO].latency(begin))
+        node = Percentiles.of(arrivals[Receiver.NODE].latency(begin))
+        echo = Percentiles.of(arrivals[Receiver.ECHO].latency(begin))
         return f"node {node.words()}; {self._node.peer} {echo.words()}; {self._memory[-1]:.1f} MB"
 
     def _check(self) -> None:

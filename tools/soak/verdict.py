@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .accounting import STRETCH, Account, Gaps, Timing
+from delassus_ros.monitor.latency import Percentiles
+
+from .accounting import STRETCH, Account, Gaps
 
 _KEPT = 0.98  # of the wanted rate, below which a run says nothing of that rate
 
@@ -91,8 +93,8 @@ class Result:
     rate: float
     sent_rate: float
     account: Account
-    node: Timing
-    echo: Timing
+    node: Percentiles
+    echo: Percentiles
     cpu: float
     echo_cpu: float
     memory: tuple[float, float]

@@ -1,0 +1,43 @@
+"""Values of command lines, for the argument ``type`` of :mod:`argparse`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from delassus_ros.model.reading.numbers import number
+
+
+def positive(text: str) -> float:
+    """Return a finite number above 0.
+
+    Raises
+    ------
+    ArgumentTypeError
+        For other texts.
+    """
+    value = _value(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def duration(text: str) -> float:
+    """Return a time above 0 [s]; it may be infinite.
+
+    Raises
+    ------
+    ArgumentTypeError
+        For other texts.
+    """
+    value = _value(text)
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def _value(text: str) -> float:
+    try:
+        return number(text)
+    except ValueError:
+        return math.nan
