@@ -27,7 +27,7 @@ _WORDS: dict[type[Constraint], str] = {
     FunctionConstraint: "constraint",
 }
 CACHED_ROBOTS = 32
-"""Robots whose clusters are remembered: to find them again takes milliseconds."""
+"""Number of robots whose clusters are cached; finding the clusters takes milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Cluster(JointGroup):
     Attributes
     ----------
     independent : joints whose positions are independent coordinates, in increasing order;
-        the other joints of the cluster follow from them.
+        the positions of the remaining joints of the cluster follow from these.
     """
 
     independent: tuple[int, ...] = ()
@@ -46,13 +46,13 @@ class Cluster(JointGroup):
     def parent(self) -> int:
         """The body that carries the cluster, or WORLD.
 
-        The parent of every body of the cluster is this one or in the cluster.
+        The parent of a body of the cluster is this body, or a body of the cluster.
         """
         return self.robot.joints[self.joints[0]].parent
 
     @property
     def dependent(self) -> tuple[int, ...]:
-        """Joints that follow from the independent ones, in increasing order."""
+        """Joints whose positions follow from the independent joints, in increasing order."""
         return tuple(joint for joint in self.joints if joint not in self.independent)
 
     @property
@@ -63,18 +63,18 @@ class Cluster(JointGroup):
 
 @lru_cache(maxsize=CACHED_ROBOTS)
 def clusters_of(robot: Mechanism) -> tuple[Cluster, ...]:
-    """Return the clusters of a robot: every joint is in exactly one.
+    """Return the clusters of a robot; a joint is in exactly one cluster.
 
     The body that carries a cluster is in an earlier cluster. Independent coordinates are
-    those that the robot states for a cluster; where it states none, they are chosen, see
+    those that the robot states for a cluster; without a statement they are chosen, see
     :func:`~delassus_ros.model.clusters.independent_joints`.
 
     Raises
     ------
     RobotError
         If a cluster has joints with more than one degree of freedom, its constraints
-        contradict each other or cannot be closed, or the independent joints that are stated
-        for it are of wrong number or do not determine the others. Names the constraints.
+        contradict each other or cannot be closed, or the stated independent joints of the
+        cluster have the wrong number or do not determine its other joints. Names the constraints.
     """
     return tuple(
         Cluster(**vars(group), independent=independent_joints(group)) for group in groups_of(robot)
@@ -127,7 +127,7 @@ def _group(
 def velocity_offsets(robot: Mechanism) -> dict[int, int]:
     """Return per joint with independent velocities the index of its first one: model order.
 
-    Those of a robot without couplings and loops are all joints.
+    In a robot without couplings and loops all joints are independent.
     """
     independent = sorted(joint for each in clusters_of(robot) for joint in each.independent)
     offsets, size = {}, 0
@@ -179,12 +179,12 @@ def _check_single(robot: Mechanism, constraint: Constraint, joints: list[int]) -
 
 
 def _coupled(robot: Mechanism, joints: list[int]) -> list[int]:
-    """Return coupled joints and those between them and the body that carries them all.
+    """Return coupled joints and the joints between these and the body that carries all.
 
-    Without the latter a cluster would carry parts of itself.
+    Without the joints between, a cluster would carry parts of itself.
     """
     paths = [robot.path(joint) for joint in joints]
-    # The carrier is no coupled joint's own body: it starts at their parents.
+    # A coupled joint's body cannot be the carrier: paths start at the parents.
     carriers = set(paths[0][1:]).intersection(*(path[1:] for path in paths[1:]))
     return sorted(set().union(*paths) - carriers)
 
@@ -199,34 +199,35 @@ def _looped(robot: Mechanism, loop: Loop) -> list[int]:
 
 
 RANK_TOLERANCE = 1e-4
-"""Constraint rows whose part of their own is smaller than this, relative to the largest, count
-as redundant: a planar four-bar closed by a hinge has three of them, up to rounded angles."""
+"""Singular values of a constraint Jacobian, relative to the largest, below which rows are
+redundant: a planar four-bar closed by a hinge has three redundant rows, up to rounded angles."""
 OPENING_TOLERANCE = 1e-3
-"""Rate at which a motion may open a constraint by what was taken for redundant, relative to the
-rates of its joints."""
+"""Largest rate at which a motion may open a constraint through rows that were taken for redundant,
+relative to the rates of the constraint's joints."""
 STILL_TOLERANCE = 1e-7
-"""Rates of a constraint's joints that are smaller than this, relative to the largest of the
-cluster, are none."""
+"""Rates of joints, relative to the largest rate of the cluster, below which a joint stands
+still."""
 SAME_TOLERANCE = 1e-9
-"""Couplings whose factors differ by less than this, relatively, say the same."""
+"""Relative difference of factors below which two couplings are the same equation."""
 _SMALLEST_PIVOT = 1e-6
-"""A joint is not made dependent because of a wish where its factor is relatively smaller."""
+"""Factor of a joint, relative to the row's largest, below which a wish does not make the joint
+dependent."""
 
 
 def independent_joints(group: JointGroup, motors: Iterable[int] = ()) -> tuple[int, ...]:
     """Return the independent joints of a cluster, increasing.
 
-    Those that the robot states for this cluster are checked. If it states none, they are
-    chosen: `motors` as far as possible; the first joint of each coupling and the dependent
-    joints of a function become dependent where that is possible; loops take the joints on
-    which they depend most, at a configuration that closes them.
+    Joints that the robot states for this cluster are checked. Without a statement joints are
+    chosen: `motors` as far as possible become independent; the first joint of a coupling and the
+    dependent joints of a function become dependent where possible; of the remaining joints those
+    become dependent that close the loops best, at a configuration that closes the loops.
 
     Raises
     ------
     RobotError
         If couplings contradict each other, no configuration that closes the loops is found,
-        the stated joints are too few, too many or do not determine the others, or it cannot be
-        told which equations are redundant.
+        the stated joints are too few, too many or do not determine the remaining joints, or the
+        number of redundant equations is unclear.
     """
     if group.is_ordinary:
         return group.joints
@@ -247,7 +248,7 @@ def independent_joints(group: JointGroup, motors: Iterable[int] = ()) -> tuple[i
 
 
 def null_motions(group: JointGroup) -> tuple[LoopClosure, Array, Array]:
-    """Return the closure of a cluster, a regular q, and the motions left there as columns.
+    """Return the closure of a cluster, a regular q, and the motions free at that q as columns.
 
     Raises
     ------
@@ -260,9 +261,9 @@ def null_motions(group: JointGroup) -> tuple[LoopClosure, Array, Array]:
 
 
 def _regular_jacobians(group: JointGroup) -> tuple[list[tuple[Array, Array]], int]:
-    """Return closed configurations with their constraint Jacobians, and the rank of these.
+    """Return closed configurations with their constraint Jacobians, and the rank of the Jacobians.
 
-    Singular configurations have a smaller rank than those around them and are left out.
+    Configurations with a smaller rank than the largest (singular ones) are left out.
     """
     _check_consistent(group)
     closure = LoopClosure(group)
@@ -273,7 +274,7 @@ def _regular_jacobians(group: JointGroup) -> tuple[list[tuple[Array, Array]], in
     else:
         candidates = [(closure.reference(), closure.jacobian(closure.reference()))]
     candidates = _evenly(group, closure, candidates)
-    # What turns a fine screw counts as much as what it moves.
+    # The motor of a fine screw counts as much as the slide that the screw moves.
     linear = group.is_linear
     ranks = [_rank(np.where(linear, _even(jacobian), jacobian)) for _, jacobian in candidates]
     rank = max(ranks)
@@ -292,7 +293,7 @@ def _evenly(
 ) -> list[tuple[Array, Array]]:
     """Return the candidates with functions in units that make their largest slopes 1.
 
-    Rows of loops and couplings are of that order; what a function counts in is its own affair.
+    Rows of loops and couplings have slopes of that size; a function may have any unit.
     """
     rows = [each[1] for each in closure.blocks()[len(group.couplings) + len(group.loops) :]]
     scale = np.ones(len(candidates[0][1]))
@@ -306,10 +307,10 @@ def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
 
     Parameters
     ----------
-    rows : (r, joints) the rows of its Jacobian; lengths in units of the loop's size.
-    motions : (joints, m) rates of the joints; those of slides in that unit, too.
-    is_coupling : its rates are those of its factors, however small. A loop has rows of nothing
-        but rounding, which count relative to its joints.
+    rows : (r, joints) the constraint's rows of the Jacobian; lengths in units of the loop's size.
+    motions : (joints, m) rates of the joints; rates of slides in units of the loop's size.
+    is_coupling : whether rates count by the factors of the rows alone, however small. Rows of a
+        loop may be rounding alone, hence they count relative to the rates of the joints.
     """
     if not rows.any():
         return np.zeros(motions.shape[1])
@@ -317,7 +318,7 @@ def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
     rates = (np.abs(rows) @ np.abs(motions)).max(axis=0)
     if not is_coupling:
         rates = np.maximum(rates, np.abs(motions[rows.any(axis=0)]).max(axis=0))
-    # Joints that stand still have rounding of what moves elsewhere.
+    # Rates of joints that stand still are rounding of motions elsewhere in the cluster.
     still = STILL_TOLERANCE * np.abs(rows).max() * np.abs(motions).max(axis=0)
     return np.asarray(opened / np.maximum(rates, still))
 
@@ -325,7 +326,7 @@ def openings(rows: Array, motions: Array, is_coupling: bool) -> Array:
 def _check_kept(group: JointGroup, regular: list[Array], independent: tuple[int, ...]) -> None:
     """Refuse motions of the independent joints that open a constraint: all rows must hold.
 
-    What was taken for redundant is looked at again here, each constraint by itself.
+    Rows that were taken for redundant are checked here, one constraint at a time.
     """
     lead = [i for i, joint in enumerate(group.joints) if joint in independent]
     follow = [i for i, joint in enumerate(group.joints) if joint not in independent]
@@ -351,7 +352,7 @@ def _check_kept(group: JointGroup, regular: list[Array], independent: tuple[int,
 
 
 def _check_consistent(group: JointGroup) -> None:
-    """Refuse a coupling that contradicts those before it, or says nearly the same."""
+    """Refuse a coupling that contradicts earlier couplings, or nearly repeats them."""
     rows = group.coupling_rows()
     for count, coupling in enumerate(group.couplings, start=1):
         factors, constants = rows[:count, :-1], rows[:count, -1]
@@ -373,7 +374,7 @@ def _check_consistent(group: JointGroup) -> None:
 
 
 def _not_closed(group: JointGroup, closure: LoopClosure) -> str:
-    """Return the message: about a loop that cannot close by itself, if there is one."""
+    """Return the message for a group that does not close; names a loop that cannot close alone."""
     (name, gap), joints, others = closure.worst(), group.joints, ""
     suspects = group
     for loop in group.loops:
@@ -412,7 +413,7 @@ def _rank(jacobian: Array, tolerance: float = RANK_TOLERANCE) -> int:
 
 
 def _even(jacobian: Array) -> Array:
-    """Return the columns at equal length: that a motor is geared highly is no dependence."""
+    """Return the columns scaled to length 1: a high gear ratio is no loss of rank."""
     return np.asarray(jacobian / _lengths(jacobian))
 
 
@@ -479,18 +480,18 @@ def _dependent_columns(
 
 
 def _unspared(sizes: Array, spared: Array) -> Array:
-    """Return the sizes without those of spared columns, as long as there are others."""
+    """Return the sizes with 0 for spared columns; unchanged if only spared columns have a size."""
     others = np.where(spared, 0.0, sizes)
     return others if others.max() > RANK_TOLERANCE else sizes
 
 
 def _last_largest(sizes: Array) -> int:
-    """Return the last of the largest: joints further out rather follow than lead."""
+    """Return the last index of the largest size: joints further out become dependent first."""
     return int(np.flatnonzero(sizes >= sizes.max() * (1.0 - RANK_TOLERANCE))[-1])
 
 
 def _eliminate(matrix: Array, row: int, column: int) -> None:
-    """Make `column` zero in all other rows; the row's own other entries lose nothing."""
+    """Make `column` zero in all other rows, and clear the pivot row."""
     factors = matrix[:, column] / matrix[row, column]
     factors[row] = 0.0
     matrix -= np.outer(factors, matrix[row])

@@ -1,4 +1,4 @@
-"""What closes loops in a robot's tree of joints: couplings, loops and functions.
+"""Constraints that close loops in a robot's tree: couplings, loops and functions.
 
 All are constraints on q of the spanning tree; see :class:`Coupling`, :class:`Loop` and
 :class:`FunctionConstraint`.
@@ -26,7 +26,7 @@ from delassus_ros.model.spatial import Array, Transform, checked
 COUPLING = "Coupling('belt', (('motor', -1.0), ('knee', 2.0)))"
 LOOP = "Loop('bar', LoopKind.POINT, 0, 1)"
 FUNCTION = "FunctionConstraint('cam', ('motor', 'valve'), function, rows=1)"
-"""Calls that make them, for messages."""
+"""Calls that make constraints, for messages."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Coupling:
 
 
 def _pairs(what: str, ratios: object) -> list[tuple[str, object]]:
-    """Return the ratios of a coupling, once they are pairs of a name and something."""
+    """Return the ratios of a coupling as pairs of a name and a value; refuse anything else."""
     wrong = RobotError(
         f"{what}: its ratios are {shown(ratios)}; expected pairs of a joint and its factor: write "
         f"{COUPLING}"
@@ -125,7 +125,7 @@ class Loop:
     kind : see :class:`LoopKind`.
     predecessor, successor : index of a body, or WORLD.
     predecessor_placement, successor_placement : pose of the loop's frame on each body.
-    axis : (3,) unit vector in both loop frames, for the kinds that have one.
+    axis : (3,) unit vector in both loop frames, for kinds with an axis.
 
     Raises
     ------
@@ -170,8 +170,8 @@ class FunctionConstraint:
 
     The function takes a list of scalars and returns a list; it may use ``+ - * /`` and the
     functions of :mod:`delassus_ros.scalars.functions`, and must not branch on a value. It is
-    differentiated and compiled like an algorithm. What an implicit one returns should change by
-    something like 1 per rad or m: below 1e-6 the dependent joints count as undetermined.
+    differentiated and compiled like an algorithm. The result of an implicit function should change
+    by about 1 per rad or m: below 1e-6 the dependent joints count as undetermined.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ class FunctionConstraint:
 
     @property
     def tied(self) -> tuple[str, ...]:
-        """All joints that it ties: those whose positions it takes, then the dependent ones."""
+        """All joints of the constraint: inputs of the function, then the dependent joints."""
         return (*self.joints, *self.dependent)
 
     def to_bytes(self) -> bytes:
@@ -258,9 +258,9 @@ class FunctionConstraint:
 
 
 def _content(what: str, code: CodeType, module: Mapping[str, Any]) -> str:
-    """Return what a function does, and the values of its module that it uses.
+    """Return the byte code of a function, and the values of its module that the function uses.
 
-    Source text alone does not tell two lambdas of one line apart.
+    Two lambdas of one line have the same source text.
     """
     used = {
         each.argval: _in_full(f"{what}: {each.argval!r}, which its function uses,", value)
@@ -275,7 +275,7 @@ def _content(what: str, code: CodeType, module: Mapping[str, Any]) -> str:
 
 
 def _in_full(what: str, value: Any) -> str:
-    """Return numbers and tables of them as text that no others have, of code its name."""
+    """Return numbers and tables of numbers as unambiguous text, code as its name."""
     if value is None or isinstance(value, (Real, str)):
         return repr(value)
     if isinstance(value, ModuleType):

@@ -13,10 +13,10 @@ from delassus_ros.model.mechanism import Mechanism
 from delassus_ros.model.spatial import Array
 
 TOLERANCE = 1e-6
-"""How far a coupling may be from 0, as a share of 1 and its terms: positions in single precision,
-and printed ones of six digits, hold it."""
+"""Largest residual of a coupling, relative to 1 plus the sum of its terms: positions in single
+precision, and positions printed with six digits, are accepted."""
 DETERMINED = 1e-9
-"""Share of its own motion that a joint has left where the others determine it."""
+"""Free share of a joint's motion below which the named joints determine the joint."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class CouplingRow:
 
     Attributes
     ----------
-    name : of the coupling.
-    entries : which positions it ties.
-    factors : theirs, in the same order.
+    name : name of the coupling.
+    entries : indices in q of the tied positions.
+    factors : their factors, in the same order.
     offset : the constant part, in the unit of the joint with the largest factor.
     """
 
@@ -37,24 +37,24 @@ class CouplingRow:
     offset: float
 
     def gap(self, q: Sequence[float]) -> float:
-        """Return how far it is from 0, and NaN where a position is not finite."""
+        """Return the residual; NaN where a position is not finite."""
         terms = (f * q[entry] for f, entry in zip(self.factors, self.entries, strict=True))
         return abs(sum(terms, self.offset))
 
     def allowed(self, q: Sequence[float]) -> float:
-        """Return how far it may be: rounding of its terms."""
+        """Return the largest accepted residual: rounding of the terms."""
         terms = (abs(f * q[entry]) for f, entry in zip(self.factors, self.entries, strict=True))
         return TOLERANCE * sum(terms, 1.0 + abs(self.offset))
 
 
 def coupling_rows(robot: Mechanism) -> tuple[CouplingRow, ...]:
-    """Return the couplings of a robot in their order; those of loops' joints as well."""
+    """Return the couplings of a robot in their order, couplings of joints in loops included."""
     return _rows(robot) if robot.couplings else ()
 
 
 @lru_cache(maxsize=32)
 def _rows(robot: Mechanism) -> tuple[CouplingRow, ...]:
-    """Return the same; the latest robots with couplings are kept."""
+    """Return the couplings as rows; cached for the latest robots."""
     offsets = {
         joint.name: offset for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
     }
@@ -68,9 +68,9 @@ def _rows(robot: Mechanism) -> tuple[CouplingRow, ...]:
 
 
 def open_coupling(robot: Mechanism, q: Sequence[float]) -> str:
-    """Return which coupling does not hold at q (nq,), by how much, at which positions; or nothing.
+    """Return a text on the coupling with the largest residual at q (nq,): residual and positions.
 
-    Of several it is the one that is farthest from 0.
+    The text is empty if all couplings hold.
     """
     worst, gap = None, 0.0
     for row in coupling_rows(robot):
@@ -86,16 +86,16 @@ def open_coupling(robot: Mechanism, q: Sequence[float]) -> str:
 
 
 def follow(robot: Mechanism, q: Array, named: Collection[str]) -> set[str]:
-    """Move joints of q to where couplings put them; return those that the named ones determine.
+    """Move joints of q so that couplings hold; return the joints that the named joints determine.
 
-    Dependent joints are moved first, and where those do not do, because they are named, the others
-    that are not. Where too many are named, nothing is moved. Joints of loops go where their
-    couplings put them, which closes no loop.
+    Dependent joints are moved; if these are named, the other joints that are not named. If too
+    many are named, no joint is moved. Joints of loops follow their couplings, which closes no
+    loop.
 
     Parameters
     ----------
     q : (nq,), written to.
-    named : joints that stay where they are.
+    named : joints that keep their positions.
     """
     determined: set[str] = set()
     if robot.couplings:

@@ -1,4 +1,4 @@
-"""Parts of robots: with some joints held, or what one joint carries alone."""
+"""Robots made of robots: with some joints locked, or the subtree of one joint alone."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from delassus_ros.model.ranges import PlausibleRanges
 from delassus_ros.model.spatial import Inertia, Transform
 
 HELD_COUPLING_TOLERANCE = 1e-9
-"""A coupling whose joints are all locked holds to so much [units of its joints]."""
+"""Largest residual of a coupling whose joints are all locked [units of its joints]."""
 
 
 def _warn(robot: Mechanism, given: Mapping[str, float]) -> None:
-    """Warn of positions that cannot be; of robots with loops, their followers may be anywhere."""
+    """Warn of implausible positions; not in robots with loops, where dependent joints may be."""
     if robot.is_closed:
         return
     names, values = list(given), np.array(list(given.values()))
     ranges = PlausibleRanges(robot, names)
     for k in ranges.all_outside(values).tolist():
         hint = "; angles are in rad: np.deg2rad(…)" if ranges.is_angle(k) else ""
-        # Told of the line that called Robot.lock.
+        # The warning names the line that called Robot.lock.
         warnings.warn(f"lock: {ranges.words(k, values[k])}{hint}", DelassusWarning, stacklevel=4)
 
 
 def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
-    """Return a robot with some joints held; see :meth:`Robot.lock`."""
+    """Return a robot with some joints locked; see :meth:`Robot.lock`."""
     given = arguments.by_joint("positions to lock", positions, RobotError)
     by_name = {joint.name: joint for joint in robot.joints}
     for name, value in given.items():
@@ -48,7 +48,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
         if not np.isfinite(value):
             raise RobotError(f"lock: the position of joint {name!r} is {value}")
     _warn(robot, given)
-    # Per body, the body it is part of now and where it is in that one.
+    # Per body, the body that it is lumped into, and its pose in that body.
     place: dict[int, tuple[int, Transform]] = {WORLD: (WORLD, Transform())}
     joints: list[Joint] = []
     inertias: list[Inertia] = []
@@ -84,7 +84,7 @@ def locked(robot: MechanismT, positions: Mapping[str, float]) -> MechanismT:
 
 
 def subtree(robot: MechanismT, joint: str) -> MechanismT:
-    """Return what a joint carries as a robot of its own; see :meth:`Robot.subtree`."""
+    """Return the part of a robot that a joint carries; see :meth:`Robot.subtree`."""
     arguments.text("subtree: the joint", joint, "robot.subtree('LF_HAA')", RobotError)
     numbers = {each.name: i for i, each in enumerate(robot.joints)}
     if joint not in numbers or robot.joints[numbers[joint]].kind is JointKind.ROOT:
@@ -125,7 +125,7 @@ def subtree(robot: MechanismT, joint: str) -> MechanismT:
 
 
 def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None:
-    """Return a coupling between the joints that still move; None if it holds without any."""
+    """Return the coupling between the joints that still move; None if no joint of it moves."""
     left = tuple((name, ratio) for name, ratio in coupling.ratios if name not in held)
     moved = coupling.offset + sum(
         ratio * held[name] for name, ratio in coupling.ratios if name in held
@@ -148,7 +148,7 @@ def _with_held(coupling: Coupling, held: Mapping[str, float]) -> Coupling | None
 
 
 def _carried(loop: Loop, place: Mapping[int, tuple[int, Transform]]) -> Loop | None:
-    """Return a loop between the bodies that its own are part of; None if it holds within one."""
+    """Return the loop between the lumped bodies; None if both ends are on one body."""
     (first, at), (second, there) = place[loop.predecessor], place[loop.successor]
     ends = at @ loop.predecessor_placement, there @ loop.successor_placement
     if first == second:
@@ -181,7 +181,7 @@ def _without_held(constraint: FunctionConstraint, held: Mapping[str, float]) -> 
 def _inside(
     constraint: Coupling | Loop | FunctionConstraint, names: Set[str], place: Mapping[int, int]
 ) -> list[bool]:
-    """Return which ends of a constraint, joints or bodies, are among those."""
+    """Return per end of a constraint, a joint or body, whether the end is in the subtree."""
     if isinstance(constraint, Loop):
         ends = (constraint.predecessor, constraint.successor)
         return [end in place and end != WORLD for end in ends]

@@ -15,9 +15,9 @@ from delassus_ros.model.spatial import Array, Transform, checked, skew
 WORLD = -1
 """Parent index of joints, and body index of frames, that belong to the world."""
 INDEX = "the index of a body, or WORLD"
-"""What a joint's parent and a frame's body are, for messages."""
+"""Expected values of a joint's parent and a frame's body, for messages."""
 UNIT_TOLERANCE = 1e-9
-"""How far the length of a joint axis may be from 1."""
+"""Largest difference between 1 and the length of a joint axis."""
 JOINT = "Joint('knee', JointKind.REVOLUTE, parent=0)"
 """The call that makes a joint, for messages."""
 
@@ -64,11 +64,11 @@ class Joint:
     axis : (3,) unit vector in the joint frame (normal of the plane for planar joints).
         A planar joint's x and y directions are those of the smallest rotation that takes
         the joint frame's z axis to `axis`.
-    armature : inertia [kg·m²] or mass [kg] that the joint sees besides its bodies; negative where
-        rotors were counted among the bodies in full.
-    lower, upper : position limits [rad or m], infinite where there are none.
-    velocity : limit of the rate [rad/s or m/s], infinite where there is none. G does not depend on
-        it; the node tells by it a joint that jumps.
+    armature : inertia [kg·m²] or mass [kg] added at the joint; negative where the inertia of the
+        bodies includes rotors in full.
+    lower, upper : position limits [rad or m], infinite without limits.
+    velocity : limit of the rate [rad/s or m/s], infinite without one. G does not depend on the
+        limit; the node detects jumps of a joint by it.
 
     Raises
     ------
@@ -115,7 +115,7 @@ class Joint:
             )
 
     def motion(self, value: float) -> Transform:
-        """Return where a revolute or prismatic joint puts its body, relative to its frame."""
+        """Return the pose of the body of a revolute or prismatic joint in the joint's frame."""
         if self.kind is JointKind.PRISMATIC:
             return Transform(translation=value * self.axis)
         w = skew(self.axis)

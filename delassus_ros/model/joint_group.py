@@ -33,12 +33,12 @@ class JointGroup:
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether this is one joint without constraints."""
+        """Whether the group is one joint without constraints."""
         return not (self.couplings or self.loops or self.functions)
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
-        """Names of its constraints, for messages."""
+        """Names of the constraints, for messages."""
         constraints: list[Constraint] = [*self.couplings, *self.loops, *self.functions]
         return tuple(constraint.name for constraint in constraints)
 
@@ -49,9 +49,10 @@ class JointGroup:
 
     @property
     def is_linear(self) -> NDArray[np.bool_]:
-        """Per joint, whether it is in no loop and no function's input: a rotor that is geared.
+        """Per joint, whether the joint is neither in a loop nor an input of a function.
 
-        The derivative of the constraints by its position is the same in every configuration.
+        The derivative of the constraints by the position of such a joint, for instance of a geared
+        rotor, is the same in every configuration.
         """
         curved = {joint for loop in self.loops for joint in self.on_the_way(loop)}
         inputs = {name for function in self.functions for name in function.joints}

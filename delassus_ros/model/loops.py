@@ -1,8 +1,8 @@
 """Loops on plain numbers: the gap between their ends, its Jacobian, configurations that close.
 
-Used once per robot, to find how many rows of the loops count; see
-:mod:`~delassus_ros.model.clusters`. A loop is measured by itself: where it is mounted, and
-how large other loops of its cluster are, makes no difference.
+Used once per robot, to find how many rows of the loops are independent; see
+:mod:`~delassus_ros.model.clusters`. Lengths of a loop are relative to the size of that loop: the
+result depends neither on the place of the loop nor on the size of other loops in the cluster.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ CLOSED_GAP = 2e-5
 """Largest gap of a closed loop: an angle [rad], or a share of the loop's size. Published
 angles are rounded, as 1.5708, so that hinges in a plane are not quite parallel."""
 CONVERGED_GAP = 1e-10
-"""Gap or step at which iterations end."""
+"""Gap or step [rad, or the loop's size] at which iterations end."""
 MAX_ITERATIONS = 100
+"""Most steps of one attempt to close a cluster."""
 STUCK_ITERATIONS = 20
-"""Iterations in which the gap must shrink by a thousandth; else it is a smallest one."""
+"""Iterations in which the gap must shrink by a thousandth; else the attempt ends."""
 LONGEST_STEP = 0.5
 """Longest step of one iteration [rad, or the loop's size], of joints that are not linear."""
 START_DISTANCES_RAD = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 3.0, 3.0, 3.0)
-"""Starts are this far [rad] from the reference; near ones come first, for they are on the branch
-that is meant."""
+"""Distances of the starts from the reference [rad]. Near starts come first, as they are on the
+branch of the reference."""
 ENOUGH_CONFIGURATIONS = 5
-"""Closed configurations that are looked at."""
+"""Closed configurations after which the search ends."""
 DIFFERENCE_STEP = 1e-5
 """Step [rad, or the loop's size] of numerical derivatives."""
 
@@ -46,8 +47,8 @@ class LoopClosure:
 
     Lengths of a loop are in units of its size, so that rows and columns of revolute and
     prismatic joints are comparable; `q` and the results are in these units. A prismatic joint
-    counts in those of the smallest loop that it is in; in none, in those of the largest loop of
-    the cluster, else of the longest link between its joints.
+    has the unit of the smallest loop that contains the joint; without such a loop, the unit of
+    the largest loop of the cluster, else the length of the longest link between its joints.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class LoopClosure:
         self._best = (np.inf, "", np.inf)
 
     def reference(self) -> Array:
-        """Return the neutral q, moved into the joint limits where it is not in them."""
+        """Return the neutral q, moved into the joint limits where outside."""
         limits = [self._robot.joints[joint] for joint in self._joints]
         neutral: Array = np.array([min(max(0.0, each.lower), each.upper) for each in limits])
         return self.in_units(neutral)
@@ -99,7 +100,7 @@ class LoopClosure:
         return self._rows(q)[1]
 
     def inertia(self, q: Array) -> Array:
-        """Return the mass matrix of the cluster's joints, with what it carries fixed at zero."""
+        """Return the mass matrix of the cluster's joints; joints outside are at 0."""
         robot = self._robot
         composite = [body.inertia for body in robot.bodies]
         for i in reversed(range(len(composite))):
@@ -121,8 +122,8 @@ class LoopClosure:
     def close(self, q: Array) -> Array | None:
         """Return a closed configuration near `q`, by Levenberg-Marquardt, or None.
 
-        Linear joints, see :attr:`JointGroup.is_linear`, follow the others, however far. A function
-        that is not defined on the way ends it, too.
+        Linear joints, see :attr:`JointGroup.is_linear`, follow the other joints, however far. The
+        attempt also ends where a function is not defined.
         """
         try:
             return self._closed(q)
@@ -146,7 +147,7 @@ class LoopClosure:
         return q if np.abs(self.gap(q)).max() <= CLOSED_GAP else None
 
     def worst(self) -> tuple[str, float]:
-        """Return what has the largest gap [m or rad] at the best q of all attempts."""
+        """Return the constraint with the largest gap, and that gap [m or rad], at the best q."""
         return self._best[1], self._best[2]
 
     def _note(self, q: Array) -> None:
@@ -165,7 +166,7 @@ class LoopClosure:
         self._best = (float(gap.max()), *worst)
 
     def _units_of_joints(self) -> Array:
-        """Return what counts as 1 of each joint [rad or m]."""
+        """Return the unit of each joint (joints,) [rad or m]."""
         joints = [self._robot.joints[joint] for joint in self._joints]
         links = [each.placement.translation for each in joints if each.parent in self._column]
         largest = max(self._sizes or [float(np.linalg.norm(link)) for link in links], default=0.0)
@@ -205,9 +206,9 @@ class LoopClosure:
         return gap
 
     def _function_slopes(self, constraint: FunctionConstraint, q: Array) -> Array:
-        """Return central differences: good to 1e-9, where ranks are told to 1e-5.
+        """Return central differences: errors of 1e-9 are far below the rank tolerance of 1e-4.
 
-        Of dependent joints the slopes are exact, so that a step of any length is.
+        Slopes of dependent joints are exact, so that steps of any length are.
         """
         slopes = np.zeros((constraint.rows, len(q)))
         for row, name in enumerate(constraint.dependent):
@@ -265,7 +266,7 @@ _ROWS: dict[LoopKind, list[int]] = {
     LoopKind.PLANAR: [5, 0, 1],
     LoopKind.WELD: [0, 1, 2, 3, 4, 5],
 }
-"""What each kind closes of: rotation about x, y, z, then translation along them; z is the axis."""
+"""Rows that a kind closes, of rotation about and translation along x, y, z; z is the axis."""
 
 
 def loop_gap(loop: Loop, predecessor: Transform, successor: Transform, size: float = 1.0) -> Array:
@@ -309,11 +310,12 @@ def _rotation_vector(rotation: Array) -> Array:
 
 
 POSITION_ROUNDING = 2e-15
-"""Rounding of a position that fixed joints were added up to, relative to its size."""
+"""Rounding error of a position that is a sum over fixed joints, relative to its size."""
 SIZE_CONFIGURATIONS = 8
-"""Configurations that a loop's size is looked for at."""
+"""Random configurations from which the size of a loop is taken."""
 ARM_ROUNDING = 1e-12
-"""Arms that are shorter, relative to the constant distances along a loop, are rounding errors."""
+"""Length of an arm, relative to the constant distances along a loop, below which the arm is a
+rounding error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,8 +328,7 @@ class LoopBranch:
     placements : the pose of each joint's frame in the body before it, then that of the loop's
         frame in the last body. The first is relative to the loop's origin: the carrier's axes at
         the first joint of the loop.
-    rounding : how far lengths may be from what was meant because positions far away from the
-        carrier's origin are rounded [m].
+    rounding : error of lengths [m] from positions that are far from the carrier's origin.
     """
 
     joints: tuple[int, ...]
@@ -346,7 +347,7 @@ def branches_of(robot: Mechanism, loop: Loop) -> tuple[LoopBranch, LoopBranch]:
     def way(joints: list[int], end: Transform) -> LoopBranch:
         placements = [*(robot.joints[joint].placement for joint in joints), end]
         at = placements[0].translation - origin
-        # What rounding leaves of a zero would be taken for a length.
+        # A rounding error instead of a zero would be taken for a length.
         at[np.abs(at) <= rounding] = 0.0
         placements[0] = Transform(placements[0].rotation, at)
         return LoopBranch(tuple(joints), tuple(placements), rounding)
@@ -371,12 +372,12 @@ def poses_along(robot: Mechanism, way: LoopBranch, q: Mapping[int, float]) -> li
 
 @lru_cache(maxsize=256)
 def size_of(robot: Mechanism, loop: Loop) -> float:
-    """Return a typical length of a loop [m]: the longest arm that a joint of it turns its end by.
+    """Return a typical length of a loop [m]: its longest lever arm, rounded to a power of two.
 
-    That is the distance of a joint's axis from the frame at the end of its way, at the largest
-    of a few configurations; without arms the longest constant distance, or 1. Lengths that
-    move nothing do not count: where the loop is mounted, along axes, or where a slide has its
-    zero. It is a power of two, so that lengths are exact in units of it.
+    A lever arm is the distance of a joint's axis from the frame at the end of the branch; the
+    largest of a few configurations counts. Without arms the size is the longest constant distance,
+    or 1 m. Distances that no motion shows do not count: the place of the loop, shifts along axes,
+    the zero of a slide. Lengths are exact in units of a power of two.
     """
     # A fixed seed: the same loop must always have the same size.
     random = np.random.default_rng(0)
@@ -412,7 +413,7 @@ def _joints(robot: Mechanism, body: int) -> list[int]:
 
 
 SINGULAR_TOLERANCE = 1e-10
-"""Singular values, relative to the largest, of linear columns that depend on each other."""
+"""Singular values of linear columns, relative to the largest, that count as 0."""
 
 
 def closing_step(
@@ -424,9 +425,9 @@ def closing_step(
 ) -> Array:
     """Return a step that makes the gap of constraints smaller.
 
-    Linear joints take up whatever they can of the gap, however far they have to go for it: a
-    rotor behind a gear, or the motor of a screw, turns hundreds of radians while its loop moves by
-    one, and must not hold it back. What they leave is for the other joints, in a damped step.
+    Linear joints take up as much of the gap as possible, however far they move: a rotor behind a
+    gear, or the motor of a screw, turns hundreds of radians while the loop moves by one, and must
+    not hold the loop back. The remaining gap is left to the other joints, in a damped step.
 
     Parameters
     ----------
@@ -434,11 +435,11 @@ def closing_step(
     jacobian : (rows, joints) their derivative.
     linear : (joints,) True for joints whose columns are the same in every configuration.
     longest : longest step of the other joints together, in the units of their columns.
-    each : it is the longest step of each of them instead.
+    each : whether `longest` bounds the step of a single joint instead.
 
     Returns
     -------
-    (joints,) the step; the least one of linear joints that say the same.
+    (joints,) the step; the smallest one where columns of linear joints depend on each other.
     """
     columns, curved = jacobian[:, linear], jacobian[:, ~linear]
     # At equal length: what turns a fine screw counts as much as what it moves.

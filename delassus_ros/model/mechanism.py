@@ -41,7 +41,7 @@ _FRAME = "Frame('foot', 0, Transform())"
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """Body i: what joint i moves, links on fixed joints lumped in; frame of joint i.
+    """Body i, moved by joint i, with the links on fixed joints lumped in; in the frame of joint i.
 
     Raises
     ------
@@ -96,9 +96,9 @@ class Mechanism:
     joints : joint i moves body i; ``joints[i].parent < i``.
     bodies : as many as joints.
     frames : named frames on the bodies.
-    couplings, loops, functions : what closes the tree, if anything.
-    independent : names of the joints whose positions are independent coordinates, where that
-        was stated; else they are chosen.
+    couplings, loops, functions : constraints that close the tree.
+    independent : names of the joints whose positions are stated to be independent coordinates;
+        in clusters without a statement they are chosen.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class Mechanism:
         If a parent does not precede its child, a free-flyer is not the first joint, a frame
         or loop is on a body that does not exist, a constraint or `independent` names an unknown
         joint, a name appears twice, the sizes differ, the name is no text, or a list has
-        something else in it.
+        entries of another type.
     """
 
     def __init__(
@@ -177,13 +177,13 @@ class Mechanism:
                 raise RobotError(f"independent: {unknown('joint', name, self.joint_names)}")
 
     def with_armature(self: MechanismT, armature: Mapping[str, float]) -> MechanismT:
-        """Return the same robot with these joint armatures [kg·m² or kg].
+        """Return the robot with these joint armatures [kg·m² or kg].
 
         Raises
         ------
         RobotError
-            If it is no mapping to numbers, for an unknown joint, a negative or non-finite value,
-            or a joint with more than one degree of freedom.
+            If `armature` is no mapping to numbers, for an unknown joint, a negative or non-finite
+            value, or a joint with more than one degree of freedom.
         """
         joints = {joint.name: joint for joint in self._joints}
         for name, value in arguments.by_joint("armature", armature, RobotError).items():
@@ -206,11 +206,11 @@ class Mechanism:
         functions: Sequence[FunctionConstraint] = (),
         independent: Sequence[str] | None = None,
     ) -> MechanismT:
-        """Return the same robot with these constraints besides its own.
+        """Return the robot with additional constraints.
 
         Parameters
         ----------
-        independent : joints that are independent coordinates, instead of those stated so far.
+        independent : joints that are independent coordinates, instead of the stated ones.
 
         Raises
         ------
@@ -295,7 +295,7 @@ class Mechanism:
         return "floating" if floating else "fixed"
 
     def path(self, body: int) -> list[int]:
-        """Return a body, the one that carries it, and so on to the root; none for WORLD."""
+        """Return the bodies from a body down to the root; an empty list for WORLD."""
         path = []
         while body != WORLD:
             path.append(body)
@@ -326,7 +326,7 @@ class Mechanism:
     def v_offsets(self) -> tuple[int, ...]:
         """Index in the velocities (nv,) of each joint's first entry; a floating base's are first.
 
-        With couplings or loops these are of all joints, not of the independent ones alone.
+        With couplings or loops v still has the velocities of all joints.
         """
         return tuple(accumulate((j.kind.nv for j in self._joints[:-1]), initial=0))
 
@@ -339,10 +339,10 @@ class Mechanism:
         return q
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes of everything G depends on; display names of bodies excluded.
+        """Return canonical bytes of all data that G depends on; names of bodies excluded.
 
-        Joint limits are not in them: they may decide which joints of a loop are independent, on
-        which J depends, but not G.
+        Joint limits are excluded: limits may decide which joints of a loop are independent, which
+        changes J, but not G.
         """
         parts = []
         for joint, body in zip(self._joints, self._bodies, strict=True):

@@ -24,16 +24,16 @@ _PARTS = {
     (JointKind.PLANAR, "v"): "ẋ, ẏ [m/s], θ̇ [rad/s]",
     (JointKind.FLOATING, "v"): "the twist in the axes of what it carries, linear first",
 }
-"""What the numbers of a joint with several are."""
+"""Meaning of the numbers of joints with several freedoms, in q and in v."""
 
 
 def q_of(robot: Mechanism, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
-    """Return what :meth:`Robot.q` does; says nothing of positions that cannot be.
+    """Return the q of :meth:`Robot.q`, without warnings.
 
     Raises
     ------
     RobotError
-        As that.
+        As for :meth:`Robot.q`.
     """
     q = robot.neutral()
     named = _write(robot, "positions", positions, q, "q", default)
@@ -42,10 +42,10 @@ def q_of(robot: Mechanism, positions: Mapping[str, ArrayLike], default: float = 
 
 
 def checked_q_of(robot: Mechanism, positions: Mapping[str, ArrayLike], default: float) -> Array:
-    """Return the same, and warn of what the caller should know; see :meth:`Robot.q`."""
+    """Return the q of :meth:`Robot.q`, with its warnings."""
     q = q_of(robot, positions, default)
     for words in (*_impossible(robot, q, positions), *_open(robot, q, positions)):
-        # Told of the line that called Robot.q.
+        # The warning names the line that called Robot.q.
         warnings.warn(words, DelassusWarning, stacklevel=3)
     return q
 
@@ -56,12 +56,12 @@ def v_of(
     twist: Sequence[float] | Array | None,
     default: float,
 ) -> Array:
-    """Return what :meth:`Robot.v` does.
+    """Return the v of :meth:`Robot.v`.
 
     Raises
     ------
     RobotError
-        As that.
+        As for :meth:`Robot.v`.
     """
     v = np.zeros(robot.nv)
     _write(robot, "rates", rates, v, "v", default)
@@ -75,7 +75,7 @@ def v_of(
 def _write(
     robot: Mechanism, what: str, given: object, found: Array, order: str, default: float
 ) -> set[str]:
-    """Write numbers by joint to `found`, in the order of q or v; return whose they are."""
+    """Write numbers by joint to `found`, in the order of q or v; return the joints' names."""
     places = {}
     offsets = robot.q_offsets if order == "q" else robot.v_offsets
     for joint, offset in zip(robot.joints, offsets, strict=True):
@@ -112,7 +112,7 @@ def _write(
 
 
 def _nameless(what: str, given: object, size: int, order: str, names: Sequence[str]) -> str:
-    """Return what to write instead of numbers without names."""
+    """Return the message for numbers without names: what to write instead."""
     words = f"{what} is {arguments.shown(given)}; expected numbers by joint"
     words += f": write {{{names[0]!r}: 0.1}}" if names else ", and the robot has no joint"
     try:
@@ -125,7 +125,7 @@ def _nameless(what: str, given: object, size: int, order: str, names: Sequence[s
 
 
 def _impossible(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
-    """Return what to say of positions that cannot be, of joints that are named."""
+    """Return a warning per implausible position of a named joint."""
     ranges, found = PlausibleRanges(robot), []
     for k in ranges.all_outside(q).tolist():
         if ranges.name(k) in named:
@@ -135,9 +135,9 @@ def _impossible(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> l
 
 
 def _open(robot: Mechanism, q: Array, named: Mapping[str, ArrayLike]) -> list[str]:
-    """Return what does not close: couplings that do not fit, and loops, of joints that are named.
+    """Return a warning per coupling or loop of named joints that is open.
 
-    A loop counts as closed to the digits that descriptions are printed with.
+    A loop is closed if its gap is rounding of printed descriptions.
     """
     if not robot.is_closed:
         return []

@@ -1,15 +1,15 @@
-"""Where the positions of joints can be: the one rule for what is refused or said of a q.
+"""Plausible ranges of joint positions: the one rule by which a q is refused or warned of.
 
-A position outside its joint's limits by more than a margin is no measurement: angles in degrees,
-an encoder that was not homed, a column of another joint. The matrix at such a position is right
-for numbers that the robot cannot have.
+A position outside its joint's limits by more than a margin is an error of measurement: angles in
+degrees, an encoder without homing, the column of another joint. G at such a position is computed
+correctly, but for a configuration that the robot cannot have.
 
 ======================== ====================================================================
 revolute, with limits    may be 0.5 rad outside: soft stops, calibration, limits that are rounded
 prismatic, with limits   may be 0.02 m outside
 without limits           may be anywhere up to :data:`FARTHEST`: wheels turn for days
 limits without a range   (lower = upper, as 0 and 0 of a template) count as none
-followers                of linear couplings are not judged: the joints that they follow are
+followers                of linear couplings are not checked; the joints that they follow are
 planar, floating         have no limits
 ======================== ====================================================================
 """
@@ -30,7 +30,7 @@ from delassus_ros.model.spatial import Array
 FARTHEST = 1e6
 """Positions [rad, m] beyond which sums of angles are rounded by more than 1e-10 rad."""
 MARGIN = {JointKind.REVOLUTE: 0.5, JointKind.PRISMATIC: 0.02}
-"""How far a position may be outside its joint's limits [rad, m]."""
+"""Largest distance of a position from its joint's limits [rad, m]."""
 _UNITS = {JointKind.REVOLUTE: "rad", JointKind.PRISMATIC: "m"}
 
 
@@ -46,17 +46,17 @@ def angles(robot: Mechanism) -> NDArray[np.bool_]:
 
 
 class PlausibleRanges:
-    """The range of each position that a robot's joints can have; for one thread.
+    """The plausible range of each joint position of a robot; for one thread.
 
     Parameters
     ----------
-    robot : its joints have the limits.
-    joints : names of joints with one position each, in the order of the positions that are
-        judged; all entries of q by default.
+    robot : the robot, whose joints have limits.
+    joints : names of joints with one position, in the order of the checked positions; all
+        entries of q by default.
 
     Attributes
     ----------
-    lower, upper : (n,) the ranges with their margins [rad, m]; infinite where there is none.
+    lower, upper : (n,) the ranges with their margins [rad, m]; infinite without limits.
 
     Raises
     ------
@@ -84,15 +84,15 @@ class PlausibleRanges:
                 self.lower[k] = joint.lower - MARGIN[joint.kind]
                 self.upper[k] = joint.upper + MARGIN[joint.kind]
         self._is_bounded = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
-        # To look for a byte in memory is much faster than to ask an array whether any is true.
+        # Searching a byte in memory is much faster than numpy's any().
         self._found = bytearray(2 * n)
         marks = np.frombuffer(self._found, dtype=np.bool_)
         self._below, self._above = marks[:n], marks[n:]
 
     def outside(self, positions: Array) -> int:
-        """Return the first position that cannot be, by its number, or -1; makes no array.
+        """Return the index of the first implausible position, or -1; allocates no array.
 
-        Positions that are not finite are looked for elsewhere; NaN passes.
+        NaN passes; callers check for positions that are not finite.
 
         Parameters
         ----------
@@ -106,15 +106,15 @@ class PlausibleRanges:
         return k if k < 0 else k % len(self.lower)
 
     def all_outside(self, positions: Array) -> NDArray[np.intp]:
-        """Return the numbers of all positions that cannot be."""
+        """Return the indices of all implausible positions."""
         return np.flatnonzero((positions < self.lower) | (positions > self.upper))
 
     def name(self, number: int) -> str:
-        """Return the name of the joint of a position."""
+        """Return the name of the joint of the position with this index."""
         return self._joints[number].name
 
     def is_angle(self, number: int) -> bool:
-        """Return whether a position is that of a revolute joint, which degrees may have got to."""
+        """Return whether a position is an angle of a revolute joint, possibly in degrees."""
         return self._joints[number].kind is JointKind.REVOLUTE
 
     def words(self, number: int, position: float) -> str:

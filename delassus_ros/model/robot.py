@@ -47,9 +47,9 @@ class Robot(Mechanism):
     ) -> _RobotT:
         """Read a robot from a URDF file or from URDF text.
 
-        Couplings and loops of URDF+ and ``<mimic>`` joints are part of it. Angles of an
-        ``<origin rpy>`` within 2e-11 rad of a multiple of π/2 are that multiple: files print
-        π/2 as 1.57079632679. A reader that takes them as printed agrees to that many digits.
+        Couplings and loops of URDF+ and ``<mimic>`` joints become constraints. Angles of an
+        ``<origin rpy>`` within 2e-11 rad of a multiple of π/2 are rounded to that multiple: files
+        print π/2 as 1.57079632679. Readers without this rounding agree to the printed digits.
 
         Parameters
         ----------
@@ -58,12 +58,11 @@ class Robot(Mechanism):
             ``<``).
         base : ``"floating"`` puts a free-flyer under the root link, ``"fixed"`` welds the
             root link to the world.
-        armature : per joint name, rotor inertia seen at the joint [kg·m² or kg]. Where it is
-            positive, the last link of a limb need not have inertia.
-        loops : loops, couplings, rotors and joint types that the URDF cannot say: the path of
-            a YAML file, YAML text or its content. :mod:`delassus_ros.model.reading.yaml` shows
-            its form.
-        functions : constraints between joints that no file can say, such as differentials.
+        armature : rotor inertia at the joint [kg·m² or kg], by joint name. With a positive one the
+            last link of a limb need not have inertia.
+        loops : loops, couplings, rotors and joint types that URDF cannot express: the path of a
+            YAML file, YAML text or its content, see :mod:`delassus_ros.model.reading.yaml`.
+        functions : constraints between joints as functions, such as differentials.
 
         Raises
         ------
@@ -82,41 +81,41 @@ class Robot(Mechanism):
         Raises
         ------
         RobotError
-            If a joint has no counterpart; names it and its type. If it is no model.
+            If a joint has no counterpart; names the joint and its type. If `model` is no model.
         """
         return read_pinocchio(model, cls)
 
     @classmethod
     def from_mujoco(cls: type[_RobotT], source: Any) -> _RobotT:
-        """Return the robot of a mujoco.MjModel or MjSpec, or of what MuJoCo compiles.
+        """Return the robot of a mujoco.MjModel or MjSpec, or of MJCF or URDF.
 
-        That is the path of a file of MJCF or URDF, or its text, which starts with ``<``. See
-        :mod:`delassus_ros.model.reading.mujoco`.
+        MJCF and URDF are given as the path of a file, or as text, which starts with ``<``; MuJoCo
+        compiles them. See :mod:`delassus_ros.model.reading.mujoco`.
 
         Raises
         ------
         RobotError
             If a joint or an active equality has no counterpart; names it. If MuJoCo cannot compile
-            the source, or it is something else.
+            `source`, or `source` is of another type.
         """
         return read_mujoco(source, cls)
 
     def lock(self: _RobotT, positions: Mapping[str, float]) -> _RobotT:
-        """Return the robot with some joints held where they are: bodies lumped, frames kept.
+        """Return the robot with some joints locked: their bodies are lumped, all frames stay.
 
-        Joints that a coupling determines by those are not held by themselves: name them as well,
-        and all joints of a loop that cannot move any more, at positions that close it.
+        Joints that couplings tie to locked joints must be locked as well, and so must all joints
+        of a loop that can no longer move, at positions that close the loop.
 
         Parameters
         ----------
-        positions : of revolute and prismatic joints by name [rad, m].
+        positions : positions of revolute and prismatic joints by name [rad, m].
 
         Raises
         ------
         RobotError
             If a joint is unknown or of another kind, a position not finite, a function constrains
-            one of the joints, a coupling is left with one joint, or a coupling or loop that is
-            held is not closed.
+            one of the joints, a coupling is left with one joint, or a coupling or loop of locked
+            joints is not closed.
 
         Warns
         -----
@@ -127,30 +126,30 @@ class Robot(Mechanism):
         return locked(self, positions)
 
     def q(self, positions: Mapping[str, ArrayLike], default: float = 0.0) -> Array:
-        """Return the q (nq,) with these positions, by name of the joints.
+        """Return q (nq,) from positions by joint name.
 
-        Joints that couplings tie to those that are named go where these put them, and so do all
-        others that are coupled. Loops stay open; :class:`~delassus_ros.closure.Closure` closes
-        them.
+        Coupled joints that are not named get the positions that their couplings determine. Loops
+        stay open; :class:`~delassus_ros.closure.Closure` closes loops.
 
         Parameters
         ----------
         positions : [rad, m]: a number for revolute and prismatic joints, a list for those with
             several entries in q (planar x, y, θ; floating x, y, z, quaternion x, y, z, w).
-        default : of the other revolute and prismatic joints; all else is as in :meth:`neutral`.
+        default : position of the remaining revolute and prismatic joints [rad, m]; other joints
+            are as in :meth:`neutral`.
 
         Raises
         ------
         RobotError
-            If there is no such joint; lists the joints in order. If something is no number, or
-            a joint has more or fewer of them. If there are no names.
+            If a joint is unknown; lists the joints in order. If a position is no number, or a
+            joint has another count of numbers. If `positions` is no mapping.
 
         Warns
         -----
         DelassusWarning
             For a position far outside the limits of its joint, see
-            :mod:`~delassus_ros.model.ranges`: an angle in degrees, say. For a loop of joints
-            that are named that is left open, and where positions do not fit a coupling.
+            :mod:`~delassus_ros.model.ranges`, for instance an angle in degrees. For an open loop
+            of named joints, and for positions that do not fit a coupling.
         """
         return checked_q_of(self, positions, default)
 
@@ -162,7 +161,7 @@ class Robot(Mechanism):
     ) -> Array:
         """Return the velocities (nv,) of all joints, by name; a floating base's twist first.
 
-        Of robots with couplings or loops, ``Problem.rates`` takes the input ``rates`` from them.
+        For robots with couplings or loops, ``Problem.rates`` computes the input ``rates`` from v.
 
         Parameters
         ----------
@@ -170,14 +169,15 @@ class Robot(Mechanism):
             several velocities (ẋ, ẏ, θ̇ of a planar one, the twist of a floating one in its own
             axes, linear first).
         twist : (6,) of the floating base in its own axes, linear first; at rest if None.
-        default : of the other revolute and prismatic joints; all else is at rest.
+        default : rate of the remaining revolute and prismatic joints [rad/s, m/s]; other joints
+            are at rest.
 
         Raises
         ------
         RobotError
-            If there is no such joint; lists the joints in order. If something is no number, or
-            a joint has more or fewer of them. If there are no names. If there is a twist but no
-            floating base, or it has another size.
+            If a joint is unknown; lists the joints in order. If a rate is no number, or a joint
+            has another count of numbers. If `rates` is no mapping. If `twist` is given for a
+            fixed base, or has another size.
         """
         return v_of(self, rates, twist, default)
 
@@ -271,17 +271,17 @@ class Robot(Mechanism):
         return self._map(MujocoMap, model).velocities_to(qpos, v)
 
     def subtree(self: _RobotT, joint: str) -> _RobotT:
-        """Return what a joint carries as a robot of its own, on the world where its parent was.
+        """Return the part of the robot that a joint carries, mounted on the world.
 
         Parameters
         ----------
-        joint : name of the first joint of a limb; it is the first of the new robot as well.
+        joint : name of the first joint of a limb, which is the first joint of the new robot.
 
         Raises
         ------
         RobotError
-            If there is no such joint, it is a floating base, or a coupling, loop or function is
-            between the limb and the rest.
+            If the joint is unknown or a floating base, or a coupling, loop or function is between
+            the limb and the rest of the robot.
         """
         return subtree(self, joint)
 

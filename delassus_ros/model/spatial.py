@@ -16,9 +16,9 @@ CHARACTERISTIC_LENGTH_M = 0.1
 UNIT_QUATERNION_TOLERANCE = 1e-3
 """Largest difference between 1 and the norm of a quaternion that a caller passes."""
 ORTHONORMAL_TOLERANCE = 1e-6
-"""Largest error of a rotation's columns: single precision passes, four printed digits do not."""
+"""Largest error of a rotation's rows [1]: single precision passes, four printed digits do not."""
 ORTHONORMAL_ROUNDING = 1e-14
-"""The same that stays as it is; what is off by more is made orthonormal."""
+"""Largest error of a rotation's rows [1] that is left; larger errors are removed."""
 PRINTED_TOLERANCE = 2e-11
 """Sine or cosine of a printed angle that stands for 0 [1]: files write π/2 as 1.57079632679 and π
 as 3.14159265359 or 3.14159265358, and mean axes along each other."""
@@ -73,7 +73,7 @@ def rotation_from_rpy(rpy: ArrayLike) -> Array:
 
 
 def rpy_from_rotation(rotation: Array) -> Array:
-    """Return roll, pitch and yaw [rad] of a rotation, of which :func:`rotation_from_rpy` makes it.
+    """Return roll, pitch and yaw [rad] of a rotation; the inverse of :func:`rotation_from_rpy`.
 
     Where the pitch is a right angle, roll and yaw turn about the same axis: the roll is zero.
     """
@@ -86,7 +86,7 @@ def rpy_from_rotation(rotation: Array) -> Array:
 
 
 def rotation_from_quaternion(quaternion: ArrayLike) -> Array:
-    """Return the rotation matrix (3, 3) of a quaternion x, y, z, w, of whatever norm but 0."""
+    """Return the rotation matrix (3, 3) of a quaternion x, y, z, w of any norm but 0."""
     given = np.asarray(quaternion, dtype=np.float64)
     x, y, z, w = (given / np.linalg.norm(given)).tolist()
     return np.array(
@@ -126,13 +126,13 @@ def checked(
 
     Parameters
     ----------
-    what : what to call them.
+    what : name of the values in messages.
     error : class of the error.
 
     Raises
     ------
     DelassusError
-        If they are no numbers of this shape; says what was given.
+        If `values` are no numbers of this shape; the message shows the values.
     """
     try:
         return frozen(values, shape)
@@ -157,7 +157,7 @@ def _is_rotation(rows: list[list[float]]) -> bool:
 
 
 def _orthonormalized(rotation: Array) -> Array:
-    """Return the nearest rotation to one that is nearly one; what is off by rounding stays."""
+    """Return the rotation nearest to a matrix; a matrix that is off by rounding is returned."""
     if np.abs(rotation @ rotation.T - np.eye(3)).max() < ORTHONORMAL_ROUNDING:
         return rotation
     left, _, right = np.linalg.svd(rotation)
@@ -205,7 +205,7 @@ class Transform:
 
     @classmethod
     def _derived(cls, rotation: Array, translation: Array) -> Transform:
-        """Return what follows from checked transforms; errors of theirs may have added up."""
+        """Return a transform computed from checked transforms, without another check."""
         derived = cls.__new__(cls)
         derived._set(frozen(rotation, (3, 3)), frozen(translation, (3,)))
         return derived

@@ -1,1 +1,1 @@
-"""From text to a robot: URDF and URDF+ in XML, side files in YAML, read without trust."""
+"""Readers of robots: URDF and URDF+ in XML, side files in YAML, models of other libraries."""

@@ -1,4 +1,4 @@
-"""Bodies that cannot be, refused: a positive inertia, and some inertia in every motion."""
+"""Refusal of impossible bodies: inertias must be positive, and every motion must move inertia."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from delassus_ros.model.spatial import Array, Inertia, skew
 _log = logging.getLogger(__name__)
 
 PSD_TOLERANCE = 1e-6
-"""How negative a body's principal inertia may be, relative to the largest one: published
-inertias are rounded to a few digits."""
+"""Largest negative principal inertia of a body, relative to the largest principal inertia:
+published inertias are rounded to a few digits."""
 TRIANGLE_TOLERANCE = 0.01
-"""How far the largest principal inertia may exceed the sum of the others, relative to it, without
-a word: published inertias of rods and plates are rounded, too."""
+"""Excess of the largest principal inertia over the sum of the others, relative to the largest,
+that is accepted without a warning: published inertias of rods and plates are rounded."""
 INERTIA_NOISE = 1e-12
 """Rotational inertia [kg·m²] taken for rounding, per kg and per kg·m² about the body's origin:
 point masses come with noise of either sign."""
@@ -33,7 +33,7 @@ SMALLEST_INERTIA_RATIO = 1e-12
 def check_bodies(
     robot: Mechanism, lumped: Sequence[Sequence[tuple[str, Inertia]]], on_root: Sequence[str]
 ) -> None:
-    """Refuse bodies that cannot be.
+    """Refuse impossible bodies.
 
     Every body must have a positive semidefinite inertia; where it breaks the triangle inequality,
     as in some published models, there is a warning. The floating base and bodies that carry none

@@ -1,4 +1,4 @@
-"""What closes the tree, from names of links and joints to constraints of a mechanism."""
+"""Constraints that close the tree: from names of links and joints to joints and bodies."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def closed(
     side: SideFile,
     functions: Sequence[FunctionConstraint],
 ) -> MechanismT:
-    """Return the tree `robot` with what closes it by the URDF, the side file and `functions`.
+    """Return the tree `robot` with the constraints of the URDF, the side file and `functions`.
 
-    Rotors come after all other joints. Their inertia about the axis is all they have: their
-    mass is that of the link that carries them.
+    Rotors come after all other joints and have inertia about their axis alone: their mass is
+    part of the link that carries them.
 
     Raises
     ------
@@ -102,9 +102,9 @@ def _stated(
 def _check_determined(
     robot: Mechanism, described: Mapping[str, JointDescription], named: Sequence[str]
 ) -> None:
-    """Refuse joints that are to follow from others, where there is nothing that they follow by.
+    """Refuse joints that are stated to be dependent but that no constraint ties.
 
-    What should tie them is misspelt or was removed: read as it is, the robot would be open.
+    The constraint is misspelt or was removed; without it the robot would be open.
     """
     tied = {
         robot.joints[joint].name
@@ -126,7 +126,7 @@ def _check_determined(
 
 
 def _led(robot: Mechanism, motors: Sequence[str]) -> list[str]:
-    """Return independent joints of the clusters that have motors, these first of all."""
+    """Return the independent joints of clusters with motors; motors are preferred."""
     indices = {joint.name: i for i, joint in enumerate(robot.joints)}
     for name in motors:
         if name not in indices:
@@ -184,7 +184,7 @@ def _mimics(robot: Mechanism, described: Mapping[str, JointDescription]) -> list
 
 
 def _check_ends(name: str, mimics: Mapping[str, Mimic]) -> None:
-    """Refuse a joint that follows itself, over others or not."""
+    """Refuse a joint that follows itself, directly or by way of other joints."""
     chain = [name]
     while chain[-1] in mimics:
         chain.append(mimics[chain[-1]].joint)
@@ -194,7 +194,8 @@ def _check_ends(name: str, mimics: Mapping[str, Mimic]) -> None:
 
 
 LIMIT_TOLERANCE = 1e-6
-"""How far outside its limits another joint may put a joint, without a warning [rad or m]."""
+"""Largest distance [rad or m] by which a followed joint may move a joint beyond its limits
+without a warning."""
 
 
 def _warn_of_limits(name: str, mimics: Mapping[str, Mimic], joints: Mapping[str, Joint]) -> None:

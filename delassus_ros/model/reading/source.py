@@ -1,4 +1,4 @@
-"""Where a robot description comes from: files in ROS packages, and xacro where it is installed."""
+"""Sources of robot descriptions: files in ROS packages, and xacro where it is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SCHEME = "package://"
 
 
 def located(source: str | bytes | Path) -> str | bytes | Path:
-    """Return what a description is read from: ``package://`` resolved and xacro expanded.
+    """Return the source of a description with ``package://`` resolved and xacro expanded.
 
     Parameters
     ----------

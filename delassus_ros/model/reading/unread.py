@@ -25,9 +25,9 @@ _WITH_OTHERS = ("link", "inertial", "joint")
 _SPELLED = ("mass", "inertia", "axis", "limit", "mimic")
 """Elements that may have any other attributes, unless these are nearly called as a read one."""
 SIMILARITY = 0.8
-"""Similarity of names by difflib: of 'loops' and 'copling', not of 'line' and 'couple'."""
+"""Least similarity of misspelt names by difflib: refuses 'loops' and 'copling', not 'line'."""
 SIMILARITY_INSIDE = 0.75
-"""The same inside of links and joints, where fewer things are: of 'axes' and 'low', too."""
+"""Least similarity inside of links and joints, where fewer names are read: refuses 'axes'."""
 _EXPRESSION = re.compile(r"\$[{(]")
 MOST_SHOWN = 60
 MOST_LISTED = 5
@@ -37,20 +37,20 @@ _EXPAND = "expand the file first with 'xacro robot.urdf.xacro > robot.urdf'"
 _INCLUDE = f"{XACRO}include"
 _DEFINITIONS = (_INCLUDE, *(XACRO + tag for tag in ("macro", "property", "arg")))
 _DIRECTIVES = (*_DEFINITIONS, *(XACRO + tag for tag in ("if", "unless", "element", "attribute")))
-"""What the program xacro expands, whatever else a document has."""
+"""Tags that the program xacro expands in any document."""
 _USES = tuple(XACRO + tag for tag in ("call", "insert_block"))
-"""What it expands where the document defines something."""
+"""Tags that xacro expands in documents with definitions."""
 
 _log = logging.getLogger(__name__)
 
 
 def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
-    """Refuse what would change the robot below `root` if it were dropped.
+    """Refuse unread elements and attributes below `root` that would change the robot.
 
     Parameters
     ----------
     root : the ``<robot>`` element.
-    prefix : what its namespace puts before each tag.
+    prefix : the namespace of the document, as ElementTree writes it before tags.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def refuse_unread(root: ElementTree.Element, prefix: str) -> None:
 
 
 def meant(name: str, known: tuple[str, ...], alike: float = SIMILARITY) -> str | None:
-    """Return the known name that a misspelt one is alike, whatever the case, if there is one."""
+    """Return the known name that resembles a misspelt one in any case, None without one."""
     if name in known:
         return None
     found = difflib.get_close_matches(name[:MOST_SHOWN].lower(), known, n=1, cutoff=alike)
@@ -76,7 +76,7 @@ def meant(name: str, known: tuple[str, ...], alike: float = SIMILARITY) -> str |
 
 
 def _refuse_left_overs(root: ElementTree.Element, prefix: str) -> None:
-    """Refuse left-overs in what is read; warn of those elsewhere."""
+    """Refuse left-overs of xacro in elements that are read; warn of left-overs elsewhere."""
     xacro = _Xacro(root)
     dropped: Counter[str] = Counter()
     sensors: Counter[str] = Counter()
@@ -140,7 +140,7 @@ def _is_undeclared(name: str) -> bool:
 
 
 class _Xacro:
-    """What the program xacro would make of the xacro that a document has.
+    """The use of xacro in a document: what the program xacro would expand.
 
     Attributes
     ----------

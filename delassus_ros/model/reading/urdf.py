@@ -1,9 +1,4 @@
-"""From a URDF to a :class:`~delassus_ros.model.robot.Robot`: moving joints, what closes the tree.
-
-What is written by names of links and joints becomes couplings, loops, rotors and coordinates of
-the joints of the tree, each checked against the joints and bodies that it names, and the bodies
-have to be such as can be: with a positive inertia, and so that every motion moves some.
-"""
+"""From a URDF to a mechanism: the steps in their order, and the assembly of joints and bodies."""
 
 from __future__ import annotations
 
@@ -60,9 +55,10 @@ def read_urdf(
         one of xacro, where that is installed; or the XML itself (bytes, or text that starts with
         ``<``).
     base : ``"floating"`` or ``"fixed"``.
-    loops : what the URDF cannot say, see :mod:`~delassus_ros.model.reading.yaml`.
+    loops : additions to the URDF, see :mod:`~delassus_ros.model.reading.yaml`.
     armature : see :meth:`~delassus_ros.model.mechanism.Mechanism.with_armature`.
-    functions : constraints besides those of the files.
+    functions : constraints in addition to those of the files.
+    robot_type : class of the result.
 
     Raises
     ------
@@ -110,7 +106,7 @@ class _Assembly:
         self._walk(body)
 
     def tree(self, robot_type: type[MechanismT]) -> MechanismT:
-        """Return the robot without what closes it."""
+        """Return the robot without constraints."""
         bodies = []
         for joint, lumped in zip(self._joints, self.lumped, strict=True):
             # Between the joints of a chain there is no link.
