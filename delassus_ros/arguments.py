@@ -1,4 +1,4 @@
-"""What callers give: objects, numbers and names of the right type, or an error that says so."""
+"""Checks of arguments: objects, numbers and names of the right type, or an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 _SHOWN = 60
 """Most characters of a value in a message."""
 _EXACT = 2**53
-"""Integers up to which a float has each of them."""
+"""Largest integer up to which a float represents all integers."""
 _NUMBERS = "biufO"
 """Kinds of numpy: truth values, integers and floats, and objects, which may be numbers."""
 
@@ -24,18 +24,18 @@ _NUMBERS = "biufO"
 def instance(
     what: str, value: object, kind: type[_T], write: str, error: type[DelassusError]
 ) -> _T:
-    """Return a value that has to be of a class.
+    """Check the class of a value and return it.
 
     Parameters
     ----------
-    what : what to call it.
+    what : name of the value in messages.
     write : the call that makes one, for the message.
     error : class of the error.
 
     Raises
     ------
     DelassusError
-        If it is something else.
+        If the value is of another kind.
     """
     if not isinstance(value, kind):
         raise error(f"{what} is {shown(value)}; expected a {kind.__name__}: write {write}")
@@ -45,18 +45,18 @@ def instance(
 def instances(
     what: str, given: object, kind: type[_T], write: str, error: type[DelassusError]
 ) -> tuple[_T, ...]:
-    """Return a list whose entries have to be of a class, as a tuple.
+    """Check the class of the entries of a list and return them as a tuple.
 
     Parameters
     ----------
-    what : what to call the list.
+    what : name of the list in messages.
     write : the call that makes an entry, for the message.
     error : class of the error.
 
     Raises
     ------
     DelassusError
-        If it is no list, or has something else in it.
+        If the value is not a list, or an entry is of another class.
     """
     expected = f"expected a list of {kind.__name__}: write [{write}]"
     if not isinstance(given, Iterable) or isinstance(given, (str, Mapping)):
@@ -78,8 +78,8 @@ def numbers(
 
     Parameters
     ----------
-    what : what to call them.
-    expected : what they should be, for the message.
+    what : name of the values in messages.
+    expected : description of valid values, for the message.
     error : class of the error.
 
     Raises
@@ -96,16 +96,16 @@ def numbers(
 def sized(
     what: str, values: object, size: int, whose: str, error: type[DelassusError]
 ) -> NDArray[np.float64]:
-    """Return so many numbers as an array.
+    """Return `size` numbers as an array.
 
     Parameters
     ----------
-    whose : what it is that has so many, for the message.
+    whose : owner of the numbers, for the message.
 
     Raises
     ------
     DelassusError
-        If they are not numbers, or more or fewer.
+        If the values are not numbers, or their count differs from `size`.
     """
     found = numbers(what, values, error=error)
     if found.shape != (size,):
@@ -153,7 +153,7 @@ def number(what: str, value: object, error: type[DelassusError] = InputError) ->
     Raises
     ------
     DelassusError
-        If it is something else.
+        If the value is of another kind.
     """
     array = numbers(what, value, "a number", error)
     if array.ndim:
@@ -162,12 +162,12 @@ def number(what: str, value: object, error: type[DelassusError] = InputError) ->
 
 
 def by_joint(what: str, values: object, error: type[DelassusError]) -> dict[str, float]:
-    """Return what maps names of joints to numbers.
+    """Check a mapping from names of joints to numbers and return it.
 
     Raises
     ------
     DelassusError
-        If it is no mapping, or holds something else than numbers; names the joint.
+        If the value is not a mapping to numbers; names the joint.
     """
     if not isinstance(values, Mapping):
         raise error(f"{what} is {shown(values)}; expected numbers by joint: write {{'knee': 0.1}}")
@@ -185,7 +185,7 @@ def names(
     Raises
     ------
     DelassusError
-        If it is no list of texts.
+        If the value is not a list of texts.
     """
     if isinstance(given, str):
         raise error(f"{what} must be a list of names: write [{given!r}]")
@@ -206,14 +206,14 @@ def text(what: str, value: object, write: str, error: type[DelassusError]) -> st
 
     Parameters
     ----------
-    what : what to call it.
+    what : name of the value in messages.
     write : the call that has one, for the message.
     error : class of the error.
 
     Raises
     ------
     DelassusError
-        If it is something else, is no UTF-8 or has a zero character in it.
+        If the value is not text, not valid UTF-8, or has a zero character.
     """
     if not isinstance(value, str):
         raise error(f"{what} is {shown(value)}; expected text: write {write}")
@@ -232,14 +232,14 @@ def whole(what: str, value: object, expected: str, error: type[DelassusError] = 
 
     Parameters
     ----------
-    what : what to call it.
-    expected : what it should be, for the message.
+    what : name of the value in messages.
+    expected : description of valid values, for the message.
     error : class of the error.
 
     Raises
     ------
     DelassusError
-        If it is something else.
+        If the value is of another kind.
     """
     try:
         return operator.index(value)  # type: ignore[arg-type]
@@ -253,7 +253,7 @@ def count(what: str, value: object, error: type[DelassusError] = InputError) -> 
     Raises
     ------
     DelassusError
-        If it is something else.
+        If the value is of another kind.
     """
     expected = "a whole number, at least 1"
     number = whole(what, value, expected, error)

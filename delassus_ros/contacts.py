@@ -1,4 +1,4 @@
-"""Contacts: what may touch, and the rows of the matrix that each of them owns."""
+"""Contacts: named frames that may touch, and their rows of the matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_ROW = 1e9
 
 Moving = Literal["nothing", "position", "pose"]
 MOVING: tuple[Moving, ...] = ("nothing", "position", "pose")
-"""What of a contact's placement may change from one computation to the next."""
+"""Parts of a placement that may change from one computation to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Contact:
     placement : pose of the contact frame in `frame`.
     moving : what of the placement is an input of every computation, for contacts that roll or
         touch anywhere: ``"nothing"``; ``"position"``, with the axes of `placement`; or
-        ``"pose"``. What is not given then is as in `placement`.
+        ``"pose"``. Missing values are those of `placement`.
 
     Raises
     ------
@@ -135,7 +135,7 @@ class ContactSet(Sequence[Contact]):
     Raises
     ------
     ContactError
-        If there is none, two share a name, or something else than Contacts is given.
+        If the list is empty, two contacts share a name, or an entry is not a Contact.
     """
 
     def __init__(self, contacts: Iterable[Contact]) -> None:

@@ -26,7 +26,7 @@ _NONE: frozenset[int] = frozenset()
 GRAVITY = (0.0, 0.0, -9.81)
 """[m/s²]"""
 _PORTS = {"inverse": "accelerations", "forward": "torques", "hybrid": "known"}
-"""What each takes besides positions, rates, gravity and wrenches."""
+"""Inputs of the functions besides positions, rates, gravity and wrenches."""
 
 
 class Dynamics:
@@ -94,7 +94,7 @@ class Dynamics:
             return self._compiled[name, accelerated]
 
     def _key(self, *what: str) -> bytes | None:
-        """Return what a function depends on, or None without the disk cache."""
+        """Return the cache key of a function, or None without the disk cache."""
         if not self._cache:
             return None
         # Which joints are independent also follows from limits, which the robot's bytes lack.
@@ -172,7 +172,7 @@ class Dynamics:
         gravity: ArrayLike = GRAVITY,
         wrenches: ArrayLike | None = None,
     ) -> Array:
-        """Return what is not known (size,): torques of some joints, accelerations of the others.
+        """Return the unknown entries (size,): torques of some joints, accelerations of the others.
 
         Compiled for each set of joints when it is first asked for.
 

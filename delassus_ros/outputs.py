@@ -7,7 +7,6 @@ kernel computes also has its formula in :data:`delassus_ros.rbda.motion.FORMULAS
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from delassus_ros.errors import InputError
 from delassus_ros.model.spatial import Array
@@ -88,15 +87,14 @@ class OutputArrays:
     matrix: Array
     secondary: dict[str, Array]
 
-    if TYPE_CHECKING:
-        # The properties that are made below, from the table.
-        J: Array | None
-        JdotV: Array | None
-        M: Array | None
-        MinvJT: Array | None
-        a0: Array | None
-        h: Array | None
-        qdd0: Array | None
+    # The properties that are made below, from the table; here for type checkers.
+    J: Array | None
+    JdotV: Array | None
+    M: Array | None
+    MinvJT: Array | None
+    a0: Array | None
+    h: Array | None
+    qdd0: Array | None
 
     def output(self, name: str) -> Array:
         """Return the array of an output of the kernel.

@@ -21,7 +21,7 @@ from delassus_ros.outputs import OUTPUTS, kernel_outputs
 Axes = Literal["contact", "world"]
 AXES: tuple[Axes, ...] = ("contact", "world")
 _OFF = 0.01
-"""How far velocities may be from a coupling, relative to them: simulators' couplings are soft."""
+"""Largest relative violation of a coupling by velocities: couplings of simulators are soft."""
 _RESTING = 1e-6
 """Velocities that count as rest [rad/s, m/s]."""
 
@@ -56,7 +56,7 @@ class Port:
 
 
 class Problem:
-    """What to compute; frozen, compared and hashed by its canonical bytes.
+    """Robot, contacts, axes and outputs; frozen, compared and hashed by canonical bytes.
 
     Parameters
     ----------
@@ -64,11 +64,11 @@ class Problem:
     contacts : all contacts that may ever be active.
     axes : ``"contact"`` expresses the rows in each contact's own axes, ``"world"`` in the
         world's; a floating base then needs the input ``base_orientation``.
-    outputs : names of what is computed: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
+    outputs : names of the outputs: ``"G"``, the Delassus matrix J M⁻¹ Jᵀ, always;
         ``"J"``, the contact Jacobian; ``"MinvJT"``, M⁻¹ Jᵀ; ``"M"``, the mass matrix; ``"h"``,
         bias forces; ``"JdotV"``, J̇ ẏ; ``"a0"``, free contact accelerations; ``"qdd0"``, those
         of the velocities. See :attr:`outputs`.
-    wrenches : names of frames where external wrenches act that are no contacts': an input.
+    wrenches : names of frames at which external wrenches act, an input of the kernel.
 
     Raises
     ------
@@ -212,7 +212,7 @@ class Problem:
 
     @cached_property
     def placements(self) -> Mapping[str, Array]:
-        """What the inputs for moving contacts are until they are set: the contacts' own places."""
+        """Initial values of the inputs for moving contacts: the placements of the contacts."""
         by_name = {contact.name: contact.placement for contact in self._contacts}
         values: dict[str, list[Array]] = {
             "contact_positions": [by_name[name].translation for name in self.moving],
@@ -250,7 +250,7 @@ class Problem:
         Raises
         ------
         InputError
-            If it is no numbers of this size, or a coupling does not hold at them; names it.
+            If `v` is not an array of this size, or a coupling does not hold; names the coupling.
         """
         robot = self._robot
         given = sized("v", v, robot.nv, "the robot's", InputError)

@@ -1,4 +1,4 @@
-"""Inputs of a problem at random, to try things at."""
+"""Random inputs of a problem, for tests and self checks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from delassus_ros.problem import Problem
 
 
 def random_inputs(problem: Problem, seed: int) -> dict[str, Array]:
-    """Return random inputs that make sense: joints and places within ±π, unit quaternions.
+    """Return random valid inputs: entries within ±π [rad, m], unit quaternions.
 
-    Joints that follow from others by couplings are where these put them.
+    Dependent joints of couplings have the positions that the couplings determine.
     """
     # Importing numpy.random would take a third of the time to a kernel from the cache.
     rng = random.Random(seed)

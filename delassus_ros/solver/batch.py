@@ -1,4 +1,4 @@
-"""Many configurations at once: what :meth:`DelassusSolver.solve_batch` does."""
+"""Batches of configurations, for :meth:`DelassusSolver.solve_batch`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BatchSolution(OutputArrays):
     secondary: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return what it is of, in a line; the numbers are in the matrices."""
+        """Return a summary in one line: counts, shape and contacts."""
         failed = int(np.count_nonzero(self.status))
         return (
             f"<BatchSolution of {len(self.status)} configurations, {failed} failed, "
@@ -56,7 +56,7 @@ class BatchSolution(OutputArrays):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Active:
-    """What a set of active contacts asks of the kernel.
+    """Values of the kernel that a set of active contacts selects.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class BatchSolver:
         layout: Layout,
         out: Array | None,
     ) -> BatchSolution:
-        """Compute all at the inputs `given`; see :meth:`DelassusSolver.solve_batch`."""
+        """Compute all configurations; see :meth:`DelassusSolver.solve_batch`."""
         if layout not in LAYOUTS:
             raise InputError(unknown("layout", str(layout), LAYOUTS))
         threads = count("threads", threads)
@@ -208,7 +208,7 @@ def _output(out: Array | None, shape: tuple[int, ...], inputs: Array) -> Array:
 
 
 def _wrong(out: Array, shape: tuple[int, ...], inputs: Array) -> str:
-    """Return what an array to write to is instead; empty if it can be written to."""
+    """Return why an array cannot take the result; empty if it can."""
     if not isinstance(out, np.ndarray):
         return f"no numpy array but {type(out).__name__}"
     if out.shape != shape or out.dtype != np.float64:

@@ -35,7 +35,7 @@ _TIME, _FAILED = 0, 1
 
 
 class _BoundSolution(Solution):
-    """A solution whose compute time is what the kernel's own code writes to a record."""
+    """A solution whose compute time is read from a record that the machine code writes."""
 
     __slots__ = ("record",)
 
@@ -64,8 +64,8 @@ class BoundSolver:
 
     Attributes
     ----------
-    kernel : what computes.
-    solution : what :meth:`solve` returns. Contacts and offsets follow :meth:`activate` at once;
+    kernel : the kernel of the problem.
+    solution : the result of :meth:`solve`. Contacts and offsets follow :meth:`activate` at once;
         the matrix is then NaN until the next :meth:`solve`.
     """
 
@@ -88,7 +88,7 @@ class BoundSolver:
             self._inputs[name] = values
         for name in ("rates", "torques", "gravity", "wrenches"):
             if name in bound.inputs:
-                # Whoever forgets one is told by the status.
+                # An input that was never written shows in the status.
                 self._inputs[name][...] = np.nan
         self._positions = self._by_contact("contact_positions", problem.moving)
         self._orientations = self._by_contact("contact_orientations", problem.turning)
@@ -109,7 +109,7 @@ class BoundSolver:
         Raises
         ------
         InputError
-            Always; says what can be copied.
+            Always; names the object that can be copied.
         """
         raise InputError(
             "a BoundSolver cannot be copied or pickled; copy or pickle its DelassusSolver and "
@@ -117,7 +117,7 @@ class BoundSolver:
         )
 
     def _by_contact(self, port: str, names: Sequence[str]) -> InputArrays:
-        """Return each contact's row of an input."""
+        """Return the rows of an input by name of the contact."""
         rows = self._inputs.get(port, ())
         return InputArrays(port, "contact", dict(zip(names, rows, strict=True)))
 
@@ -224,7 +224,7 @@ def _refuse(names: tuple[str, ...]) -> NoReturn:
 
 
 class _Computation:
-    """What a bound solver computes with; apart from it, so that nothing refers to itself."""
+    """State of a bound solver; a class apart, so that no object refers to itself."""
 
     def __init__(
         self, problem: Problem, bound: BoundKernel, algorithm: str, structure: Structure
@@ -408,7 +408,7 @@ class _Slices:
         return self.active[:, 0] if self._is_vector else self.active
 
     def take(self) -> None:
-        """Copy what was chosen."""
+        """Copy the chosen rows or columns."""
         if self.active is not self._full:
             # Rows are in range; mode="clip" spares take() a buffer for the output.
             self._full.take(self._chosen, self._axis, self.active, "clip")

@@ -30,7 +30,7 @@ PROXIMAL = 1e-6
 STEPS, _CONVERGED = 60, 1e-13
 """Most proximal steps, and the relative change of the forces behind which they end."""
 CONTRADICTION = 1e-6
-"""Share of what is wanted that may be missing: more, and redundant rows contradict each other."""
+"""Largest share of the wanted accelerations that may be missing; beyond it rows contradict."""
 
 
 @dataclass(frozen=True, eq=False)

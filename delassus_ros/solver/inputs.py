@@ -1,6 +1,6 @@
 """The check of run-time inputs, the same for one configuration and for many, and their arrays.
 
-What is assigned to an input of a bound solver is copied into its array.
+Values that are assigned to an input of a bound solver are copied into its array.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port, Problem
 
 Given: TypeAlias = Mapping[str, Any]
-"""What a caller gives per input: numbers (for :data:`PLACEMENTS` by contact) or None."""
+"""Values per input: numbers (for :data:`PLACEMENTS` by contact) or None."""
 
 
 class InputCheck:
-    """Turns what a caller gives into arrays for the ports of a problem, or refuses it.
+    """Converts the arguments of a call to arrays for the ports of a problem, or refuses them.
 
     Parameters
     ----------
-    problem : whose inputs are checked.
+    problem : the problem whose inputs are checked.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -45,7 +45,7 @@ class InputCheck:
             for port in self._ports
             if port.name in PLACEMENTS
         }
-        # Where an input holds quaternions, each with what to call it.
+        # Per input, first entries of its quaternions, with names for messages.
         self._quaternions = {
             "base_orientation": [(0, "base_orientation")],
             "q": [
@@ -91,7 +91,7 @@ class InputCheck:
         ------
         InputError
             If one is beyond :data:`~delassus_ros.model.ranges.FARTHEST`, or a coupling does not
-            hold; says by how much.
+            hold; names the entry and its excess.
         """
         far = np.flatnonzero(np.abs(q) > FARTHEST)
         if far.size:
@@ -108,7 +108,7 @@ class InputCheck:
             )
 
     def _by_frame(self, port: Port, values: Any) -> Any:
-        """Return wrenches as an array where they are given by frame; those not named are zero."""
+        """Convert wrenches by frame to an array; frames that are not named have zero wrenches."""
         if port.name != "wrenches" or not isinstance(values, Mapping):
             return values
         block = np.zeros(port.shape)
@@ -123,7 +123,7 @@ class InputCheck:
         return block
 
     def shaped(self, port: Port, values: ArrayLike | None) -> Array:
-        """Return the values of one port, not looking at what they are.
+        """Return the values of one port; their shape is checked, their range is not.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class InputCheck:
                 )  # fmt: skip
 
     def _missing(self, name: str) -> str:
-        """Return why a problem has no input for placements, if that is what `name` is."""
+        """Return why a problem lacks the input `name`, for inputs of placements."""
         if name not in PLACEMENTS:
             return ""
         if name == "contact_orientations" and self._axes == "world":
@@ -238,11 +238,11 @@ def _wrong_shape(port: Port, array: Array, expected: str) -> InputError:
 
 
 FOR_ALL = ("rates", "torques", "gravity", "wrenches")
-"""Inputs of a batch of which one may be given for all configurations."""
+"""Inputs of a batch that may be one array for all configurations."""
 PLACEMENTS = ("contact_positions", "contact_orientations")
-"""Inputs that are given by contact."""
+"""Inputs that are mappings by contact."""
 UNIT_TOLERANCE = 1e-3
-"""How far the norm of a quaternion may be from 1."""
+"""Largest difference between the norm of a quaternion and 1."""
 
 
 class PlacementCheck:
@@ -252,7 +252,7 @@ class PlacementCheck:
 
     Parameters
     ----------
-    problem : whose contacts move.
+    problem : the problem whose contacts move.
     port : ``contact_positions`` or ``contact_orientations``.
     """
 
@@ -274,17 +274,7 @@ class PlacementCheck:
             For a contact that is unknown or does not move so, values of wrong shape or not
             finite, or a quaternion that is not of unit norm.
         """
-        block = np.array(self._own)
-        for name, values in self._named(given).items():
-            what, array = self._numbers(name, values)
-            if array.shape != (self._width,):
-                raise InputError(f"{what} has shape {array.shape}, expected ({self._width},)")
-            if not np.isfinite(array).all():
-                raise InputError(f"{what} is {array.tolist()}, expected finite numbers")
-            if self._unit:
-                check_unit(what, array[:, np.newaxis], "")
-            block[self._index[name]] = array
-        return block
+        return self._read(given, None, False)[0]
 
     def batch(self, given: Mapping[str, ArrayLike] | None, count: int, columns: bool) -> Array:
         """Return the placements of `count` configurations, (count, contacts · width).
@@ -293,33 +283,42 @@ class PlacementCheck:
 
         Parameters
         ----------
-        columns : the configurations are columns instead of rows, given and returned.
+        columns : the configurations are columns instead of rows, of arguments and result.
 
         Raises
         ------
         InputError
             As in :meth:`single`; (width,) is for all configurations.
         """
-        block = np.empty((count, *self._own.shape))
+        # Not -1: of an empty batch any number of columns would do.
+        flat = self._read(given, count, columns).reshape(count, self._own.size)
+        return np.ascontiguousarray(flat.T) if columns else flat
+
+    def _read(
+        self, given: Mapping[str, ArrayLike] | None, count: int | None, columns: bool
+    ) -> Array:
+        """Return placements (count, contacts, width); with count None of one configuration."""
+        width = self._width
+        block = np.empty((1 if count is None else count, *self._own.shape))
         block[:] = self._own
         for name, values in self._named(given).items():
             what, array = self._numbers(name, values)
-            if array.ndim == 2 and columns:
+            shape = array.shape
+            many = "" if count is None else f" or {(width, count) if columns else (count, width)}"
+            if count is not None and array.ndim == 2 and columns:
                 array = array.T
-            if array.shape not in ((self._width,), (count, self._width)):
-                many = (self._width, count) if columns else (count, self._width)
-                shape = array.T.shape if columns else array.shape
-                raise InputError(f"{what} has shape {shape}, expected ({self._width},) or {many}")
+            if array.shape != (width,) and (count is None or array.shape != (count, width)):
+                raise InputError(f"{what} has shape {shape}, expected ({width},){many}")
+            if count is None and not np.isfinite(array).all():
+                raise InputError(f"{what} is {array.tolist()}, expected finite numbers")
             if self._unit:
                 where = "configuration {}: " if array.ndim == 2 else ""
                 check_unit(what, np.atleast_2d(array).T, where)
             block[:, self._index[name]] = array
-        # Not -1: of an empty batch any number of columns would do.
-        flat = block.reshape(count, self._own.size)
-        return np.ascontiguousarray(flat.T) if columns else flat
+        return block
 
     def _named(self, given: Mapping[str, ArrayLike] | None) -> Mapping[str, ArrayLike]:
-        """Return what is given, once every name in it is right."""
+        """Return the placements by contact after a check of the names."""
         if given is None:
             return {}
         if not isinstance(given, Mapping):
@@ -340,7 +339,7 @@ class PlacementCheck:
         return given
 
     def _numbers(self, name: str, values: ArrayLike) -> tuple[str, Array]:
-        """Return what to call the values of a contact, and the values."""
+        """Return the name for messages and the values of a contact."""
         what = f"{self._port}[{name!r}]"
         return what, numbers(what, values, f"{self._width} numbers")
 
@@ -352,7 +351,7 @@ def check_unit(what: str, quaternions: Array, where: str) -> None:
     ----------
     where : takes the number of the configuration.
     """
-    # Of large entries it is infinite.
+    # The norm of large entries is infinite.
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(quaternions, axis=0)
     off = np.abs(norms - 1.0) > UNIT_TOLERANCE
@@ -367,7 +366,7 @@ def check_unit(what: str, quaternions: Array, where: str) -> None:
 
 
 class UnknownInputError(InputError, KeyError):
-    """There is no input of this name."""
+    """Error for an unknown name of an input."""
 
     def __str__(self) -> str:
         """Return the message, of which a KeyError would show the quotes."""
@@ -382,8 +381,8 @@ class InputArrays(Mapping[str, Array]):
 
     Parameters
     ----------
-    what : what to call them, in messages.
-    kind : what a name stands for, e.g. ``"contact"``.
+    what : name of the arrays in messages.
+    kind : kind of object that a name stands for, e.g. ``"contact"``.
     arrays : the arrays by name.
     """
 

@@ -1,4 +1,4 @@
-"""What a solver returns, and what a controller makes of it."""
+"""Solutions: the matrix at one configuration, and quantities that controllers derive from it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Solution(OutputArrays):
     secondary : the problem's outputs besides G by name, rows or columns of the active contacts;
         also the properties ``J``, ``MinvJT``, ``M``, ``h``, ``JdotV``, ``a0`` and ``qdd0``.
     problem : the problem.
-    structure : tells :meth:`structural_rank`.
+    structure : computes :meth:`structural_rank`.
     """
 
     matrix: Array
@@ -55,7 +55,7 @@ class Solution(OutputArrays):
     structure: Structure | None = None
 
     def __repr__(self) -> str:
-        """Return what it is of, in a line; the numbers are in the matrix."""
+        """Return a summary in one line: status, shape, contacts, algorithm and time."""
         k, _ = self.matrix.shape
         return (
             f"<Solution {self.status.name}, ({k}, {k}) for {listed('contact', self.contacts)}, by "
@@ -145,7 +145,7 @@ class Solution(OutputArrays):
         return _finite("the projector", np.eye(len(inverse)) - inverse @ J)
 
     def bias_force(self, damping: float = 0.0, characteristic_length: float = LENGTH) -> Array:
-        """Return μ + p = J̄ᵀ h − Λ J̇ ẏ (k,): what velocity and gravity are in operational space.
+        """Return μ + p = J̄ᵀ h − Λ J̇ ẏ (k,): effects of velocity and gravity in operational space.
 
         At rest it is p. Arguments and errors are those of :meth:`inertia`; needs the outputs
         ``MinvJT``, ``h`` and ``JdotV``.
@@ -201,7 +201,7 @@ class Solution(OutputArrays):
         """
         self._valid()
         free, response = self.output("qdd0"), self.output("MinvJT")
-        # What overflows is an error of ours, not a warning of numpy's.
+        # An overflow is an error of this method, not a warning of numpy's.
         with np.errstate(over="ignore", invalid="ignore"):
             return _finite("the accelerations", free + response @ self.by_row("forces", forces))
 
@@ -212,7 +212,7 @@ class Solution(OutputArrays):
         damping: float = 0.0,
         characteristic_length: float = LENGTH,
     ) -> Impact:
-        """Return what an impact of the active contacts does to a robot that moves with `rates`.
+        """Return the effects of an impact of the active contacts at the velocities `rates`.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Solution(OutputArrays):
             raise InputError(f"rates has shape {given.shape}, expected ({J.shape[1]},)")
         bounce = self.by_row("restitution", restitution)
         Lambda = self.inertia(damping, characteristic_length)
-        # What overflows is an error of ours, not a warning of numpy's.
+        # An overflow is an error of this method, not a warning of numpy's.
         with np.errstate(over="ignore", invalid="ignore"):
             velocity = J @ given
             impulse = Lambda @ (-(1.0 + bounce) * velocity)
@@ -278,18 +278,18 @@ class Solution(OutputArrays):
         return 1.0 / mobility if mobility > 0.0 else np.inf
 
     def _valid(self) -> Array:
-        """Return G, if there is one."""
+        """Return G, or raise if the status is not OK."""
         if self.status is not _OK:
             raise NumericalError(f"there is no matrix: the status is {self.status.name}")
         return self.matrix
 
     def by_row(self, what: str, values: ArrayLike) -> Array:
-        """Return numbers for each row of the active contacts, given one for each or one for all.
+        """Return numbers (k,) for the rows of the active contacts, from (k,) numbers or one.
 
         Raises
         ------
         InputError
-            For what is not numbers of this shape.
+            If the values are not numbers of this shape.
         """
         array, k = numbers(what, values), len(self.matrix)
         if array.shape not in ((), (k,)):

@@ -55,7 +55,7 @@ class DelassusSolver:
 
     Parameters
     ----------
-    problem : what to compute.
+    problem : the problem to solve.
     algorithm : name of a registered algorithm, or an alias; see
         :func:`delassus_ros.algorithms.names` and :func:`delassus_ros.algorithms.aliases`.
     cache : use the disk cache of compiled kernels.
@@ -69,7 +69,7 @@ class DelassusSolver:
     CompilerError
         If compilation fails.
     ProblemError
-        If `problem` is no Problem.
+        If `problem` is not a Problem.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class DelassusSolver:
 
     @property
     def problem(self) -> Problem:
-        """What is computed."""
+        """The problem."""
         return self._problem
 
     @property
@@ -119,7 +119,7 @@ class DelassusSolver:
 
     @property
     def is_approximate(self) -> bool:
-        """Whether G is off by more than rounding, since that is what the algorithm is for."""
+        """Whether G differs from J M⁻¹ Jᵀ by more than rounding, as an approximation does."""
         return self._is_approximate
 
     @property
@@ -156,12 +156,12 @@ class DelassusSolver:
 
         Parameters
         ----------
-        bound : made by :meth:`bind` of this solver, and used by nobody else.
+        bound : made by :meth:`bind` of this solver, and not used elsewhere.
 
         Raises
         ------
         InputError
-            If it is something else, or of another solver.
+            If `bound` is no bound solver, or belongs to another solver.
         """
         instance("bound", bound, BoundSolver, "solver.bind()", InputError)
         if bound.kernel is not self._kernel:
@@ -216,8 +216,8 @@ class DelassusSolver:
             For a q of wrong size, with entries that are not finite or too far, at which a coupling
             does not hold, or with `check` a loop; for an unknown contact or something else than a
             list of names, a missing or superfluous base orientation, a placement of a contact that
-            does not move, or a quaternion that is not of unit norm; names what is off and by how
-            much.
+            does not move, or a quaternion that is not of unit norm; names the entry and its
+            deviation.
         AlgorithmError
             If a back end cannot be prepared for the problem, at a thread's first call.
         NumericalError
