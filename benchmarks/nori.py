@@ -143,7 +143,7 @@ def operations(case: Case, links: int) -> dict[str, int]:
 def _matrix(system: System, known: Sequence[Quantity]) -> Array:
     """Return D and Y, one below the other, at a random posture."""
     random = np.random.default_rng(0)
-    n = system.motion.size
+    n = system.spanning.size
     x = {
         "q": random.uniform(-3.0, 3.0, n).tolist(),
         "rates": random.normal(size=n).tolist(),
@@ -250,13 +250,13 @@ _WORDS = """\
   four links, with UMFPACK, and only if what makes D is not counted, which the formula counts.
   From six links on not with any order tried, and the factor grows to 1.9 at N = 30. Our kernel
   of the same system, everything counted, is below what UMFPACK takes for factors and solution
-  alone from N = 8 on (0.75 at N = 30), and still above the formula, and above our C-ABA (1.5):
+  alone from N = 8 on (0.73 at N = 30), and still above the formula, and above our C-ABA (1.6):
   that knows that articulated inertias are symmetric, of which the rows of D say nothing.
 - **Load cells at both ends** (figure 2): square and solvable with four accelerations unknown, as
   in the experiment that was published with the paper; its equation (24) as written has four
   equations more than unknowns. With all accelerations known, feet with parallel soles still
   leave two moments open: [what is measured](../measured.md). No classical algorithm solves it.
-  Ours grows linearly; with everything counted it is below UMFPACK's LU from N = 12 on (0.5 at N
+  Ours grows linearly; with everything counted it is below UMFPACK's LU from N = 10 on (0.5 at N
   = 30).
 - Errors of the paper that were found on the way: (19b), (23) and (24b) order wrenches force
   first where section II orders moments first; Property 3 asks for less than is needed, since [H,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,8 @@ from delassus_ros.model.robot import FROM_URDF, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.problem import Port
 from delassus_ros.rbda.constraints import loop_jacobian
-from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea, hybrid
+from delassus_ros.rbda.dynamics import c_aba, c_rnea, hybrid
+from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.scalars.functions import Vector
 from delassus_ros.scalars.ports import Inputs, Status
 
@@ -27,6 +28,22 @@ GRAVITY = (0.0, 0.0, -9.81)
 """[m/s²]"""
 _PORTS = {"inverse": "accelerations", "forward": "torques", "hybrid": "known"}
 """Inputs of the functions besides positions, rates, gravity and wrenches."""
+
+
+def _inverse(tree: RobotTree, accelerated: frozenset[int], x: Inputs) -> Vector:
+    motion = tree.motion(x)
+    return c_rnea(motion, motion.accelerations(list(x["accelerations"])))
+
+
+def _forward(tree: RobotTree, accelerated: frozenset[int], x: Inputs) -> Vector:
+    return c_aba(tree.motion(x), list(x["torques"])).independent
+
+
+def _hybrid(tree: RobotTree, accelerated: frozenset[int], x: Inputs) -> Vector:
+    return hybrid(tree.motion(x), list(x["known"]), accelerated)
+
+
+_FUNCTIONS = {"inverse": _inverse, "forward": _forward, "hybrid": _hybrid}
 
 
 class Dynamics:
@@ -63,8 +80,8 @@ class Dynamics:
     def __init__(self, robot: Robot, cache: bool = True, wrenches: Iterable[str] = ()) -> None:
         instance("robot", robot, Robot, FROM_URDF, RobotError)
         self.wrenches = names("wrenches", wrenches, ProblemError)
-        self._motion = ClusterMotion(robot, self.wrenches)
-        self.joints, self.size = self._motion.joints, self._motion.size
+        self._tree = RobotTree(robot, self.wrenches)
+        self.joints, self.size = self._tree.joints, self._tree.size
         self._robot, self._cache = robot, cache
         self._compiled: dict[tuple[str, frozenset[int]], CompiledFunction] = {}
         self._lock = threading.Lock()
@@ -73,11 +90,7 @@ class Dynamics:
         """Return one of the functions, compiled; another thread that needs it waits for it."""
         with self._lock:
             if (name, accelerated) not in self._compiled:
-                function: Callable[[Inputs], Vector] = {
-                    "inverse": partial(c_rnea, self._motion),
-                    "forward": partial(c_aba, self._motion),
-                    "hybrid": partial(hybrid, self._motion, accelerated),
-                }[name]
+                function = partial(_FUNCTIONS[name], self._tree, accelerated)
                 shape = (self.size,)
                 ports = [
                     Port("q", (self._robot.nq,)),
@@ -196,14 +209,14 @@ class Dynamics:
 
     def _indices(self, accelerated: Iterable[str]) -> frozenset[int]:
         """Return the indices of the rates of joints whose accelerations are known."""
-        columns = self._motion.columns_by_joint
+        columns = self._tree.columns_by_joint
         found: set[int] = set()
         for name in names("accelerated", accelerated, InputError):
             if name not in columns:
                 raise InputError(f"accelerated: {unknown('joint', name, columns)}")
             found.update(columns[name])
         by_column = {k: name for name, own in columns.items() for k in own}
-        for shared in self._motion.columns.values():
+        for shared in self._tree.velocities.shared:
             known = found.intersection(shared)
             if known and len(known) < len(shared):
                 together = [by_column[k] for k in shared]

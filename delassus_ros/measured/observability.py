@@ -34,7 +34,7 @@ class Observability:
 
     def __init__(self, system: System, known: Sequence[Measurement], zero: Sequence[int]) -> None:
         self._system, self._known, self._zero = system, known, list(zero)
-        self._joints = system.motion.columns_by_joint
+        self._joints = system.spanning.columns_by_joint
 
     def check(self, random: Sequence[Array], named: Sequence[Array]) -> None:
         """Refuse what is not enough, at random postures or at those that are named.
@@ -65,7 +65,7 @@ class Observability:
     def _at(self, q: Array) -> tuple[Array, Array]:
         """Return N, with d = N u + d₀ for ÿ and wrenches u, and rows Y of what is known."""
         at, free = self._system.columns, self._system.columns.free
-        still = [0.0] * self._system.motion.size
+        still = [0.0] * self._system.spanning.size
         x = {"q": q.tolist(), "rates": still, "gravity": list(GRAVITY)}
         instant = self._system.at(x)
         D, Y = dense(instant.equations(), at.size), self._rows(instant)

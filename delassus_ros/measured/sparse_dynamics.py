@@ -116,7 +116,7 @@ class SparseDynamics:
         quantities = [*(measurement.quantity for measurement in self.known), *self.wanted]
         self._system = system = System(robot, quantities)
         self._robot, self._cache, self._covariances = robot, cache, covariances
-        joints = system.motion.columns_by_joint
+        joints = system.spanning.columns_by_joint
         for quantity in quantities:
             if isinstance(quantity, JointTorque | JointAcceleration):
                 if quantity.joint not in joints:
@@ -236,7 +236,7 @@ class SparseDynamics:
         return Estimate(values, covariances, squared, self.redundant, residuals)
 
     def _ports(self) -> list[Port]:
-        n, given = self._system.motion.size, sum(self.given.values())
+        n, given = self._system.spanning.size, sum(self.given.values())
         ports = [Port("q", (self._robot.nq,)), Port("rates", (n,)), Port("gravity", (3,))]
         return [*ports, Port("y", (given,))] if given else ports
 
@@ -253,16 +253,16 @@ class SparseDynamics:
         """Return what the code depends on, or None without the disk cache."""
         if not self._cache:
             return None
-        what = repr((self.known, self.wanted, self._covariances, self._system.motion.joints))
+        what = repr((self.known, self.wanted, self._covariances, self._system.spanning.joints))
         order = hashlib.sha256(repr(self.order).encode()).digest()
         return b"measured\0" + what.encode() + b"\0" + order + self._robot.to_bytes()
 
     def _without_torques(self, quantities: Sequence[Quantity]) -> list[int]:
         """Return columns of d that are zero: of a floating base that nothing holds."""
-        motion = self._system.motion
-        if motion.tree.links[0].motion != "free":
+        spanning = self._system.spanning
+        if spanning.tree.links[0].motion != "free":
             return []
-        base = motion.joints[0]
+        base = spanning.joints[0]
         if JointTorque(base) in quantities:
             return []
         return self._system.columns.torques[:6]

@@ -8,15 +8,16 @@ i, in the frames of :mod:`delassus_ros.rbda.tree`,
     f_i − H_i a_i − Σ X_jᵀ f_j + Σ K_eᵀ w_e = p_i
     τ − Eᵀ (Sᵀ f + A q̈) = 0,    q̈ = E ÿ + γ
 
-with velocity products c, γ and p, gravity as a force on each link; w are the wrenches of the
-surroundings on frames, K_e takes the link's twist to the frame's. The unknowns d are a, f, τ of
-all links and joints and, what all of them follow from, ÿ and w.
+with accelerations a less that of gravity and velocity products c, γ and p; w are the wrenches of
+the surroundings on frames, K_e takes the link's twist to the frame's. The unknowns d are a, f, τ
+of all links and joints and, as these follow from them, ÿ and w.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,10 +33,12 @@ from delassus_ros.measured.quantities import (
     Resting,
 )
 from delassus_ros.model.robot import WORLD, Robot
-from delassus_ros.rbda.dynamics import ClusterMotion, Moving, motion_of_link
-from delassus_ros.rbda.outputs import force_on_body
-from delassus_ros.rbda.spatial import JointTransform, SpatialInertia, cross_matrix
+from delassus_ros.rbda.cluster_motion import ClusterMotion
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.spatial import JointTransform, SpatialInertia, cross
 from delassus_ros.rbda.tree import Link
+from delassus_ros.rbda.trees import spanning_tree
+from delassus_ros.rbda.velocities import force_on_body, motion_of_link
 from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
@@ -43,6 +46,7 @@ from delassus_ros.scalars.functions import (
     dot,
     identity,
     is_zero,
+    plus,
     transpose,
 )
 from delassus_ros.scalars.ports import Inputs
@@ -126,7 +130,7 @@ class System:
 
     Attributes
     ----------
-    motion : tree and independent rates; inertia that a joint does not feel is counted with the
+    spanning : tree and independent rates; inertia that a joint does not feel is counted with the
         parent, unless a sensor inside the tree does feel it.
     columns : of d.
     frames : with unknown wrenches.
@@ -139,8 +143,8 @@ class System:
         inside = any(isinstance(q, ForceTorqueSensor) for q in quantities)
         self.frames = tuple(dict.fromkeys(outside))
         every = tuple(dict.fromkeys([*outside, *others]))
-        self.motion = ClusterMotion(robot, every, regrouped=not inside)
-        links, n = self.motion.tree.links, self.motion.size
+        self.spanning = RobotTree(robot, every, partial(spanning_tree, regrouped=not inside))
+        links, n = self.spanning.tree.links, self.spanning.size
         N, F = len(links), len(self.frames)
         self.columns = Columns(
             [6 * i for i in range(N)],
@@ -153,13 +157,12 @@ class System:
         self._places = {
             every[index]: (i, K) for i, link in enumerate(links) for index, K in link.wrenches
         }
-        self._all = len(every)
         self.owners = self._owners()
 
     @property
     def rows(self) -> int:
         """Number of equations D d + b = 0."""
-        return 12 * len(self.columns.a) + self.motion.size
+        return 12 * len(self.columns.a) + self.spanning.size
 
     @property
     def owners_of_rows(self) -> list[int]:
@@ -169,7 +172,7 @@ class System:
     def size_of(self, quantity: Quantity) -> int:
         """Return the number of a quantity's numbers."""
         if isinstance(quantity, JointTorque | JointAcceleration):
-            return len(self.motion.columns_by_joint[quantity.joint])
+            return len(self.spanning.columns_by_joint[quantity.joint])
         return 3 if isinstance(quantity, Accelerometer) else len(quantity.rows)
 
     def check_sensor(self, sensor: ForceTorqueSensor) -> None:
@@ -181,8 +184,8 @@ class System:
             If it is on a floating base, or on a link of a loop or coupling; names it.
         """
         i, _ = self._places[sensor.frame]
-        link = self.motion.tree.links[i]
-        coupled = any(i in cluster.links for cluster in self.motion.tree.clusters)
+        link = self.spanning.tree.links[i]
+        coupled = any(i in cluster.links for cluster in self.spanning.tree.clusters)
         if coupled or link.motion == "free":
             where = (
                 f"a link of a loop or coupling (joint {link.name!r})" if coupled else "the base"
@@ -193,10 +196,10 @@ class System:
             )
 
     def _owners(self) -> list[int]:
-        at, motion = self.columns, self.motion
+        at, spanning = self.columns, self.spanning
         owners = [k // 6 for k in range(6 * len(at.a))] * 2 + [0] * (at.size - 12 * len(at.a))
-        for joint in motion.tree.joints:
-            for k in motion.columns_of(joint.i):
+        for joint in spanning.tree.joints:
+            for k in spanning.velocities.columns[joint.i]:
                 owners[at.torques[k]] = owners[at.accelerations[k]] = joint.i
         for frame, first in zip(self.frames, at.wrenches, strict=True):
             owners[first : first + 6] = [self._places[frame][0]] * 6
@@ -204,8 +207,7 @@ class System:
 
     def at(self, x: Inputs) -> Instant:
         """Return the system at ``q``, ``rates`` and ``gravity``, as for forward dynamics."""
-        moving = self.motion.at({**x, "wrenches": [0.0] * (6 * self._all)})
-        return Instant(self, moving)
+        return Instant(self, self.spanning.motion(x))
 
     def place(self, frame: str) -> tuple[int, Matrix]:
         """Return a frame's link and (6, 6) link twist, angular first → twist, linear first."""
@@ -217,11 +219,11 @@ class Instant:
 
     Attributes
     ----------
-    moving : links at these positions and rates.
+    motion : links at these positions and rates.
     """
 
-    def __init__(self, system: System, moving: Moving) -> None:
-        self._system, self.moving = system, moving
+    def __init__(self, system: System, motion: ClusterMotion) -> None:
+        self._system, self.motion = system, motion
 
     def equations(self) -> list[Equation]:
         """Return the rows of D d + b = 0: per link a and f, then the torques'."""
@@ -233,8 +235,8 @@ class Instant:
         return Factored(self._equations(stages), stages.between, stages.parents)
 
     def _equations(self, way: _Products | _Stages) -> list[Equation]:
-        at, tree = self._system.columns, self._system.motion.tree
-        moving, n = self.moving, self._system.motion.size
+        at, tree = self._system.columns, self._system.spanning.tree
+        motion, n = self.motion, self._system.spanning.size
         accelerations: list[list[Equation]] = []
         forces: list[list[Equation]] = []
         torques = [Equation({at.torques[k]: 1.0}, 0.0) for k in range(n)]
@@ -246,18 +248,20 @@ class Instant:
             if link.motion == "free":
                 base = range(at.accelerations[0], at.accelerations[0] + 6)
                 _add(own, base, _matrix(motion_of_link, link), -1.0)
+                c = _minus([0.0] * 3 + motion.gravity[i])
                 rows = [torque.row for torque in torques[:6]]
                 _add(rows, range(at.f[i], at.f[i] + 6), _matrix(force_on_body, link), -1.0)
             else:
+                c = motion.c[i]
                 self._joint(i, own, torques)
-                if link.parent != WORLD:
+                if link.parent == WORLD:
+                    c = plus(motion.transforms[i].motion_to_child(motion.ground), c)
+                else:
                     above = [equation.row for equation in forces[link.parent]]
-                    way.connect(i, moving.transforms[i], own, above)
-            accelerations.append(
-                [Equation(*each) for each in zip(own, _minus(moving.c[i]), strict=True)]
-            )
-            bias = _minus(moving.bias(i, inertia))
-            forces.append([Equation(*each) for each in zip(force, bias, strict=True)])
+                    way.connect(i, motion.transforms[i], own, above)
+            accelerations.append([Equation(*pair) for pair in zip(own, _minus(c), strict=True)])
+            bias = _minus(motion.gyroscopic_force(i))
+            forces.append([Equation(*pair) for pair in zip(force, bias, strict=True)])
         for frame, first in zip(self._system.frames, at.wrenches, strict=True):
             i, K = self._system.place(frame)
             rows = [equation.row for equation in forces[i]]
@@ -266,8 +270,8 @@ class Instant:
 
     def _joint(self, i: int, own: Rows, torques: list[Equation]) -> None:
         """Add what link i's joint gives to its acceleration, and its force to the torques."""
-        at, moving = self._system.columns, self.moving
-        link, factors = self._system.motion.tree.links[i], self.moving.rows[i]
+        at, motion = self._system.columns, self.motion
+        link, factors = self._system.spanning.tree.links[i], motion.rows[i]
         for k, factor in factors.items():
             own[link.freedom][at.accelerations[k]] = -factor
             row, constant = torques[k]
@@ -275,7 +279,7 @@ class Instant:
             for j, other in factors.items():
                 reflected = factor * link.armature * other
                 row[at.accelerations[j]] = row.get(at.accelerations[j], 0.0) - reflected
-            torques[k] = Equation(row, constant - factor * link.armature * moving.gamma[i])
+            torques[k] = Equation(row, constant - factor * link.armature * motion.gamma[i])
 
     def reading(self, quantity: Quantity) -> list[Equation]:
         """Return what a quantity is in terms of d."""
@@ -284,7 +288,8 @@ class Instant:
             return self._specific_force(quantity.frame)
         if isinstance(quantity, Resting):
             i, K = system.place(quantity.frame)
-            return [Equation(_nonzero(at.a[i], K[row]), 0.0) for row in quantity.rows]
+            gravity = [dot(row[3:], self.motion.gravity[i]) for row in K]
+            return [Equation(_nonzero(at.a[i], K[row]), gravity[row]) for row in quantity.rows]
         if isinstance(quantity, ForceTorqueSensor):
             i, K = system.place(quantity.frame)
             # A wrench w on the frame is Kᵀ w on the link; K of a frame is regular and constant.
@@ -294,17 +299,16 @@ class Instant:
             first = at.wrenches[system.frames.index(quantity.frame)]
             return [Equation({first + row: 1.0}, 0.0) for row in quantity.rows]
         own = at.torques if isinstance(quantity, JointTorque) else at.accelerations
-        columns = system.motion.columns_by_joint[quantity.joint]
+        columns = system.spanning.columns_by_joint[quantity.joint]
         return [Equation({own[k]: 1.0}, 0.0) for k in columns]
 
     def _specific_force(self, frame: str) -> list[Equation]:
         i, K = self._system.place(frame)
-        twist = [dot(row, self.moving.v[i]) for row in K]
-        gravity = [dot(row, self.moving.g[i]) for row in K[:3]]
-        # Of a point, not of what flows through it: ω × v more than the spatial one.
-        turning = [dot(row, twist[:3]) for row in cross_matrix(twist[3:])]
+        twist = [dot(row, self.motion.v[i]) for row in K]
+        # The acceleration of a material point is larger than the spatial one by ω × v.
+        turning = cross(twist[3:], twist[:3])
         a = self._system.columns.a[i]
-        return [Equation(_nonzero(a, K[row]), turning[row] - gravity[row]) for row in range(3)]
+        return [Equation(_nonzero(a, K[row]), turning[row]) for row in range(3)]
 
 
 class _Products:
@@ -312,7 +316,7 @@ class _Products:
 
     def __init__(self, system: System) -> None:
         self._columns = system.columns
-        self._parents = [link.parent for link in system.motion.tree.links]
+        self._parents = [link.parent for link in system.spanning.tree.links]
 
     def connect(self, i: int, transform: JointTransform, own: Rows, above: Rows) -> None:
         """Add the parent's acceleration to that of link i, and i's force to its parent's."""
@@ -329,7 +333,7 @@ class _Stages:
 
     def __init__(self, system: System, first: int) -> None:
         self._columns = system.columns
-        self._links = system.motion.tree.links
+        self._links = system.spanning.tree.links
         self._unknown = first
         self.between: list[Between] = []
         self.parents = [WORLD] * len(self._links)

@@ -22,6 +22,7 @@ from delassus_ros.scalars.functions import (
     Matrix,
     Scalar,
     Vector,
+    back_substitute,
     dot,
     forward_substitute,
     ldl,
@@ -158,10 +159,7 @@ class ClusterPropagator:
     def independent(self, a: Vector, z: Vector) -> Vector:
         """Return ÿ, the independent accelerations, for the same."""
         rates = [value - dot(v, a) for value, v in zip(z, self._v, strict=True)]
-        for k in reversed(range(len(rates))):
-            for above in range(k + 1, len(rates)):
-                rates[k] = rates[k] - self._L[above][k] * rates[above]
-        return rates
+        return back_substitute(self._L, rates)
 
     def loads_to_parent(self, f: Vector, torques: Vector) -> tuple[Vector, Vector]:
         """Return f + F D⁻¹ u, the force on the carrying link, and z for ÿ.

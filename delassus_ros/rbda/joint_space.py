@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
-from delassus_ros.rbda.outputs import Velocities, force_on_body
 from delassus_ros.rbda.spatial import JointTransform, RigidInertia
 from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.velocities import Velocities, force_on_body
 from delassus_ros.scalars.functions import Matrix, Scalar, is_zero, zeros
 from delassus_ros.scalars.ports import Inputs
 
@@ -92,7 +92,8 @@ def composite_rigid_bodies(
 
 def mass_matrix(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     """Return M (n, n), the inertia of the independent velocities; with loops Eᵀ M E."""
-    velocities, freedoms = Velocities(problem, tree, x), Freedoms.of(tree)
+    velocities, freedoms = Velocities(problem, tree), Freedoms.of(tree)
+    rows = velocities.rows(x)
     spanning = composite_rigid_bodies(tree, freedoms, [JointTransform(k, x) for k in tree.links])
     for cluster in tree.clusters:
         for i, row in zip(cluster.links, cluster.armature, strict=True):
@@ -104,7 +105,7 @@ def mass_matrix(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     factors: list[dict[int, Scalar]] = []
     for i, link in enumerate(tree.links):
         if link.motion != "free":
-            factors.append(velocities.rows[i])
+            factors.append(rows[i])
             continue
         unit = [[1.0 if k == c else 0.0 for c in range(6)] for k in range(6)]
         factors += [

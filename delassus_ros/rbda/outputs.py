@@ -1,36 +1,126 @@
-"""Outputs besides G, from the same state: the contact Jacobian J and M⁻¹Jᵀ.
+"""Outputs besides G, from the same state: J, M⁻¹Jᵀ, M, h, J̇q̇, ÿ and the free acceleration a⁰.
 
-They do not depend on how G is computed, so every traced algorithm has them; sub-expressions
-that they share with G are computed once. Columns of J and rows of M⁻¹Jᵀ are the independent
-velocities of the robot in model order: one per revolute or prismatic joint, ẋ, ẏ, θ̇ of a planar
-one, and the twist of a floating base in its own axes, linear first, as in Pinocchio. With
-couplings or loops, q̇ = E ẏ, they are J E and (Eᵀ M E)⁻¹ Eᵀ Jᵀ of the spanning tree's J and M.
+They do not depend on how G is computed, so every traced algorithm has them; sub-expressions that
+they share with G are computed once. Columns of J and rows of M⁻¹Jᵀ are those of
+:mod:`delassus_ros.rbda.velocities`. With couplings or loops, q̇ = E ẏ, they are J E and
+(Eᵀ M E)⁻¹ Eᵀ Jᵀ of the spanning tree's J and M. h is C-RNEA at ÿ = 0, the free accelerations are
+C-ABA (:mod:`delassus_ros.rbda.dynamics`); a⁰ costs O(n + m) beside them: accelerations of links go
+down the tree, and the contacts' rows take theirs.
+
+The derivative of rows. With contact axes it is that of the components in these axes, d/dt (J ẏ),
+which J̇ ẏ + J ÿ is in every case; the material acceleration of the contact point is larger by
+ω × v. With world axes both are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cached_property
 
-import numpy as np
-
-from delassus_ros.model.clusters import Cluster, clusters_of, velocity_offsets
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
+from delassus_ros.rbda.cluster_motion import Accelerations, ClusterMotion
 from delassus_ros.rbda.cluster_propagation import ClusterPropagator
-from delassus_ros.rbda.constraints import loop_bias, loop_jacobian
-from delassus_ros.rbda.propagation import FreeBody, Propagator, articulated_joints
-from delassus_ros.rbda.rotors import clean, independent_links
-from delassus_ros.rbda.spatial import JointTransform, contact_rows, cross_matrix
-from delassus_ros.rbda.tree import Link, Tree, rows_of
-from delassus_ros.rbda.unknown_constants import constants, specific_constants
-from delassus_ros.scalars.functions import Matrix, Scalar, Vector, dot, matmul, transpose, zeros
-from delassus_ros.scalars.ports import Inputs
+from delassus_ros.rbda.dynamics import c_aba, c_rnea
+from delassus_ros.rbda.joint_space import mass_matrix
+from delassus_ros.rbda.propagation import FreeBody, JointPropagator, articulated_joints
+from delassus_ros.rbda.spatial import JointTransform, contact_rows, cross
+from delassus_ros.rbda.tree import ContactRows, Tree, rows_of
+from delassus_ros.rbda.velocities import Velocities, force_on_body, motion_of_body
+from delassus_ros.scalars.functions import (
+    Matrix,
+    Scalar,
+    Vector,
+    dot,
+    matmul,
+    plus,
+    transpose,
+    zeros,
+)
+from delassus_ros.scalars.ports import Inputs, Outputs
 from delassus_ros.scalars.steps import blocks, step
+
+
+def secondary_outputs(problem: Problem, tree: Tree, x: Inputs, names: Iterable[str]) -> Outputs:
+    """Return outputs besides G by name.
+
+    Parameters
+    ----------
+    tree : of the problem.
+    """
+    state = _State(problem, tree, x)
+    return {name: FORMULAS[name](state) for name in names}
+
+
+class _State:
+    """A problem at its inputs, with the results that several outputs share."""
+
+    def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
+        self.given = problem, tree, x
+
+    @cached_property
+    def motion(self) -> ClusterMotion:
+        """The tree's motion."""
+        return ClusterMotion(*self.given)
+
+    @cached_property
+    def free(self) -> Accelerations:
+        """Accelerations under the torques, without contact forces."""
+        return c_aba(self.motion, list(self.motion.x["torques"]))
+
+    @property
+    def free_links(self) -> list[Vector]:
+        """Accelerations of the links, without contact forces."""
+        pairs = zip(self.free.links, self.motion.gravity, strict=True)
+        return [plus(a, [0.0] * 3 + g) for a, g in pairs]
+
+
+FORMULAS: dict[str, Callable[[_State], Vector | Matrix]] = {
+    "J": lambda state: jacobian(*state.given),
+    "M": lambda state: mass_matrix(*state.given),
+    "MinvJT": lambda state: response(*state.given),
+    "JdotV": lambda state: contact_accelerations(state.motion, state.motion.bias),
+    "a0": lambda state: contact_accelerations(state.motion, state.free_links),
+    "h": lambda state: c_rnea(state.motion),
+    "qdd0": lambda state: state.free.independent,
+}
+"""The outputs of a kernel besides G; their shapes and needs are in :mod:`delassus_ros.outputs`."""
+
+
+def contact_accelerations(motion: ClusterMotion, a: list[Vector]) -> Vector:
+    """Return the derivatives (m,) of the contacts' velocities at accelerations of links.
+
+    J̇ ẏ at the links' bias accelerations, a⁰ at their accelerations without contact forces.
+    """
+    problem, tree, x, v = motion.problem, motion.tree, motion.x, motion.v
+    found: Vector = [0.0] * tree.rows
+    rows = contact_rows(problem, tree, x)
+    for i, link in enumerate(tree.links):
+        for contact in link.contacts:
+            K, a_link = rows[contact.index], a[i]
+            if problem.axes == "world":
+                turning = cross(v[i][:3], _point_velocity(contact, x, v[i]))
+                a_link = a_link[:3] + plus(a_link[3:], turning)
+            for r, row in zip(rows_of(contact), K, strict=True):
+                found[r] = dot(row, a_link)
+    return found
+
+
+def _point_velocity(contact: ContactRows, x: Inputs, v: Vector) -> Vector:
+    """Return the velocity of a contact's point in its link's axes."""
+    if contact.moving is None:
+        in_contact = [dot(row, v) for row in contact.motion[:3]]
+        return [dot(row, in_contact) for row in contact.to_link]
+    moving = contact.moving
+    position = list(x["contact_positions"][moving.position : moving.position + 3])
+    turned = transpose(matmul(moving.rotation, transpose([position])))[0]
+    return plus(v[3:], cross(v[:3], plus(moving.origin, turned)))
 
 
 def jacobian(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     """Return J (m, n): velocities → contact velocities, by the rows' way to the root."""
-    velocities = Velocities(problem, tree, x)
+    velocities = Velocities(problem, tree)
+    factors_of = velocities.rows(x)
     J = zeros(tree.rows, len(problem.velocities))
     # Per link: row of G and the row itself, at that link.
     arriving = _own_rows(problem, tree, x)
@@ -43,7 +133,7 @@ def jacobian(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
             for r, row in arriving[i]:
                 J[r][first : first + 6] = force_on_body(link, row)
             continue
-        indices, factors = list(velocities.rows[i]), list(velocities.rows[i].values())
+        indices, factors = list(factors_of[i]), list(factors_of[i].values())
         joint, moves = JointTransform(link, x), link.parent != WORLD
         for block in blocks(len(arriving[i])):
             numbers = [r for r, _ in arriving[i][block]]
@@ -63,9 +153,9 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
     Column r is the articulated-body algorithm (Featherstone, Rigid Body Dynamics Algorithms,
     sec. 7.3) with a unit force in row r as the only load.
     """
-    velocities = Velocities(problem, tree, x)
+    velocities = Velocities(problem, tree)
     arriving = _own_rows(problem, tree, x)
-    joints: list[Propagator | ClusterPropagator | FreeBody] = []
+    joints: list[JointPropagator] = []
     pushed: list[dict[int, Vector]] = [{} for _ in tree.links]  # K S D⁻¹ of each row
     for joint in articulated_joints(tree, x):
         joints.append(joint)
@@ -87,9 +177,9 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
         if isinstance(joint, FreeBody):
             for r, row in arriving[i]:
                 acceleration[i][r] = joint.solve(row)
-                own = motion_of_body(tree.links[i], acceleration[i][r])
+                twist = motion_of_body(tree.links[i], acceleration[i][r])
                 for k in range(6):
-                    result[velocities.first[i] + k][r] = own[k]
+                    result[velocities.first[i] + k][r] = twist[k]
             continue
         above = acceleration[joint.parent] if joint.parent != WORLD else {}
         if isinstance(joint, ClusterPropagator):
@@ -104,9 +194,9 @@ def response(problem: Problem, tree: Tree, x: Inputs) -> Matrix:
         for rows in _alike(above, pushed[i]):
             A = [above.get(r, [0.0] * 6) for r in rows]
             KSD = [pushed[i].get(r, [0.0])[0] for r in rows]
-            own, B = _driven(transform, A, KSD, joint.HSD, joint.S, sign)
+            joint_rates, B = _driven(transform, A, KSD, joint.HSD, joint.S, sign)
             acceleration[i].update(zip(rows, B, strict=True))
-            for r, rate in zip(rows, own, strict=True):
+            for r, rate in zip(rows, joint_rates, strict=True):
                 if index is None:
                     rates[r][i] = rate
                 else:
@@ -172,125 +262,3 @@ def _own_rows(problem: Problem, tree: Tree, x: Inputs) -> list[list[tuple[int, V
         [pair for c in link.contacts for pair in zip(rows_of(c), K[c.index], strict=True)]
         for link in tree.links
     ]
-
-
-def force_on_body(link: Link, f: Vector) -> Vector:
-    """Return a force (or row) of a free link at its body's frame, linear first."""
-    moment, force = f[:3], f[3:]
-    if link.axes is not None:
-        moment, force = (_rotated(link.axes, v) for v in (moment, force))
-    p = cross_matrix(list(link.origin))
-    return force + [m + dot(row, force) for m, row in zip(moment, p, strict=True)]
-
-
-def motion_of_body(link: Link, a: Vector) -> Vector:
-    """Return a free link's acceleration at its body's frame, linear first."""
-    angular, linear = a[:3], a[3:]
-    if link.axes is not None:
-        angular, linear = (_rotated(link.axes, v) for v in (angular, linear))
-    p = cross_matrix(list(link.origin))
-    return [v + dot(row, angular) for v, row in zip(linear, p, strict=True)] + angular
-
-
-def _rotated(rotation: Matrix, v: Vector) -> Vector:
-    return transpose(matmul(rotation, transpose([v])))[0]
-
-
-class Velocities:
-    """The numbering of the velocities, for a tree of the problem.
-
-    Attributes
-    ----------
-    rows : per link of the tree its joint's rate along its coordinate axis, as factors of the
-        velocities by their index; none for free links.
-    first : per free link the index of its body's twist, linear first.
-    single : per link of an ordinary joint the index of its velocity.
-    """
-
-    def __init__(self, problem: Problem, tree: Tree, x: Inputs) -> None:
-        robot = self._robot = problem.robot
-        self._signs = [link.sign for link in tree.links]
-        self.rows: list[dict[int, Scalar]] = [{} for _ in tree.links]
-        self.first: dict[int, int] = {}
-        self.single: dict[int, int] = {}
-        self._closed: list[tuple[Cluster, list[int]]] = []
-        offsets = velocity_offsets(robot)
-        links: dict[str, list[int]] = {}
-        for i, link in enumerate(tree.links):
-            links.setdefault(link.name, []).append(i)
-        for cluster in clusters_of(robot):
-            columns = [offsets[joint] for joint in cluster.independent]
-            if cluster.is_ordinary:
-                for k, i in enumerate(links[robot.joints[cluster.joints[0]].name], columns[0]):
-                    if tree.links[i].motion == "free":
-                        self.first[i] = k
-                    else:
-                        self.single[i], self.rows[i] = k, {k: self._signs[i]}
-                continue
-            self._closed.append((cluster, columns))
-            E = loop_jacobian(robot, cluster, x["q"])
-            for joint, row in zip(cluster.joints, E, strict=True):
-                for i in links.get(robot.joints[joint].name, ()):
-                    self.rows[i] = {
-                        k: self._signs[i] * e for k, e in zip(columns, row, strict=True)
-                    }
-        # Per joint of a cluster the link whose rate says what the joint's is.
-        unfelt = {i for cluster in tree.clusters if not cluster.freedoms for i in cluster.links}
-        self._link_of = {
-            joint: i
-            for cluster, _ in self._closed
-            for joint in cluster.joints
-            for i in links.get(robot.joints[joint].name, ())
-            if i not in unfelt
-        }
-
-    def biases(self, x: Inputs) -> dict[int, Scalar]:
-        """Return γ = Ė ẏ of links' joints, where it is not zero, at positions and ``rates``."""
-        found: dict[int, Scalar] = {}
-        for cluster, columns in self._closed:
-            if cluster.is_constant:
-                continue
-            rates = [x["rates"][k] for k in columns]
-            gamma = loop_bias(self._robot, cluster, x["q"], rates)
-            for joint, value in zip(cluster.joints, gamma, strict=True):
-                if joint in self._link_of:
-                    i = self._link_of[joint]
-                    found[i] = self._signs[i] * value
-        return found
-
-    def of_clusters(self, rates: Mapping[int, Scalar]) -> dict[int, Scalar]:
-        """Return clusters' velocities (or accelerations) by index, from rates of their links.
-
-        Parameters
-        ----------
-        rates : by link; what is missing is zero.
-        """
-        found: dict[int, Scalar] = {}
-        for cluster, columns in self._closed:
-            present = [joint for joint in cluster.joints if joint in self._link_of]
-            if not any(self._link_of[joint] in rates for joint in present):
-                continue
-            own = {
-                joint: rates.get(i, 0.0) * self._signs[i]
-                for joint, i in ((joint, self._link_of[joint]) for joint in present)
-            }
-            if own.keys() >= set(cluster.independent):
-                values = [own[joint] for joint in cluster.independent]
-            else:
-                chosen, inverse = self._inverse(cluster, present)
-                values = [dot(row, [own[joint] for joint in chosen]) for row in inverse]
-            found.update(zip(columns, values, strict=True))
-        return found
-
-    def _inverse(self, cluster: Cluster, present: list[int]) -> tuple[list[int], Matrix]:
-        """Return joints among those present, and what takes their rates to the independent ones.
-
-        Only a constant cluster has lost joints.
-        """
-        with specific_constants():
-            E = loop_jacobian(self._robot, cluster, self._robot.neutral().tolist())
-        ratios = {joint: np.array(row) for joint, row in zip(cluster.joints, E, strict=True)}
-        chosen = independent_links(ratios, present)
-        inverse = np.linalg.inv(np.array([ratios[joint] for joint in chosen]))
-        rows = [clean(row).tolist() for row in inverse]
-        return chosen, constants((self._robot, cluster, "inverse"))(rows)

@@ -13,8 +13,8 @@ of their own link: what moves to the parent is also transformed to it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, TypeAlias, overload
 
 from delassus_ros.errors import AlgorithmError
 from delassus_ros.model.robot import WORLD
@@ -207,55 +207,102 @@ def _halves(L: Matrix, D_inverse: Vector, K: Matrix) -> tuple[Matrix, Matrix]:
     return [[y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y], Y
 
 
+class CarriedJoint:
+    """A joint of known acceleration, which carries the links beyond it as a rigid one does.
+
+    Attributes
+    ----------
+    i : index of the joint's first link.
+    links : its links, children first.
+    parent : index of the link that carries them, or WORLD.
+    H : per link its articulated inertia, with that of the joint's links that it carries.
+    """
+
+    def __init__(self, joint: TreeJoint, tree: Tree, H: list[SpatialInertia], x: Inputs) -> None:
+        """Take H (articulated inertias by link): those of links that carry others are updated."""
+        self.i, self.links, self.parent = joint.i, joint.links[::-1], joint.parent
+        self._arrived: list[SpatialInertia] = []
+        for i in self.links:
+            link = tree.links[i]
+            if link.motion == "free" or link.parent == WORLD:
+                continue
+            moved = JointTransform(link, x).inertia_to_parent(H[i])
+            if link.parent == self.parent:
+                self._arrived.append(moved)
+            else:
+                H[link.parent] = H[link.parent] + moved
+        self.H = {i: H[i] for i in self.links}
+
+    def inertia_to_parent(self) -> SpatialInertia:
+        """Return the articulated inertia of the joint's links at the link that carries them."""
+        return reduce(SpatialInertia.__add__, self._arrived)
+
+
 _factorised = step(ldl)
 _solution = step(ldl_solve)
 _sum = step(SpatialInertia.__add__)
 
 
+JointPropagator: TypeAlias = Propagator | ClusterPropagator | FreeBody
+
+
 class InputsWithSweeps(dict[str, Sequence[Any]]):
-    """Inputs with which the backward sweeps of trees that come again are kept."""
+    """Inputs that keep the backward sweeps of their trees, for trees that are swept again."""
 
     def __init__(self, x: Inputs) -> None:
         super().__init__(x)
-        self.sweeps: dict[Hashable, list[Propagator | ClusterPropagator | FreeBody]] = {}
+        self.sweeps: dict[Hashable, list[JointPropagator | CarriedJoint]] = {}
 
 
+@overload
+def articulated_joints(tree: Tree, x: Inputs) -> Iterator[JointPropagator]: ...
+@overload
 def articulated_joints(
-    tree: Tree, x: Inputs
-) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
+    tree: Tree, x: Inputs, carried: frozenset[int]
+) -> Iterator[JointPropagator | CarriedJoint]: ...
+def articulated_joints(
+    tree: Tree, x: Inputs, carried: frozenset[int] = frozenset()
+) -> Iterator[Any]:
     """Articulated-body inertias H_i, from the leaves to the roots.
 
     Yields every joint's propagator, children before parents, before its inertia moves on to
     the parent.
+
+    Parameters
+    ----------
+    carried : first links of joints whose accelerations are known.
     """
     if not isinstance(x, InputsWithSweeps):
-        yield from _articulated_joints(tree, x)
+        yield from _articulated_joints(tree, x, carried)
         return
-    key = tree.links, tree.clusters
+    key = tree.links, tree.clusters, carried
     if key not in x.sweeps:
-        x.sweeps[key] = list(_articulated_joints(tree, x))
+        x.sweeps[key] = list(_articulated_joints(tree, x, carried))
     yield from x.sweeps[key]
 
 
 def _articulated_joints(
-    tree: Tree, x: Inputs
-) -> Iterator[Propagator | ClusterPropagator | FreeBody]:
+    tree: Tree, x: Inputs, carried: frozenset[int]
+) -> Iterator[JointPropagator | CarriedJoint]:
     H = [SpatialInertia.of(link) for link in tree.links]
-    # What arrives is summed before a link's own inertia is added: of limbs that are alike, all
-    # then end alike.
+    # Arriving inertias are summed before a link's own inertia is added: of limbs that are alike,
+    # all then end alike.
     arrived: dict[int, SpatialInertia] = {}
     for joint in reversed(tree.joints):
         for i in joint.links:
             if i in arrived:
                 H[i] = _sum(arrived.pop(i), H[i])
-        if tree.links[joint.i].motion == "free":
+        passing: Propagator | ClusterPropagator | CarriedJoint
+        if joint.i in carried:
+            passing = CarriedJoint(joint, tree, H, x)
+        elif tree.links[joint.i].motion == "free":
             yield FreeBody(joint.i, tree.links[joint.i], H[joint.i])
             continue
-        passing = propagator(joint, tree, H, x)
+        else:
+            passing = propagator(joint, tree, H, x)
         yield passing
-        moved = passing.inertia_to_parent()
         if joint.parent != WORLD:
-            before = arrived.get(joint.parent)
+            moved, before = passing.inertia_to_parent(), arrived.get(joint.parent)
             arrived[joint.parent] = moved if before is None else _sum(before, moved)
 
 

@@ -33,6 +33,11 @@ def cross_matrix(v: Vector) -> Matrix:
     return [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
 
 
+def cross(u: Vector, v: Vector) -> Vector:
+    """Return u × v."""
+    return [dot(row, v) for row in cross_matrix(u)]
+
+
 class SpatialInertia:
     """A symmetric 6×6 inertia [[A, B], [Bᵀ, C]] (rigid or articulated).
 

@@ -13,7 +13,7 @@ from delassus_ros.problem import Problem
 from delassus_ros.rbda.constraints import loop_jacobian
 from delassus_ros.rbda.frame_choice import snap
 from delassus_ros.rbda.frames import Placed, built
-from delassus_ros.rbda.rotors import Coupled, Redistribution, redistribute
+from delassus_ros.rbda.rotors import Coupled, Redistribution, redistribute, spanning
 from delassus_ros.rbda.tree import Link, LinkCluster, Tree
 from delassus_ros.rbda.unknown_constants import specific_constants
 from delassus_ros.scalars.functions import Matrix
@@ -26,14 +26,29 @@ def tree_of(problem: Problem) -> Tree:
     return closed_tree(problem) if problem.robot.is_closed else built(problem)[0]
 
 
+def spanning_tree(problem: Problem, regrouped: bool = True) -> Tree:
+    """Return the tree of a problem with all joints of the robot, no rotor redistributed.
+
+    Parameters
+    ----------
+    regrouped : as for :func:`delassus_ros.rbda.frames.built`.
+    """
+    if not problem.robot.is_closed:
+        return built(problem, regrouped)[0]
+    return closed_tree(problem, lambda robot, held: spanning(robot), regrouped)
+
+
 def closed_tree(
-    problem: Problem, rewrite: Callable[[Robot, frozenset[int]], Redistribution] = redistribute
+    problem: Problem,
+    rewrite: Callable[[Robot, frozenset[int]], Redistribution] = redistribute,
+    regrouped: bool = True,
 ) -> Tree:
     """Return the tree of a problem whose robot is closed.
 
     Parameters
     ----------
-    rewrite : what becomes of the robot's rotors, given the robot and the bodies with contacts.
+    rewrite : redistributes the robot's rotors, given the robot and the bodies with contacts.
+    regrouped : as for :func:`delassus_ros.rbda.frames.built`.
     """
     robot = problem.robot
     felt = (*(contact.frame for contact in problem.contacts), *problem.wrenches)
@@ -41,7 +56,7 @@ def closed_tree(
     with specific_constants():
         new = rewrite(robot, held)
     tree, placed = built(
-        Problem(new.robot, problem.contacts, problem.axes, wrenches=problem.wrenches)
+        Problem(new.robot, problem.contacts, problem.axes, wrenches=problem.wrenches), regrouped
     )
     position = {}
     for k, i in enumerate(new.kept):
@@ -57,9 +72,9 @@ def closed_tree(
             carrier = new.robot.joints[joint].parent
             if carrier != WORLD and couple.any():
                 i = placed[joint][0]
-                own = links[i].sign * placed[carrier][1].rotation.T @ couple
-                own = snap(own, float(np.abs(own).max()))
-                links[i] = replace(links[i], couple=tuple(own.tolist()))
+                in_link = links[i].sign * placed[carrier][1].rotation.T @ couple
+                in_link = snap(in_link, float(np.abs(in_link).max()))
+                links[i] = replace(links[i], couple=tuple(in_link.tolist()))
     return Tree(tuple(links), tree.rows, tuple(clusters))
 
 

@@ -126,6 +126,11 @@ def dot(u: Vector, v: Vector) -> Scalar:
     return total
 
 
+def plus(u: Vector, v: Vector) -> Vector:
+    """Return u + v."""
+    return [a + b for a, b in zip(u, v, strict=True)]
+
+
 _FEW = 27
 """Products up to which a product of matrices is no step: a call costs about as much, but many
 such products as code of their own would take longer to compile than all the rest."""
@@ -201,11 +206,17 @@ def forward_substitute(lower: Matrix, b: Vector) -> Vector:
     return y
 
 
-def ldl_solve(lower: Matrix, inverse_pivots: Vector, b: Vector) -> Vector:
-    """Return (L D Lᵀ)⁻¹ b for the factors of :func:`ldl`."""
-    y = forward_substitute(lower, b)
-    x = [value * pivot for value, pivot in zip(y, inverse_pivots, strict=True)]
+def back_substitute(lower: Matrix, b: Vector) -> Vector:
+    """Return L⁻ᵀ b for a unit lower triangular L."""
+    x = list(b)
     for i in reversed(range(len(x))):
         for k in range(i + 1, len(x)):
             x[i] = x[i] - lower[k][i] * x[k]
     return x
+
+
+def ldl_solve(lower: Matrix, inverse_pivots: Vector, b: Vector) -> Vector:
+    """Return (L D Lᵀ)⁻¹ b for the factors of :func:`ldl`."""
+    y = forward_substitute(lower, b)
+    scaled = [value * pivot for value, pivot in zip(y, inverse_pivots, strict=True)]
+    return back_substitute(lower, scaled)

@@ -75,7 +75,7 @@ def dense_at_50_digits(
         x = {name: [mpmath.mpf(v) for v in value.tolist()] for name, value in numbers.items()}
         instant = system.at(x)
         exact: list[Equation] = list(instant.equations())
-        if system.motion.tree.links[0].motion == "free":
+        if system.spanning.tree.links[0].motion == "free":
             exact += [Equation({k: 1.0}, 0.0) for k in system.columns.torques[:6]]
         noisy: list[tuple[Equation, float]] = []
         for quantity, (sigma, values) in known.items():
@@ -131,7 +131,7 @@ def test_estimates_agree_with_least_squares_at_50_digits(case: str) -> None:
     q, rates = coupled(robot, rng.uniform(-1, 1, robot.nq)), rng.normal(size=dynamics.size)
     joints = list(dict.fromkeys(dynamics.joints))
     frame = sorted(name for name, f in robot.frames.items() if f.body != WORLD)[-1]
-    sizes = dynamics._motion.columns_by_joint
+    sizes = dynamics._tree.columns_by_joint
     known: dict[Quantity, tuple[float, ArrayLike]] = {}
     for number, joint in enumerate(joints):
         known[JointAcceleration(joint)] = (

@@ -40,7 +40,7 @@ def state(dynamics: Dynamics, robot: Robot, seed: int) -> tuple[np.ndarray, ...]
 
 def by_joint(dynamics: Dynamics, robot: Robot, kind: type, values: np.ndarray):
     """Return quantities of all joints with their values."""
-    columns = dynamics._motion.columns_by_joint
+    columns = dynamics._tree.columns_by_joint
     return {kind(joint): values[own] for joint, own in columns.items()}
 
 
@@ -54,8 +54,8 @@ def test_inverse_forward_and_hybrid_dynamics_are_special_cases(kind: str, seed: 
     accelerations = by_joint(dynamics, robot, JointAcceleration, ydd)
     efforts = by_joint(dynamics, robot, JointTorque, torques)
     rng = np.random.default_rng(seed)
-    clustered = {k for own in dynamics._motion.columns.values() for k in own}
-    columns = dynamics._motion.columns_by_joint
+    clustered = {k for columns in dynamics._tree.velocities.shared for k in columns}
+    columns = dynamics._tree.columns_by_joint
     mixed = {
         joint: bool(clustered.intersection(own)) or rng.uniform() < 0.5
         for joint, own in columns.items()

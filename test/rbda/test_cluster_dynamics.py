@@ -23,10 +23,12 @@ from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import InputError, NumericalError, RobotError
 from delassus_ros.model import WORLD, Frame, JointKind, Transform
 from delassus_ros.model.clusters import clusters_of
+from delassus_ros.rbda.cluster_motion import ClusterMotion
 from delassus_ros.rbda.constraints import loop_jacobian
-from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea
+from delassus_ros.rbda.dynamics import c_aba, c_rnea
+from delassus_ros.rbda.robot_tree import RobotTree
+from delassus_ros.rbda.trees import spanning_tree, tree_of
 from delassus_ros.scalars.functions import Vector
-from delassus_ros.scalars.ports import Inputs
 from delassus_ros.testing import random_problem as random_open_problem
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
@@ -44,7 +46,7 @@ def geared(seed: int) -> Robot:
 
 def state(robot: Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return random q, rates and accelerations (or torques)."""
-    rng, size = np.random.default_rng(seed), ClusterMotion(robot).size
+    rng, size = np.random.default_rng(seed), RobotTree(robot).size
     q = coupled(robot, rng.uniform(-1, 1, robot.nq))
     return q, rng.normal(size=size), rng.normal(size=size)
 
@@ -70,10 +72,10 @@ def test_forward_undoes_inverse_dynamics_of_loops(name: str) -> None:
 
 
 def assert_identity(robot: Robot, q: np.ndarray, rates: np.ndarray, torques: np.ndarray) -> None:
-    motion = ClusterMotion(robot)
     x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
-    accelerations = c_aba(motion, {**x, "torques": torques.tolist()})
-    again = c_rnea(motion, {**x, "accelerations": accelerations})
+    motion = RobotTree(robot).motion(x)
+    accelerations = c_aba(motion, torques.tolist()).independent
+    again = c_rnea(motion, motion.accelerations(accelerations))
     assert np.linalg.norm(np.array(again) - torques) < 1e-9 * np.linalg.norm(torques)
 
 
@@ -130,9 +132,13 @@ def assert_agrees_with_pinocchio(
     )  # fmt: skip
     armature = [joint.armature for joint in robot.joints for _ in range(joint.kind.nv)]
     expected = E.T @ (torques + np.array(armature) * joint_accelerations)
-    given = {"q": q, "rates": rates, "accelerations": accelerations, "gravity": GRAVITY}
-    found = c_rnea(ClusterMotion(robot), {name: v.tolist() for name, v in given.items()})
-    assert np.linalg.norm(np.array(found) - expected) < 1e-9 * np.linalg.norm(expected)
+    x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
+    for build in (tree_of, spanning_tree):
+        motion = RobotTree(robot, build=build).motion(x)
+        found = c_rnea(motion, motion.accelerations(accelerations.tolist()))
+        assert np.linalg.norm(np.array(found) - expected) < 1e-9 * np.linalg.norm(expected)
+        again = np.array(c_aba(motion, expected.tolist()).independent)
+        assert np.linalg.norm(again - accelerations) < 1e-9 * np.linalg.norm(accelerations)
 
 
 def loop_motion(robot: Robot, q: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -217,12 +223,13 @@ def test_linkages_move_as_pinocchios_constraint_dynamics_say(name: str) -> None:
 def test_compiled_dynamics_are_those_on_floats(robot: Robot) -> None:
     q, rates, other = state(robot, 7)
     x = {"q": q.tolist(), "rates": rates.tolist(), "gravity": GRAVITY.tolist()}
-    dynamics, motion = Dynamics(robot), ClusterMotion(robot)
-    assert (dynamics.joints, dynamics.size) == (motion.joints, motion.size)
-    expected = np.array(c_rnea(motion, {**x, "accelerations": other.tolist()}))
+    dynamics, tree = Dynamics(robot), RobotTree(robot)
+    assert (dynamics.joints, dynamics.size) == (tree.joints, tree.size)
+    motion = tree.motion(x)
+    expected = np.array(c_rnea(motion, motion.accelerations(other.tolist())))
     found = dynamics.inverse(q, rates, other, GRAVITY)
     assert np.linalg.norm(found - expected) < 1e-12 * np.linalg.norm(expected)
-    expected = np.array(c_aba(motion, {**x, "torques": other.tolist()}))
+    expected = np.array(c_aba(motion, other.tolist()).independent)
     found = dynamics.forward(q, rates, other, GRAVITY)
     assert np.linalg.norm(found - expected) < 1e-10 * np.linalg.norm(expected)
 
@@ -256,7 +263,7 @@ def test_what_cannot_be_computed_is_said() -> None:
         Dynamics(bare)
     build.add(0, kind=JointKind.FLOATING)
     with pytest.raises(RobotError, match="'j2' is floating inside the tree"):
-        ClusterMotion(build.robot())
+        RobotTree(build.robot())
 
 
 def test_compiled_dynamics_are_kept_on_disk(
@@ -283,7 +290,7 @@ def test_compiled_dynamics_are_kept_on_disk(
         Dynamics(robot, cache=False).forward(q, rates, other)
 
 
-def refuses(motion: ClusterMotion, x: Inputs) -> Vector:
+def refuses(motion: ClusterMotion, known: Vector) -> Vector:
     raise RuntimeError("traced")
 
 

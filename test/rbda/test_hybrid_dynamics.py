@@ -14,17 +14,18 @@ from delassus_ros import Robot
 from delassus_ros.dynamics import Dynamics
 from delassus_ros.errors import InputError, ProblemError
 from delassus_ros.model import WORLD
-from delassus_ros.rbda.dynamics import ClusterMotion, c_aba, c_rnea, hybrid
+from delassus_ros.rbda.dynamics import c_aba, c_rnea, hybrid
+from delassus_ros.rbda.robot_tree import RobotTree
 from delassus_ros.sim.humanoid import FEET, HANDS, humanoid_urdf
 from delassus_ros.testing import random_problem as random_open_problem
 
 GRAVITY = np.array([1.0, -2.0, -9.0])
 
 
-def split(motion: ClusterMotion, rng: np.random.Generator) -> frozenset[int]:
+def split(tree: RobotTree, rng: np.random.Generator) -> frozenset[int]:
     """Return the indices of some joints' rates; all or none of those that share a loop."""
-    own = list(motion.columns_by_joint.values())
-    together = [*motion.columns.values()]
+    own = list(tree.columns_by_joint.values())
+    together = tree.velocities.shared
     clustered = {k for columns in together for k in columns}
     groups = [columns for columns in own if not clustered.intersection(columns)] + together
     return frozenset(k for columns in groups if rng.uniform() < 0.5 for k in columns)
@@ -37,28 +38,28 @@ def split(motion: ClusterMotion, rng: np.random.Generator) -> frozenset[int]:
 def test_any_split_of_joints_completes_a_motion(kind: str, seed: int) -> None:
     """Torques by C-RNEA for random accelerations: of a part of both follows the rest."""
     robot = (random_problem if kind == "geared" else random_open_problem)(seed).robot
-    motion, rng = ClusterMotion(robot), np.random.default_rng(seed)
-    x = {
-        "q": rng.uniform(-1, 1, robot.nq).tolist(),
-        "rates": rng.normal(size=motion.size).tolist(),
-        "gravity": GRAVITY.tolist(),
-    }
-    ydd = rng.normal(size=motion.size)
-    torques = np.array(c_rnea(motion, {**x, "accelerations": ydd.tolist()}))
+    tree, rng = RobotTree(robot), np.random.default_rng(seed)
+    motion = tree.motion(
+        {
+            "q": rng.uniform(-1, 1, robot.nq).tolist(),
+            "rates": rng.normal(size=tree.size).tolist(),
+            "gravity": GRAVITY.tolist(),
+        }
+    )
+    ydd = rng.normal(size=tree.size)
+    torques = np.array(c_rnea(motion, motion.accelerations(ydd.tolist())))
     for _ in range(3):
-        accelerated = split(motion, rng)
-        mask = np.isin(np.arange(motion.size), list(accelerated))
+        accelerated = split(tree, rng)
+        mask = np.isin(np.arange(tree.size), list(accelerated))
         known = np.where(mask, ydd, torques).tolist()
-        found = np.array(hybrid(motion, accelerated, {**x, "known": known}))
+        found = np.array(hybrid(motion, known, accelerated))
         for part, whole in ((mask, torques), (~mask, ydd)):
             error = np.linalg.norm((found - whole)[part])
             assert error < 1e-9 * (np.linalg.norm(whole) + 1.0), (seed, accelerated)
-    everything, nothing = frozenset(range(motion.size)), frozenset()
-    found = hybrid(motion, everything, {**x, "known": ydd.tolist()})
-    assert found == torques.tolist()
-    assert hybrid(motion, nothing, {**x, "known": torques.tolist()}) == c_aba(
-        motion, {**x, "torques": torques.tolist()}
-    )
+    everything, nothing = frozenset(range(tree.size)), frozenset()
+    assert hybrid(motion, ydd.tolist(), everything) == torques.tolist()
+    forward = c_aba(motion, torques.tolist()).independent
+    assert hybrid(motion, torques.tolist(), nothing) == forward
 
 
 BIG = {
@@ -107,8 +108,7 @@ def test_splits_and_wrenches_of_humanoids_agree_with_pinocchio(name: str) -> Non
     free = pin.aba(model, data, configuration, rates, expected, external)
     found = dynamics.forward(q, rates, expected, GRAVITY, wrenches)
     assert np.linalg.norm(found - free) < 1e-10 * np.linalg.norm(free)
-    motion = ClusterMotion(robot)
-    columns = motion.columns_by_joint
+    columns = RobotTree(robot).columns_by_joint
     for _ in range(2):
         accelerated = [joint for joint in dynamics.joints if rng.uniform() < 0.5]
         mask = np.zeros(n, dtype=bool)

@@ -1,0 +1,92 @@
+"""The tree of a robot's dynamics, which need no contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from delassus_ros.contacts import Contact
+from delassus_ros.errors import RobotError
+from delassus_ros.model.clusters import velocity_offsets
+from delassus_ros.model.robot import WORLD, JointKind, Robot
+from delassus_ros.problem import Problem, beside_base
+from delassus_ros.rbda.cluster_motion import ClusterMotion
+from delassus_ros.rbda.tree import Tree
+from delassus_ros.rbda.trees import tree_of
+from delassus_ros.rbda.velocities import Velocities
+from delassus_ros.scalars.ports import Inputs
+
+
+class RobotTree:
+    """The tree of a robot with its clusters, and the columns of its independent rates.
+
+    Parameters
+    ----------
+    robot : any robot without floating joints inside the tree.
+    wrenches : names of frames that external wrenches act on.
+    build : makes the tree of a problem; by default rotors are redistributed.
+
+    Attributes
+    ----------
+    problem : the robot's, with one contact, whose place makes no difference.
+    tree : links and clusters.
+    joints : names of the joints with independent rates, in the order of their columns: model
+        order. A planar joint has three columns (ẋ, ẏ, θ̇), a floating base six: the root link's
+        twist in its own axes, linear first.
+    size : number n of independent rates.
+    velocities : the columns by link.
+
+    Raises
+    ------
+    RobotError
+        If a joint inside the tree is floating, or on the world beside a floating base; names it.
+        If no frame is on a body that moves.
+    ProblemError
+        If there is no such frame, it is named twice, or it does not move.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        wrenches: Sequence[str] = (),
+        build: Callable[[Problem], Tree] = tree_of,
+    ) -> None:
+        for joint in robot.joints:
+            if joint.kind is JointKind.FLOATING:
+                raise RobotError(
+                    f"joint {joint.name!r} is floating inside the tree, where dynamics are not "
+                    "defined; make it the robot's base"
+                )
+        beside = beside_base(robot)
+        if beside is not None:
+            raise RobotError(
+                f"joint {beside!r} is on the world beside the floating base, in whose axes "
+                "gravity is given; take that tree apart by Robot.subtree, or outputs of a Problem "
+                "with axes='world'"
+            )
+        moved = next((frame for frame in robot.frames.values() if frame.body != WORLD), None)
+        if moved is None:
+            raise RobotError(
+                f"robot {robot.name!r} has no frame on a body that moves, which dynamics need: "
+                "give it one"
+                if robot.bodies
+                else f"robot {robot.name!r} has no body that moves"
+            )
+        any_contact = [Contact("any", moved.name, "point")]
+        self.problem = problem = Problem(robot, any_contact, wrenches=wrenches)
+        self.tree = build(problem)
+        self.velocities = Velocities(problem, self.tree)
+        self.size = len(problem.velocities)
+        self.joints = tuple(robot.joints[i].name for i in velocity_offsets(robot))
+
+    @cached_property
+    def columns_by_joint(self) -> dict[str, list[int]]:
+        """Columns of the independent rates of each joint of :attr:`joints`."""
+        columns: dict[str, list[int]] = {}
+        for k, name in enumerate(self.problem.velocities):
+            columns.setdefault(name, []).append(k)
+        return columns
+
+    def motion(self, x: Inputs) -> ClusterMotion:
+        """Return the links' motion at inputs; see :class:`ClusterMotion`."""
+        return ClusterMotion(self.problem, self.tree, x)
