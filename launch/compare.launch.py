@@ -108,7 +108,7 @@ def _nodes(context) -> list:
         include = IncludeLaunchDescription(
             PythonLaunchDescriptionSource(source), launch_arguments=arguments.items()
         )
-        # In a scope of its own: the arguments of the one are not those of the other.
+        # In separate scopes: the two nodes do not share arguments.
         actions.append(GroupAction([include]))
     # After the two: what was started before a file of theirs is refused would go on.
     if value("robot"):

@@ -336,7 +336,7 @@ def _lacks(episode: Episode) -> bool:
 
 
 def _words(episode: Episode) -> str:
-    """Return what became of a recording, in lines."""
+    """Return the outcome of a recording, in lines."""
     lines = [episode.recording + (": finished before" if episode.skipped else "")]
     lines.append(
         f"{episode.matrices} matrices, {episode.invalid} times INVALID, in {episode.seconds:.1f} s"

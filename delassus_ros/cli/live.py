@@ -311,7 +311,7 @@ def _masses(block: Array) -> Array:
 
 
 def _view(received: Any, pace: MessageRate, topic: str) -> str:
-    """Return what there is to see of the latest matrix, and whether more are coming."""
+    """Return the view of the latest matrix, and the rate at which matrices come."""
     if received is None:
         return f"waiting for {topic} ..."
     about = _about(received)

@@ -33,7 +33,7 @@ class SuggestingParser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, without the usage, which `--help` has."""
+        """Print the error in one line, without the usage, which `--help` has."""
         self.exit(2, visible(f"{self.prog}: {message}; see '{self.prog} --help'", "\n") + "\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -47,7 +47,7 @@ class SuggestingParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, unknown(what, str(value), list(action.choices)))
 
     def _unknown(self, argument: str, found: argparse.Namespace) -> str:
-        """Return what there is to say of an argument that no parser took."""
+        """Return the error message for an argument that no parser took."""
         parser = getattr(found, "parser", self)
         if not argument.startswith("-"):
             return f"unknown argument {argument!r}; is the word before it one of two?"

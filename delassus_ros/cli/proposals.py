@@ -52,7 +52,7 @@ class Proposal:
     frame : its name.
     kind : ``"point"`` or ``"surface"``.
     why : what tells the kind, in a few words.
-    chosen : whether it is proposed as a contact; others are ends, too.
+    chosen : whether the end is proposed as a contact.
     xyz : where it touches, in the frame [m].
     """
 
@@ -209,7 +209,7 @@ def _measures(collision: Element, shape: Element) -> tuple[Array | None, float]:
     try:
         return np.reshape(numbers_in(place), 3), number(shape.get("radius", "0"))
     except ValueError:
-        # Dynamics need no shapes, whose errors are nobody's then.
+        # Dynamics need no shapes: errors in shapes are not reported.
         return None, 0.0
 
 

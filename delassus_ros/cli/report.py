@@ -18,7 +18,7 @@ from delassus_ros.terminal import replace_line, visible, visible_json
 
 T = TypeVar("T")
 _SILENT = 2.0
-"""Seconds after which somebody at a terminal is told how far it is."""
+"""Time after which progress is shown on a terminal [s]."""
 
 
 @dataclass(frozen=True)

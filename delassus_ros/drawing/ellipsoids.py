@@ -1,4 +1,4 @@
-"""What contacts feel of a robot: effective masses, as ellipsoids, and who moves with whom.
+"""Effective masses of a robot at its contacts, as ellipsoids, and which contacts move together.
 
 A force f at one contact alone makes it accelerate by G f, along an eigenvector of its block by
 f/m: m is the effective mass there (O. Khatib, "A unified approach for motion and force control of

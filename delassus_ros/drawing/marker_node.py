@@ -303,7 +303,7 @@ class MarkerNode(Node):
         return scene
 
     def _world(self) -> Array | None:
-        """Return the axes of the world in the root link, as columns; None if nobody tells."""
+        """Return the axes of the world in the root link, as columns; None if unknown."""
         source = self._orientation
         if source is None:
             return np.eye(3)
@@ -318,7 +318,7 @@ class MarkerNode(Node):
 
     @staticmethod
     def _words(received: ReceivedMatrix, lengths: Lengths) -> str:
-        """Return what there is to say of a matrix, and what lengths mean."""
+        """Return the caption of a matrix, and the scale of its lengths."""
         lines = [_WORDS[received.validity]]
         if received.reasons:
             lines[0] += f": {names_of(Reason(received.reasons))}"

@@ -43,7 +43,7 @@ class Scene:
     ----------
     contacts : those that have all three linear rows.
     couplings : of each two of these by number, how much they move with each other, 0 to 1.
-    unknown : joints whose positions nobody has told, and which are drawn neutral.
+    unknown : joints without a measured position, which are drawn neutral.
     """
 
     contacts: Sequence[Placed] = ()

@@ -111,7 +111,7 @@ def completed(robot: Robot, given: Mapping[str, float]) -> tuple[Array, list[str
 
     Parameters
     ----------
-    given : positions of joints by name; others than the robot's are passed over.
+    given : positions of joints by name; joints of other robots are ignored.
     """
     names = {joint.name for joint in robot.joints if joint.kind.nq == 1}
     known = {name: value for name, value in given.items() if name in names}

@@ -28,8 +28,8 @@ FloatArray = npt.NDArray[np.float64]
 TOLERANCE = 1e-9
 """Largest relative Frobenius error that counts as agreement."""
 
-_WINDOW = 5000  # stamps kept while waiting for their counterpart: 5 s at 1 kHz
-_LATENCIES = 200_000  # latest latencies kept for the percentiles
+_WINDOW = 5000  # stamps kept while a counterpart is missing: 5 s at 1 kHz
+_LATENCIES = 200_000  # number of latest latencies kept for the percentiles
 _RECENT = 2000  # of them shown in the live view
 
 
@@ -105,7 +105,7 @@ def _rows(
 
 
 class Agreement:
-    """Counts and errors since the start; feed it what arrives, read its attributes.
+    """Counts and errors of all messages since the start.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Agreement:
     wrong_set
         Matrices whose contacts are not those of the set they name by its stamp.
     worst
-        Largest error; NaN counts as larger than all others.
+        Largest error; NaN counts as larger than all numbers.
     first_fault
         The first disagreement or wrong set in words, or None.
     sizes
@@ -255,7 +255,7 @@ class Agreement:
         return float(np.linalg.cond(self.last.matrix))
 
     def faults(self) -> list[str]:
-        """Say in words what speaks against the run; empty if it is good."""
+        """Return the faults of the run in words; empty if there are none."""
         if self.matrices == 0:
             return ["no matrix arrived"]
         reasons = []
@@ -342,14 +342,13 @@ class Agreement:
             self.first_fault = words
 
 
-_WINDOW_OF_PAIRS = 5000  # messages that wait for their counterpart: 5 s at 1 kHz
 _TIMES = 1000  # latest compute times kept
 _NAMES = ("first", "second")
 
 
 @dataclass(frozen=True)
 class NodeAnswer:
-    """What one of the two nodes says for a joint state.
+    """Message of one of the two nodes for a joint state.
 
     Attributes
     ----------
@@ -362,7 +361,7 @@ class NodeAnswer:
     algorithm
         Name of the algorithm; empty if the message is INVALID.
     compute_time
-        Time that it took, s.
+        Time of the computation, s.
     """
 
     stamp: int
@@ -373,7 +372,7 @@ class NodeAnswer:
 
 
 class Pairs:
-    """Counts and errors since the start; feed it what arrives, read its attributes.
+    """Counts and errors of all messages since the start.
 
     Parameters
     ----------
@@ -387,7 +386,7 @@ class Pairs:
     disagreed
         Of them, those with an error above the tolerance.
     worst
-        Largest error; NaN counts as larger than all others.
+        Largest error; NaN counts as larger than all numbers.
     one_sided
         Pairs of a matrix and an INVALID message, for the same set of active contacts.
     unlike
@@ -428,7 +427,7 @@ class Pairs:
         other = others.pop(answer.stamp, None)
         if other is None:
             own[answer.stamp] = answer
-            if len(own) > _WINDOW_OF_PAIRS:
+            if len(own) > _WINDOW:
                 del own[next(iter(own))]
                 self.unpaired[side] += 1
             return None
@@ -445,7 +444,7 @@ class Pairs:
         return times[len(times) // 2] if times else math.nan
 
     def faults(self) -> list[str]:
-        """Say in words what speaks against agreement; empty if there was some and it is good."""
+        """Return the faults of the comparison in words; empty if some matrices agree and all do."""
         faults = []
         if not self.compared:
             alone = zip(self._alone(), _NAMES, strict=True)

@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 
-_STANDSTILL = 400_000_000
+_STANDSTILL_NS = 400_000_000
 """Time between two answers [ns] in which a middleware may lose joint states of 1 kHz: for a node
-that does not run it keeps some 500."""
+that does not run a middleware keeps some 500 joint states."""
 
 
 class SequenceNumbers:
@@ -37,11 +37,11 @@ class SequenceNumbers:
 class SequenceGaps:
     """The gaps between answers, to joint states whose stamps grow.
 
-    Where a node stands still, the middleware loses joint states: that is no fault of either.
+    Where a node stands still, the middleware loses joint states: this is no fault of the node.
 
     Parameters
     ----------
-    window : how many of them are kept, at least.
+    window : least number of gaps that are kept.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class SequenceGaps:
             del self._ends[: self._window], self._skipped[: self._window]
 
     def settle(self, stamp: int) -> None:
-        """Note that a joint state will have no answer, before its gap is forgotten."""
+        """Note that a joint state will have no answer, before its gap is dropped."""
         self.settled += self._exceeds(stamp, self._counts)
 
     def unaccounted(self, unanswered: Iterable[int]) -> int:
@@ -99,5 +99,5 @@ class SequenceGaps:
             return False
         end = self._ends[gap]
         counts[end] += 1
-        stood_still = end - self._ends[gap - 1] > _STANDSTILL
+        stood_still = end - self._ends[gap - 1] > _STANDSTILL_NS
         return counts[end] > self._skipped[gap] and not stood_still

@@ -49,7 +49,7 @@ def describe_agreement(agreement: Agreement) -> str:
 
 
 def rows(agreement: Agreement, rate: float) -> list[tuple[str, str]]:
-    """Return what there is to show, as pairs of label and value."""
+    """Return the rows of the view, as pairs of label and value."""
     if agreement.last is None:
         return [("state", f"waiting for the first matrix ({agreement.invalid.total()} INVALID)")]
     latency = agreement.latency(recent=True)

@@ -1,4 +1,4 @@
-"""Many recordings, each a task of its own, on the processors of this machine, Ray or Dask."""
+"""Many recordings, one task for each, on the processors of this machine, Ray or Dask."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ def map_recordings(
     retries: int = 3,
     done: Callable[[Episode], object] = lambda _: None,
 ) -> list[Episode]:
-    """Do a task for many recordings; return what became of each, in their order.
+    """Do a task for many recordings; return the outcomes, in the order of the recordings.
 
-    A recording that fails is said and the others go on. One whose worker dies is begun again by
-    another; what is finished is not done twice, in another call neither.
+    A recording that fails is reported, and the remaining recordings go on. A recording whose worker
+    dies is begun again by another worker. Finished recordings are not computed twice, nor in a
+    later call.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def _local(
                         idle.append(worker)
                         continue
                 except Exception as error:
-                    # A fault of one is no reason to lose the others.
+                    # A fault in one recording does not end the remaining ones.
                     episode = Episode(path, error=f"{type(error).__name__}: {error}")
                 idle.append(worker)
                 yield number, episode

@@ -50,7 +50,7 @@ class _Offer:
         return cls(all(one.reliable for one in each), all(one.latched for one in each))
 
     def exceeds(self, other: _Offer) -> bool:
-        """Whether who asks for this gets nothing from whom offers the other."""
+        """Whether a subscription with this policy gets nothing from a publisher with the other."""
         return self.least(other) != self
 
     def least(self, other: _Offer) -> _Offer:
@@ -81,7 +81,7 @@ class Recorder:
 
     Parameters
     ----------
-    node : to subscribe with; nobody has to spin it.
+    node : of the subscriptions; it need not be spun.
     path : new file to write.
     wanted : tells by its full name whether a topic is recorded.
 
@@ -187,7 +187,7 @@ def _nothing(_: object) -> None:
 def _kind(name: str) -> type[Any]:
     """Return the class of a message; imports no package but of those that define messages.
 
-    The name comes from whoever publishes.
+    The name comes from the publisher.
     """
     if not _MESSAGE.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a message")

@@ -166,7 +166,7 @@ class Replay:
             )
 
     def _until(self, now: int, steps: ClockSteps, time: int) -> Iterator[Answer]:
-        """Let time go on, and yield what is said of silence meanwhile."""
+        """Advance the time, and yield the messages about silence meanwhile."""
         pipeline = self._pipeline
         step = now - self._now
         if step < 0:
@@ -267,7 +267,7 @@ class Replay:
         )
 
     def _wait_for_closures(self) -> None:
-        """Wait for code that the node makes beside its loop: here nobody waits for a matrix."""
+        """Wait for code that the node builds in the background: a replay has no deadline."""
         tasks = [task for task in self._pipeline.tasks if not task.ended]
         if tasks:
             wait_for_end(tasks, lambda text: self._warn("closure", str(text)))

@@ -56,7 +56,7 @@ class Table:
     ----------
     path : file to write.
     columns : of it.
-    about : what is said of all of it, under the key ``delassus`` of the file's metadata.
+    about : description of the table, under the key ``delassus`` of the file's metadata.
     """
 
     def __init__(self, path: Path, columns: Sequence[Column], about: Mapping[str, Any]) -> None:
@@ -109,7 +109,7 @@ class Table:
 
 
 def about(problem: Problem, **more: Any) -> dict[str, Any]:
-    """Return what is said of a table of a problem: the robot, and what rows of matrices mean."""
+    """Return the description of a table of a problem: the robot, and the rows of its matrices."""
     robot, contacts = problem.robot, problem.contacts
     return {
         "robot": robot.name,

@@ -73,9 +73,9 @@ def demo_commands(
 
 
 def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the demo's processes; what the user chose stays as it is.
+    """Return the environment of the demo's processes; variables that are set stay as they are.
 
-    A ROS graph of its own on this machine, whose members find each other fast.
+    The processes have a separate ROS graph on this machine, in which discovery is fast.
     """
     own = dict(environment)
     own.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
@@ -83,7 +83,7 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
         try:
             own["ROS_DOMAIN_ID"] = str(own_domains()[0])
         except DelassusError:
-            # All are taken: one that probably nobody uses at this moment.
+            # All domains are taken: one that is probably unused at this moment.
             own["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
     if not any(name in own for name in _FAST_DDS_PROFILES):
         profiles = str(Path(__file__).with_name("fastdds.xml"))
@@ -92,10 +92,10 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Clock:
-    """When to end: on request, after the wanted time of comparisons, or when something is wrong.
+    """End of the demo: on request, after the wanted time of comparisons, or at a fault.
 
-    Wrong is that no comparison comes in time, or that a child is gone. The time begins with the
-    first comparison, as the topics are discovered one after the other.
+    A fault is a comparison that does not come in time, or a child process that has ended. The time
+    begins with the first comparison, as the topics are discovered one after the other.
     """
 
     def __init__(self, seconds: float, first_limit: float, stop: StopRequest) -> None:

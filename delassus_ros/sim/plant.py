@@ -28,8 +28,8 @@ from delassus_ros.sim.settings import PERIOD, PlantSettings
 
 __all__ = ["PERIOD", "Floor", "Plant", "PlantSettings", "Sensed", "Truth", "on_floor"]
 
-_SUBSTEPS = 2
-_PALE = (0.85, 0.87, 0.9, 1.0)
+_SUBSTEPS = 2  # steps of MuJoCo per period
+_PALE = (0.85, 0.87, 0.9, 1.0)  # colour of the floor: red, green, blue, opacity
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Plant:
     urdf : text of the description.
     contacts : frames of the feet by contact name, each a link with one sphere, or one box whose
         z axis is up where it stands.
-    posture : joint positions at the start by name; others are zero [rad].
+    posture : joint positions at the start by name; zero for joints that are not named [rad].
     settings : drives, sensors and floor.
     floating : the base is free, and begins where the lowest foot touches; else it is bolted down.
     floor : what it touches.

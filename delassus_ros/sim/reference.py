@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.int64]
 class MujocoReference:
     """G = J M⁻¹ Jᵀ for point contacts at frames of a MuJoCo model, in contact axes.
 
-    Works on data of its own, so it does not disturb a running simulation.
+    The computation has separate data, so that a running simulation is not disturbed.
 
     Parameters
     ----------

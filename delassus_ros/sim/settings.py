@@ -1,4 +1,4 @@
-"""What a simulated robot may be told: its period, and how drives, sensors and floor are."""
+"""Settings of a simulated robot: drives, sensors and floor; the period of its steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ON_SILENCE = ("damp", "hold")
 
 @dataclass(frozen=True)
 class PlantSettings:
-    """How drives, sensors and floor are.
+    """Settings of drives, sensors and floor.
 
     Attributes
     ----------
@@ -25,12 +25,12 @@ class PlantSettings:
     joint_damping : viscous friction of each joint [N m s].
     torque_limit : share of the effort limits of the URDF that drives give.
     torque_noise : standard deviation of the torque of a drive [N m].
-    effort_noise : the same of what drives say of it; they say what they give, without noise.
+    effort_noise : standard deviation of the reported torque about the true one [N m].
     position_noise, velocity_noise : of the encoders [rad], [rad/s].
     base_noise : of the base's velocity [m/s], [rad/s]; of its position and orientation a tenth
         of that [m], [rad].
     silence : time without a command after which drives brake or hold [s].
-    on_silence : which of the two, of :data:`ON_SILENCE`.
+    on_silence : behaviour of the drives then, of :data:`ON_SILENCE`.
     holding, braking : stiffness and damping of drives then, at most: less where a link is so
         light that it would ring [N m/rad], [N m s/rad].
     seed : of all noise.

@@ -117,7 +117,7 @@ class SimulatorNode(PlantNode):
 
     def tick(self) -> None:
         """Publish the reference of the last tick, simulate one period and publish its end."""
-        # So late because what follows a joint state competes with those who wait for it.
+        # At the next tick, as work right after a joint state delays the nodes that wait for it.
         if self._wants_reference and self._sequence:
             self._references.publish(self._reference.to_bytes())
         super().tick()

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 STRIP = 16
 """Frames of a strip."""
 SUFFIXES = (".gif", ".webp", ".png")
-"""Of the files that can be written; a .png is a strip of frames, the others move."""
+"""Suffixes of the files that can be written: a .png is a strip of frames, the rest are films."""
 
 
 def film_file(words: str) -> Path:
@@ -65,7 +65,7 @@ class Film:
 def of_recording(robot: str, recording: Path, period: float, file: Path) -> bool:
     """Draw what delassus_plant has recorded, a posture each period [s]; say if it could.
 
-    By a process of its own, as what MuJoCo draws with is told by its environment.
+    In a separate process, as the environment of a process chooses the renderer of MuJoCo.
     """
     environment = {**os.environ}
     if not any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):

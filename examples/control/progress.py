@@ -44,7 +44,7 @@ class Progress:
         self._stream.flush()
 
     def close(self) -> None:
-        """End the line, so that others follow below."""
+        """End the line, so that further output follows below."""
         if self._open:
             self._stream.write("\n")
             self._stream.flush()

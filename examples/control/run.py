@@ -110,7 +110,7 @@ def plant_command(clock: Mapping[str, Any], parameters: Sequence[str]) -> Comman
     Parameters
     ----------
     clock : see :func:`delassus_ros.sim.clock.of_plant`.
-    parameters : its others, each ``name:=value``.
+    parameters : further parameters of the plant, each ``name:=value``.
     """
     arguments = set_to([*assigned(clock), *parameters])
     return Command("plant", module("delassus_ros.sim.plant_node", "--ros-args", *arguments))

@@ -84,7 +84,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _WITH_OUTPUTS = {"ratio": 1.6, "cpu": 40.0}
-"""Limits that are others by default where the node publishes twice."""
+"""Default limits where the node publishes two messages per joint state."""
 _LIMIT_HELP = {
     "ratio": "median time from joint state to matrix, and its 99th percentile, as multiples of "
     "those of the echo node",

@@ -1,7 +1,4 @@
-"""Book-keeping of the soak run: is every joint state accounted for, how fast, how far apart.
-
-Nothing here knows of ROS.
-"""
+"""Account of the joint states of a soak run, and of the gaps between matrices; knows no ROS."""
 
 from __future__ import annotations
 
@@ -87,7 +84,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class NodeCounts:
-    """What the node says that it did since it became active."""
+    """Counts that the node logs of the time in which it was active."""
 
     published: int
     refused: int
@@ -101,7 +98,7 @@ class NodeCounts:
 
 @dataclass(frozen=True)
 class Account:
-    """Where the joint states went.
+    """Account of all joint states.
 
     Attributes
     ----------
@@ -112,7 +109,7 @@ class Account:
     refused
         Those with an INVALID or DEGRADED answer in the consumer.
     superseded
-        Those that the node passed over as a newer one was there, as it says itself.
+        Joint states that the node left out for a newer one, by its own count.
     lost_before
         Those that never reached the node.
     lost_after
@@ -145,9 +142,9 @@ class Account:
 
 
 def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
-    """Hold what the publisher sent against what the node says and what the consumer got.
+    """Compare the joint states sent with the counts of the node and the messages received.
 
-    It begins with the first good answer: before that, discovery loses what it wants.
+    The account begins with the first valid answer: discovery may lose messages before it.
 
     Parameters
     ----------
@@ -160,8 +157,7 @@ def account(sent: IntArray, arrivals: Arrivals, node: NodeCounts) -> Account:
 
     Notes
     -----
-    The words of the node are needed: from outside, an answer that was lost looks like a joint
-    state that was superseded.
+    The node's counts are needed: from outside, a lost answer looks like a superseded joint state.
     """
     good = arrivals.good
     begin = int(np.argmax(good)) if good.any() else arrivals.count

@@ -1,4 +1,4 @@
-"""What the soak run and its publisher share: a file in memory of both, without messages."""
+"""File in memory through which the soak run orders its publisher and learns what was sent."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HEADER = 8  # numbers before the stamps
 
 
 class Receiver(enum.IntEnum):
-    """To whom joint states are sent; the values are places in the file."""
+    """Node to which joint states are sent; the values are places in the file."""
 
     NODE = 0
     ECHO = 1
 
 
 class Order(enum.IntEnum):
-    """What the publisher is to do."""
+    """Order to the publisher."""
 
     WAIT = 0
     SEND = 1
@@ -29,7 +29,7 @@ class Order(enum.IntEnum):
 class Control:
     """Commands to the publisher, and what it has sent.
 
-    Each number has one writer and is written in one piece, so that nobody needs a lock.
+    Each number has one writer and is written in one piece, so that no lock is needed.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ class Control:
 
     @property
     def command(self) -> Order:
-        """What the publisher is to do; set by the run."""
+        """Present order to the publisher; set by the run."""
         return Order(int(self._numbers[0]))
 
     @property
     def target(self) -> Receiver:
-        """To whom it is to send; set by the run."""
+        """Node to which the publisher sends; set by the run."""
         return Receiver(int(self._numbers[1]))
 
     def order(self, command: Order, target: Receiver) -> None:
-        """Tell the publisher what to do from its next tick on."""
+        """Give the publisher an order, for its next tick and on."""
         self._numbers[1] = target
         self._numbers[0] = command
 
@@ -73,7 +73,7 @@ class Control:
 
     @property
     def late(self) -> int:
-        """How often it had to move its schedule; set by the publisher."""
+        """Number of times the publisher moved its schedule; set by the publisher."""
         return int(self._numbers[3])
 
     @late.setter

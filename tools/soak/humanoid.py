@@ -20,7 +20,7 @@ _ALGORITHM = "ltl"  # factorises the mass matrix, as the recursive algorithms do
 
 
 class Motion:
-    """Joint positions over time: each joint swings about a bent posture at a pace of its own.
+    """Joint positions over time: the joints swing about a bent posture at different frequencies.
 
     Parameters
     ----------

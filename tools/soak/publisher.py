@@ -36,7 +36,7 @@ _LOOK_PERIOD = 0.2  # s between looks for subscribers, while there is nothing to
 
 
 class SoakPublisher(Node):
-    """Publish the humanoid's description, contacts and joint states, as told through a file.
+    """Publish the humanoid's description, contacts and joint states, as ordered through a file.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class SoakPublisher(Node):
         self._state.set("stamp", *divmod(stamp, 10**9))
         self._control.add(target, stamp)
         self._outputs[target].publish(self._state.to_bytes())
-        # Now, so that nobody waits for it.
+        # After publishing, so that the joint state is not delayed.
         self._move(number + 1)
 
     def _move(self, number: int) -> None:

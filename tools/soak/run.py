@@ -28,7 +28,7 @@ from .verdict import EndedReaders, Result
 
 _CYCLE = {Receiver.NODE: 8.0, Receiver.ECHO: 2.0}  # s, in turn
 _TOOLS = Path(__file__).resolve().parents[1]
-_START_LIMIT = 60.0  # s until both answer
+_START_LIMIT = 60.0  # s until both nodes answer
 _QUIET = 0.3  # s without arrivals, after which nothing is on its way
 _TURN = sum(_CYCLE.values())
 _COUNTS = re.compile(
@@ -91,12 +91,12 @@ def commands(
 
 
 def node_counts(output: str) -> NodeCounts:
-    """Return what the node said of itself when it was deactivated.
+    """Return the counts that the node logged when it was deactivated.
 
     Raises
     ------
     SoakError
-        It did not.
+        The node did not log its counts.
     """
     found = _COUNTS.findall(output)
     if not found:
@@ -154,7 +154,7 @@ class _Run:
             self.drain()
 
     def block(self, target: Receiver, seconds: float) -> None:
-        """Send to one of the two for a while."""
+        """Send to one of the two nodes for a time [s]."""
         child = self._loaded[target]
         begin, used = time.monotonic(), child.processor_time()
         self._control.order(Order.SEND, target)
@@ -183,7 +183,7 @@ class _Run:
                 changed = time.monotonic()
             self._spin()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """End the warm-up: processor time, memory and swaps count from here on."""
         self._swapper.restart()
         self._memory = self._memory[-1:]
@@ -232,7 +232,7 @@ class _Run:
         )
 
     def progress(self, begin: int) -> str:
-        """Return a line on how it goes, with times from a stamp [ns] on."""
+        """Return a line of progress, with times from a stamp [ns] on."""
         arrivals = self._node.arrivals
         node = Percentiles.of(arrivals[Receiver.NODE].latency(begin))
         echo = Percentiles.of(arrivals[Receiver.ECHO].latency(begin))
@@ -332,11 +332,11 @@ def _cycles(one: _Run, seconds: float, proceed: Callable[[], bool]) -> int:
         print(f"{time.monotonic() - start:.0f} s: {one.progress(begin)}", flush=True)
         if cycle + 1 == warm:
             begin = time.time_ns()
-            one.forget()
+            one.reset()
     return begin
 
 
-_PATIENCE = 30.0  # s for a change to come about
+_CHANGE_LIMIT = 30.0  # s until a requested change is in use
 
 
 class Swapper:
@@ -346,8 +346,8 @@ class Swapper:
     ----------
     node
         The consumer, a :class:`~soak.consumer.SoakNode`.
-    others
-        Algorithms to go through, with the one that the node begins with; none to do nothing.
+    algorithms
+        Names to go through, with the algorithm that the node begins with; empty to do nothing.
 
     Attributes
     ----------
@@ -359,11 +359,11 @@ class Swapper:
         What became of a change that did not come about; empty if all did.
     """
 
-    def __init__(self, node: Any, others: Sequence[str]) -> None:
+    def __init__(self, node: Any, algorithms: Sequence[str]) -> None:
         self.restart()
         self.refusal = ""
         self._node = node
-        self._names = list(others)
+        self._names = list(algorithms)
         self._wanted = ""
         self._answer: Any = None
         self._latest = math.inf
@@ -418,6 +418,7 @@ class Swapper:
 
     def _wait(self) -> None:
         now = time.monotonic()
-        self._latest = min(self._latest, now + _PATIENCE)
+        self._latest = min(self._latest, now + _CHANGE_LIMIT)
         if now >= self._latest:
-            self.refusal = f"{self._wanted!r} is not in use {_PATIENCE:g} s after it was asked for"
+            limit = f"{_CHANGE_LIMIT:g} s"
+            self.refusal = f"{self._wanted!r} is not in use {limit} after it was asked for"

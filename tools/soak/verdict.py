@@ -14,7 +14,7 @@ _KEPT = 0.98  # of the wanted rate, below which a run says nothing of that rate
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run must keep to pass; each is an option of the command.
+    """Limits of a run that passes; each is an option of the command.
 
     Nothing may be lost, refused, or wrong: that has no option. Times are judged beside those of
     the echo node, which computes nothing, as they are mostly the machine's.
@@ -64,14 +64,14 @@ class EndedReaders:
 
 @dataclass(frozen=True)
 class Result:
-    """All that a run has measured.
+    """Measurements of a run.
 
     Attributes
     ----------
     rate, sent_rate
         Joint states per second: as wanted, and as they were sent while the node had its turn.
     account
-        Where they went.
+        Account of the joint states.
     node, echo
         Times from stamp to arrival.
     cpu, echo_cpu
@@ -87,7 +87,7 @@ class Result:
     readers
         Other readers that were killed; None if there were none.
     peer
-        What the node is compared with, where others have the word "echo".
+        Name of the node that the node is compared with.
     """
 
     rate: float
@@ -138,7 +138,7 @@ class Result:
         return f"{text}{rest} periods in the {'rest' if whole else 'time'}"
 
     def faults(self, limits: Limits) -> list[str]:
-        """Say in words what is not within the limits; empty if all is."""
+        """Return the figures that are not within the limits, in words."""
         count = self.account
         faults = [
             f"{number} {what}"
