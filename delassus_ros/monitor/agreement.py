@@ -444,7 +444,7 @@ class Pairs:
         return times[len(times) // 2] if times else math.nan
 
     def faults(self) -> list[str]:
-        """Return the faults of the comparison in words; empty if some matrices agree and all do."""
+        """Return the faults of the comparison in words; empty if all matrices agree."""
         faults = []
         if not self.compared:
             alone = zip(self._alone(), _NAMES, strict=True)
