@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from delassus_ros.algorithms.counting import OperationCounter
+from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter
 from delassus_ros.algorithms.efpa import efpa
 from delassus_ros.algorithms.kjr import kjr
 from delassus_ros.algorithms.ltl import ltl
@@ -149,35 +149,25 @@ def decide(problem: Problem, generic: bool) -> tuple[tuple[frozenset[int], Route
 def _cheapest(problem: Problem, tree: Tree, generic: bool) -> Route:
     """Return the best of the published routes, improved one decision at a time."""
     meetings = places(tree)
-    counter = _Counter(problem, tree, generic)
+    search = CheapestSearch[Route](OperationCounter(problem, tree, generic), _BUDGET)
     nodes = wide_nodes(tree)
     pv_osimr = Route(nodes=Nodes(nodes))
     # Spreading downwards is a good start where there are many nodes.
     spreading = Route(nodes=Nodes(nodes, nodes, nodes))
     starts = (pv_osimr, spreading) if 0 < len(nodes) <= _DEEPEST else (pv_osimr,)
-    best = min(starts, key=counter)
-    limit = _FAR * counter(best)
+    best = search.cheapest(starts)
+    limit = _FAR * search.count(best)
     sizes = estimates(tree)
     if sizes["pv_osim"] < limit:
-        best = min((best, Route()), key=counter)
+        best = search.cheapest((best, Route()))
     wholes = [
         Route(name)
         for name in WHOLE
         if (sizes[name] < limit or limit < _SMALL) and (tree.is_ordinary or name != "kjr")
     ]
-    if is_large(problem):
-        # Its neighbours are too many.
-        return min((best, *wholes), key=counter)
-    improved = True
-    while improved:
-        improved = False
-        for route in best.neighbours(tree, meetings):
-            if counter.spent > _BUDGET:
-                break
-            if counter(route) < counter(best):
-                best, improved = route, True
-                break
-    return min((best, *wholes), key=counter)
+    if not is_large(problem):  # its neighbours are too many
+        best = search.improved(best, lambda route: route.neighbours(tree, meetings))
+    return search.cheapest((best, *wholes))
 
 
 def places(tree: Tree) -> frozenset[int]:
@@ -201,21 +191,6 @@ def places(tree: Tree) -> frozenset[int]:
         for i, link in enumerate(tree.links)
         if rows[i] > 6 and (branches[i] > 1 or i in clustered) and link.motion != "free"
     )
-
-
-class _Counter:
-    """Counts the operations of routes for one tree, each once."""
-
-    def __init__(self, problem: Problem, tree: Tree, generic: bool) -> None:
-        self._count = OperationCounter(problem, tree, generic)
-        self._known: dict[Route, int] = {}
-        self.spent = 0
-
-    def __call__(self, route: Route) -> int:
-        if route not in self._known:
-            self._known[route] = self._count(route)
-            self.spent += self._known[route]
-        return self._known[route]
 
 
 def estimates(tree: Tree) -> dict[str, float]:

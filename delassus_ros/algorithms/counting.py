@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Generic, TypeVar
 
 from delassus_ros.algorithms.registry import DelassusFunction
 from delassus_ros.problem import Problem
@@ -15,6 +16,54 @@ from delassus_ros.scalars.counts import operations
 from delassus_ros.scalars.graph import Graph
 from delassus_ros.scalars.routines import Routines, is_large
 from delassus_ros.scalars.steps import recorded
+
+W = TypeVar("W")
+"""A way to the matrix: hashable, its fields decide the order of the operations."""
+
+
+class CheapestSearch(Generic[W]):
+    """Local search for the way with fewest operations, each way counted once.
+
+    Parameters
+    ----------
+    count : operations of a way.
+    budget : operations traced in search of a way, roughly: the search ends behind them.
+    """
+
+    def __init__(self, count: Callable[[W], int], budget: int) -> None:
+        self._count, self._budget = count, budget
+        self._counts: dict[W, int] = {}
+
+    def count(self, way: W) -> int:
+        """Return the operations of a way."""
+        if way not in self._counts:
+            self._counts[way] = self._count(way)
+        return self._counts[way]
+
+    def cheapest(self, ways: Iterable[W]) -> W:
+        """Return the first of the ways with fewest operations."""
+        return min(ways, key=self.count)
+
+    def improved(self, way: W, neighbours: Callable[[W], Iterable[W]], restart: bool = True) -> W:
+        """Return the way that is left when no neighbour needs fewer operations.
+
+        Parameters
+        ----------
+        neighbours : ways that differ from a way in one decision.
+        restart : go on with the neighbours of a better way at once; off, after those of the way
+            before.
+        """
+        found = True
+        while found:
+            found = False
+            for neighbour in neighbours(way):
+                if sum(self._counts.values()) > self._budget:
+                    return way
+                if self.count(neighbour) < self.count(way):
+                    way, found = neighbour, True
+                    if restart:
+                        break
+        return way
 
 
 class OperationCounter:

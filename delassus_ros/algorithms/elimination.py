@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from delassus_ros.algorithms.counting import OperationCounter
+from delassus_ros.algorithms.counting import CheapestSearch, OperationCounter
 from delassus_ros.algorithms.registry import TracedAlgorithm, register, without_clusters
 from delassus_ros.model.robot import WORLD
 from delassus_ros.problem import Problem
@@ -34,8 +34,8 @@ _BUDGET = 1_000_000
 
 
 @dataclass(frozen=True)
-class Order:
-    """When joints are eliminated.
+class JointPlaces:
+    """The order of elimination: the places where joints are eliminated.
 
     Attributes
     ----------
@@ -46,16 +46,16 @@ class Order:
     places: tuple[int, ...]
 
     @classmethod
-    def pv_osim(cls, tree: Tree) -> Order:
+    def pv_osim(cls, tree: Tree) -> JointPlaces:
         """Return the order in which every joint goes at its own link."""
         return cls(tuple(range(len(tree.links))))
 
     @classmethod
-    def ltl(cls, tree: Tree) -> Order:
+    def ltl(cls, tree: Tree) -> JointPlaces:
         """Return the order in which joints go at the root."""
         return cls(tuple(_way(tree, i)[-1] for i in range(len(tree.links))))
 
-    def neighbours(self, tree: Tree) -> Iterator[Order]:
+    def neighbours(self, tree: Tree) -> Iterator[JointPlaces]:
         """Yield orders that differ in one joint, or alike in all joints beyond a link."""
         for i in sorted(tree.supporting):
             if tree.links[i].motion == "free":
@@ -70,9 +70,9 @@ class Order:
                 yield self._with(beyond, place)
                 yield self._with(beyond, None)
 
-    def _with(self, joints: set[int], place: int | None) -> Order:
+    def _with(self, joints: set[int], place: int | None) -> JointPlaces:
         """Return the order with joints at another place, None for each its own."""
-        return Order(
+        return JointPlaces(
             tuple(
                 (i if place is None else place) if i in joints else old
                 for i, old in enumerate(self.places)
@@ -105,7 +105,7 @@ class Elimination(TracedAlgorithm):
 
 
 @lru_cache(maxsize=16)
-def decide(problem: Problem, generic: bool) -> Order:
+def decide(problem: Problem, generic: bool) -> JointPlaces:
     """Return the order with fewest operations that was found, by exact count.
 
     Parameters
@@ -114,41 +114,31 @@ def decide(problem: Problem, generic: bool) -> Order:
     """
     tree = tree_of(problem)
     counter = OperationCounter(problem, tree, generic)
-    counts: dict[Order, int] = {}
-
-    def count(order: Order) -> int:
-        if order not in counts:
-            counts[order] = counter(partial(delassus, order=order))
-        return counts[order]
-
-    best = min(Order.pv_osim(tree), Order.ltl(tree), key=count)
-    improved = not is_large(problem)  # its neighbours are too many
-    while improved:
-        improved = False
-        for order in best.neighbours(tree):
-            if sum(counts.values()) > _BUDGET:
-                return best
-            if count(order) < count(best):
-                best, improved = order, True
-    return best
+    search = CheapestSearch[JointPlaces](
+        lambda order: counter(partial(delassus, order=order)), _BUDGET
+    )
+    best = search.cheapest((JointPlaces.pv_osim(tree), JointPlaces.ltl(tree)))
+    if is_large(problem):  # its neighbours are too many
+        return best
+    return search.improved(best, lambda order: order.neighbours(tree), restart=False)
 
 
-def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, order: Order) -> Matrix:
+def delassus(tree: Tree, K: dict[int, Matrix], x: Inputs, order: JointPlaces) -> Matrix:
     """Return G by elimination in an order."""
-    left = _Left(tree, K, x)
+    state = EliminationState(tree, K, x)
     for i in reversed(range(len(tree.links))):
         for k in reversed(range(i + 1, len(tree.links))):
             if order.places[k] == i:
-                left.eliminate(k, i)
-        left.link(i, order.places[i] != i)
+                state.eliminate(k, i)
+        state.link(i, order.places[i] != i)
     for k in reversed(range(len(tree.links))):
         if order.places[k] == WORLD:
-            left.eliminate(k, WORLD)
-    return left.G
+            state.eliminate(k, WORLD)
+    return state.G
 
 
-class _Left:
-    """What is left: rows of contacts and of joints that wait, and inertias of links.
+class EliminationState:
+    """State of the elimination: rows of contacts and of joints that wait, inertias of links.
 
     Parameters
     ----------
@@ -156,7 +146,7 @@ class _Left:
 
     Attributes
     ----------
-    G : (m, m) of what was eliminated.
+    G : (m, m), the part of the unknowns that were eliminated.
     """
 
     def __init__(self, tree: Tree, K: dict[int, Matrix], x: Inputs) -> None:
@@ -177,14 +167,14 @@ class _Left:
     def eliminate(self, k: int, i: int) -> None:
         """Eliminate the joint of link k, which waited, at link i or after all links."""
         joint = -1 - k
-        own = self._between.pop(joint, {})
-        pivot = own.pop(joint, None)
+        coupled = self._between.pop(joint, {})
+        pivot = coupled.pop(joint, None)
         if pivot is None:
             return
         name = self._tree.links[k].name
         d = 1.0 / positive(pivot, f"the inertia seen by joint {name!r}")
         F = self._rows[i].pop(joint) if i != WORLD else []
-        present = {j: value for j, value in own.items() if not is_zero(value)}
+        present = {j: value for j, value in coupled.items() if not is_zero(value)}
         scaled = {j: value * d for j, value in present.items()}
         for j, factor in scaled.items():
             if j < 0:
@@ -194,11 +184,11 @@ class _Left:
                 self._rows[i][j] = [r - factor * f for r, f in zip(row, F, strict=True)]
             for h, value in present.items():
                 if h <= j:
-                    # Scaled is what is farther from the root, as for the rows: about an axis that
+                    # The row farther from the root is scaled, as for the rows: about an axis that
                     # parent and child share, their products are then the same.
                     far, near = (scaled[h], present[j]) if j < 0 else (factor, value)
                     self._add(j, h, far * near)
-        for j in own.keys() - present.keys():
+        for j in coupled.keys() - present.keys():
             if j < 0:
                 self._between[j].pop(joint)
         if F:
@@ -207,7 +197,7 @@ class _Left:
             self._inertia[i] = whole.minus_product([f * d for f in F], F)
 
     def _add(self, j: int, h: int, product: Scalar) -> None:
-        """Count what two rows have by way of something that was eliminated, h ≤ j."""
+        """Add a product of two rows by way of an eliminated unknown, h ≤ j."""
         if h >= 0:
             self.G[j][h] = self.G[h][j] = self.G[j][h] + product
             return
@@ -276,7 +266,7 @@ class _Left:
                     self._add(j, h, products[r][c])
 
     def _carry(self, parent: int, moved: RigidInertia | SpatialInertia) -> None:
-        """Add the inertia of what hangs on a link to its own."""
+        """Add the inertia of a child to that of the link that carries it."""
         H = self._inertia[parent]
         if isinstance(H, RigidInertia) and isinstance(moved, RigidInertia):
             self._inertia[parent] = H + moved

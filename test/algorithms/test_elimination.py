@@ -11,7 +11,7 @@ from seeds import but_slow, seeds
 from benchmarks import cases
 from delassus_ros import Problem, algorithms
 from delassus_ros.algorithms.counting import OperationCounter
-from delassus_ros.algorithms.elimination import Order, decide, delassus
+from delassus_ros.algorithms.elimination import JointPlaces, decide, delassus
 from delassus_ros.algorithms.ltl import ltl
 from delassus_ros.algorithms.pv_osim import pv_osim
 from delassus_ros.compiler.ir.trace import trace
@@ -23,7 +23,7 @@ from delassus_ros.testing import ALL, SIMPLE, random_problem
 from delassus_ros.testing.conformance import relative_error, textbook
 
 
-def anywhere(tree, rng: np.random.Generator) -> Order:
+def anywhere(tree, rng: np.random.Generator) -> JointPlaces:
     """Return an order in which each joint goes anywhere on its way to the root."""
     places = []
     for i, link in enumerate(tree.links):
@@ -31,7 +31,7 @@ def anywhere(tree, rng: np.random.Generator) -> Order:
         free = tree.links[way[-1]].motion == "free"
         choices = [i] if link.motion == "free" else way if free else [*way, WORLD]
         places.append(int(rng.choice(choices)))
-    return Order(tuple(places))
+    return JointPlaces(tuple(places))
 
 
 @pytest.mark.parametrize("seed", seeds(40))
@@ -42,7 +42,11 @@ def test_every_order_gives_the_same_matrix(seed: int) -> None:
     tree, expected = tree_of(problem), textbook(problem, inputs)
     K = contact_rows(problem, tree, x)
     rng = np.random.default_rng(seed)
-    for order in (Order.pv_osim(tree), Order.ltl(tree), *(anywhere(tree, rng) for _ in range(5))):
+    for order in (
+        JointPlaces.pv_osim(tree),
+        JointPlaces.ltl(tree),
+        *(anywhere(tree, rng) for _ in range(5)),
+    ):
         G = np.array(delassus(tree, K, x, order), dtype=float)
         assert relative_error(problem, G, expected) < 1e-10, order
         assert np.array_equal(G, G.T)
@@ -64,7 +68,7 @@ def test_an_order_costs_what_the_algorithm_costs_that_has_it(name: str, generic:
     problem = loaded(name)
     tree = tree_of(problem)
     count = OperationCounter(problem, tree, generic)
-    twins = {pv_osim: Order.pv_osim(tree), ltl: Order.ltl(tree)}
+    twins = {pv_osim: JointPlaces.pv_osim(tree), ltl: JointPlaces.ltl(tree)}
     for twin, order in twins.items():
         own = count(partial(delassus, order=order))
         assert own == pytest.approx(count(twin), rel=0.005), twin.__name__
@@ -86,5 +90,5 @@ def test_an_arm_takes_fewer_operations_than_any_published_algorithm(
 def test_an_arm_keeps_its_last_joints_for_later_ones_and_is_no_twin() -> None:
     problem = loaded("panda")
     tree, order = tree_of(problem), decide(problem, False)
-    assert order not in (Order.pv_osim(tree), Order.ltl(tree))
+    assert order not in (JointPlaces.pv_osim(tree), JointPlaces.ltl(tree))
     assert all(p == i or p == WORLD or p in tree.path(i) for i, p in enumerate(order.places))
