@@ -89,14 +89,14 @@ def backward_sweep(tree: Tree, K: dict[int, Matrix], x: Inputs, nodes: Nodes) ->
                 continue
             if i in nodes.links:  # lines 6 and 7
                 N.append(WideNode(branches, nodes, i))
-                leaving.append(past(N[-1]))
+                leaving.append(after_joint(N[-1]))
             else:
-                leaving.append(joined(branches))
+                leaving.append(assembled(branches))
             moved.append(joint.to_parent(leaving[-1].P, i))  # line 9
         if isinstance(joint, FreeBody) or not leaving:
             continue
         # A cluster couples what leaves it by several links.
-        carried = joined(leaving)
+        carried = assembled(leaving)
         P, PS, PSD = ([row for rows in part for row in rows] for part in zip(*moved, strict=True))
         add_products(carried.Omega, PSD, PS)  # line 10
         if joint.parent == WORLD:
@@ -292,13 +292,13 @@ def own_contact(K: Matrix, index: list[int]) -> Propagated:
     return Propagated(K, zeros(k, k), [NodePart(index, 0, k)])
 
 
-def past(node: WideNode) -> Propagated:
+def after_joint(node: WideNode) -> Propagated:
     """Line 7: P = 1 and Ω = 0 at a node."""
     index = [row for branch in node.branches for row in branch.index]
     return Propagated(identity(6), zeros(6, 6), [NodePart(index, 0, 6, node)])
 
 
-def joined(branches: list[Propagated]) -> Propagated:
+def assembled(branches: list[Propagated]) -> Propagated:
     """Return all rows together, as lines 6 and 7 of Algorithm 1 do."""
     if len(branches) == 1:
         return branches[0]

@@ -59,7 +59,7 @@ MOST_CALLS = 400
 """Newton iterations of one way, and its longest length in reaches."""
 _MOST_TURNS = 1e6
 """Turns that are taken out of a way; of more, rounding would be 1e-9 rad and more."""
-_KEPT = 0.5
+_DETERMINANT_SHARE = 0.5
 """Share of a determinant that is left at the end of each part of the way."""
 
 
@@ -118,7 +118,7 @@ class Branch:
         return int(np.argmin(self._determinants * self._signs / self._before))
 
     def _begin(self) -> None:
-        np.multiply(self._before, _KEPT, self._least)
+        np.multiply(self._before, _DETERMINANT_SHARE, self._least)
         np.copyto(self._kept, self._rows_before)
 
 

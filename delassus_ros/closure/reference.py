@@ -13,7 +13,7 @@ from delassus_ros.model.robot import JointKind, Robot
 from delassus_ros.model.spatial import Array
 from delassus_ros.rbda import constraints
 
-_CLOSED = 1e-12
+_CLOSED_RESIDUAL = 1e-12
 """Gaps that are not made smaller."""
 _STILL = 1e-10
 """Steps [rad or m] after which nothing moves any more."""
@@ -155,7 +155,7 @@ def _gap(robot: Robot, cluster: Cluster, q: Array, moved: Sequence[int]) -> floa
             else:
                 scaled = gaps.in_units(q[offsets])
                 rows, K = gaps.gap(scaled), gaps.jacobian(scaled) / units
-            if float(np.linalg.norm(rows)) < _CLOSED:
+            if float(np.linalg.norm(rows)) < _CLOSED_RESIDUAL:
                 break
             step = closing_step(rows, K[:, list(moved)], linear, longest, each=True)
             q[entries] += step

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from delassus_ros.measured.order import Order, Tree, order_of
+from delassus_ros.measured.order import PivotOrder, PlaceTree, order_of
 from delassus_ros.measured.quantities import Measurement, Quantity
 from delassus_ros.measured.system import Equation, Instant, System
 from delassus_ros.model.spatial import Array
@@ -30,7 +30,7 @@ from delassus_ros.scalars.ports import Inputs
 
 
 class LeastSquares:
-    """What is known and wanted of a system.
+    """Least squares of a system, for known and wanted quantities.
 
     Parameters
     ----------
@@ -49,33 +49,33 @@ class LeastSquares:
         self._system, self._known, self._wanted = system, known, wanted
         self._zero = frozenset(zero)
 
-    def assembled(self, instant: Instant, y: Sequence[Scalar], into: SymmetricSystem) -> Tree:
+    def assembled(self, instant: Instant, y: Sequence[Scalar], into: SymmetricSystem) -> PlaceTree:
         """Add Z and r to a system; y of those measurements that have no constant value.
 
-        Returns where the unknowns of Z belong.
+        Returns the places of the unknowns of Z.
         """
-        given = iter(y)
+        values = iter(y)
         system = self._system
         # Unknowns of d, multipliers of measurements, unknowns between links, other multipliers.
         owners, k = list(system.owners), system.columns.size
         for known in self._known:
             for row, constant in instant.reading(known.quantity):
-                value = next(given) if known.value is None else known.value
+                value = next(values) if known.value is None else known.value
                 self._add(into, k, row, value - constant)
                 if known.sigma:
                     into.add(k, k, -known.sigma * known.sigma)
                 owners.append(min(owners[column] for column in row))
                 k += 1
         factored = instant.factored(k)
-        places = [each.node for each in factored.between]
+        places = [between.node for between in factored.between]
         owners += [*places, *system.owners_of_rows, *places]
-        equations = [*factored.equations, *(each.equation for each in factored.between)]
+        equations = [*factored.equations, *(between.equation for between in factored.between)]
         for multiplier, (row, constant) in enumerate(equations, start=k + len(places)):
             self._add(into, multiplier, row, -constant)
         unknowns: list[list[int]] = [[] for _ in factored.parents]
         for k in into.rows:
             unknowns[owners[k]].append(k)
-        return Tree(unknowns, factored.parents)
+        return PlaceTree(unknowns, factored.parents)
 
     def _add(self, into: SymmetricSystem, k: int, row: dict[int, Scalar], right: Scalar) -> None:
         for column, value in row.items():
@@ -83,7 +83,9 @@ class LeastSquares:
                 into.add(column, k, value)
         into.add_right(k, right)
 
-    def at(self, x: Inputs, guard: Guard = unguarded) -> tuple[Instant, SymmetricSystem, Tree]:
+    def at(
+        self, x: Inputs, guard: Guard = unguarded
+    ) -> tuple[Instant, SymmetricSystem, PlaceTree]:
         """Return the instant, Z x = r and where its unknowns belong.
 
         Parameters
@@ -95,7 +97,7 @@ class LeastSquares:
         tree = self.assembled(instant, x["y"] if "y" in x else (), system)
         return instant, system, tree
 
-    def order(self, ports: Sequence[Port], postures: Sequence[Array]) -> Order:
+    def order(self, ports: Sequence[Port], postures: Sequence[Array]) -> PivotOrder:
         """Return an order of elimination that is accurate at postures; see :func:`order_of`."""
         random, samples = np.random.default_rng(0), []
         for q in postures:
@@ -104,7 +106,7 @@ class LeastSquares:
         _, pattern, tree = self.at(Graph().input_block(ports))
         return order_of(samples, pattern, tree)
 
-    def answer(self, order: Order, covariances: bool, x: Inputs) -> Vector:
+    def answer(self, order: PivotOrder, covariances: bool, x: Inputs) -> Vector:
         """Return the values that are wanted, their covariances, the squared residuals, and each.
 
         Residuals are of the measurements with a deviation, in its units.

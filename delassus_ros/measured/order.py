@@ -26,30 +26,33 @@ Number: TypeAlias = "float | Array"
 """A constant, or what varies over the sample postures."""
 
 LARGE = (1e-6, 1e-4, 1e-2)
-"""Of a pivot, over the entries that it is divided into; more where less is not exact enough."""
-_NOISE = 1e-9
-"""The same of the variance of a measurement: it is what it is, and makes no rounding errors."""
-_SMALL = 1e-9
-"""Of a divisor at run time, over the least one at the sample postures: less is a singularity."""
-_EXACT = 1e-9
-"""Relative residual of the solution at sample postures that is good enough."""
+"""Least size of a pivot over the entries that it divides; tried one after the other until the
+solution is exact enough."""
+_LEAST_VARIANCE = 1e-9
+"""Least size of the variance of a measurement over the entries that it divides: a variance is
+exact."""
+_LEAST_DIVISOR = 1e-9
+"""Least size of a divisor at run time over its least size at the sample postures; a smaller one is
+a singularity."""
+_LARGEST_RESIDUAL = 1e-9
+"""Largest relative residual of the solution at the sample postures."""
 
 
-class Tree(NamedTuple):
-    """Where unknowns belong: per place these, and the next place towards the root, or WORLD."""
+class PlaceTree(NamedTuple):
+    """Per place its unknowns, and the next place towards the root, or WORLD."""
 
     unknowns: list[list[int]]
     parents: list[int]
 
 
 @dataclass(frozen=True)
-class Order:
-    """Pivots in their order, and how large what is divided by was at the sample postures.
+class PivotOrder:
+    """Pivots in their order, and the sizes of their divisors at the sample postures.
 
     Attributes
     ----------
-    pivots : each one unknown, or two that are eliminated together.
-    divisors : by number of the pivot, the least size.
+    pivots : one unknown each, or two that are eliminated together.
+    divisors : by number of the pivot, the least size of its divisor.
     """
 
     pivots: tuple[Pivot, ...]
@@ -57,14 +60,16 @@ class Order:
 
     def guard(self, divisor: Scalar, number: int) -> Scalar:
         """Return a divisor, with a check that it is not far smaller than at any sample posture."""
-        return regular(divisor, _SMALL * self._sizes[number], "what is known")
+        return regular(divisor, _LEAST_DIVISOR * self._sizes[number], "what is known")
 
     @cached_property
     def _sizes(self) -> dict[int, float]:
         return dict(self.divisors)
 
 
-def order_of(samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, tree: Tree) -> Order:
+def order_of(
+    samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, tree: PlaceTree
+) -> PivotOrder:
     """Return the order in which a system's unknowns are eliminated.
 
     Parameters
@@ -89,8 +94,8 @@ def order_of(samples: Sequence[SymmetricSystem], pattern: SymmetricSystem, tree:
         tried = _stacked(samples, pattern, noted)
         for pivot in pivots:
             tried.eliminate(pivot)
-        if not tried.rows and _residual(tried, _stacked(samples, pattern)) < _EXACT:
-            return Order(pivots, tuple(sizes.items()))
+        if not tried.rows and _residual(tried, _stacked(samples, pattern)) < _LARGEST_RESIDUAL:
+            return PivotOrder(pivots, tuple(sizes.items()))
     raise NumericalError(
         "no order of elimination is accurate at the sample postures: some of what is known is "
         "too much more precise than the rest, or hardly tells anything"
@@ -106,31 +111,31 @@ def _stacked(
         for j, value in row.items():
             if i <= j:
                 constant = type(value) is float
-                each = [sample.rows[i].get(j, 0.0) for sample in samples]
-                found.add(i, j, value if constant else np.array(each))
+                numbers = [sample.rows[i].get(j, 0.0) for sample in samples]
+                found.add(i, j, value if constant else np.array(numbers))
         found.add_right(i, np.array([sample.right.get(i, 0.0) for sample in samples]))
     return found
 
 
-def _residual(solved: SymmetricSystem, given: SymmetricSystem) -> float:
-    """Return the largest of Z x − r, over the sizes of the terms that it is made of."""
+def _residual(solved: SymmetricSystem, system: SymmetricSystem) -> float:
+    """Return the largest component of Z x − r, over the sum of the sizes of its terms."""
     worst = 0.0
-    for i, row in given.rows.items():
+    for i, row in system.rows.items():
         terms = [value * solved.solution(j) for j, value in row.items()]
-        size = np.abs(given.right[i]) + sum(np.abs(term) for term in terms)
-        off = np.abs(sum(terms) - given.right[i])
+        size = np.abs(system.right[i]) + sum(np.abs(term) for term in terms)
+        off = np.abs(sum(terms) - system.right[i])
         worst = max(worst, float(np.max(off / np.where(size > 0.0, size, 1.0))))
     return worst
 
 
-def _pivots_of(system: SymmetricSystem, tree: Tree, large: float) -> tuple[Pivot, ...]:
-    """Eliminate all that there are pivots for; return these."""
+def _pivots_of(system: SymmetricSystem, tree: PlaceTree, large: float) -> tuple[Pivot, ...]:
+    """Eliminate all unknowns that have pivots; return the pivots."""
     _substitute(system, large)
     waiting = [list(unknowns) for unknowns in tree.unknowns]
     left: list[int] = []
     for place in _leaves_first(tree.parents):
-        own = [k for k in waiting[place] if k in system.rows]
-        rest = _eliminated(system, own, large)
+        unknowns = [k for k in waiting[place] if k in system.rows]
+        rest = _eliminated(system, unknowns, large)
         (left if tree.parents[place] == WORLD else waiting[tree.parents[place]]).extend(rest)
     _eliminated(system, left, large)
     return tuple(system.eliminated)
@@ -149,7 +154,7 @@ def _leaves_first(parents: Sequence[int]) -> list[int]:
 
 
 def _substitute(system: SymmetricSystem, large: float) -> None:
-    """Eliminate what follows from one equation alone, or is in one alone, and so on."""
+    """Eliminate unknowns that follow from one equation alone, or are in one alone, repeatedly."""
     waiting = list(system.rows)
     while waiting:
         i = waiting.pop()
@@ -194,12 +199,13 @@ def _pivots(system: SymmetricSystem, left: Mapping[int, None], large: float) -> 
 
 
 def _cost_of_two(rows: Mapping[int, Row], i: int, j: int) -> float:
-    """Return the number of products v wᵀ, with what v takes."""
+    """Return the number of products v wᵀ, with those that v takes."""
     first, second = (i, j) if j not in rows[j] else (j, i)
-    own = len(rows[first]) - 1 - (first in rows[first])
-    other = len(rows[second]) - 1
+    n_first = len(rows[first]) - 1 - (first in rows[first])
+    n_second = len(rows[second]) - 1
     unit = type(rows[i][j]) is float and abs(rows[i][j]) == 1.0
-    return own * other + (own if first in rows[first] else 0) + (0 if unit else min(own, other))
+    diagonal = n_first if first in rows[first] else 0
+    return n_first * n_second + diagonal + (0 if unit else min(n_first, n_second))
 
 
 def _one(rows: Mapping[int, Row], i: int, large: float) -> bool:
@@ -207,7 +213,7 @@ def _one(rows: Mapping[int, Row], i: int, large: float) -> bool:
     others = [value for j, value in rows[i].items() if j != i]
     # Negative constants are variances.
     noise = type(diagonal) is float and diagonal < 0.0
-    return _is_large(diagonal, others, _NOISE if noise else large)
+    return _is_large(diagonal, others, _LEAST_VARIANCE if noise else large)
 
 
 def _two(rows: Mapping[int, Row], i: int, j: int, large: float) -> bool:

@@ -29,10 +29,10 @@ from delassus_ros.model.robot import WORLD, Body, Frame, Joint, JointKind, Robot
 from delassus_ros.model.spatial import Array, Inertia
 from delassus_ros.rbda.constraints import loop_jacobian
 
-_NOISE = 1e-12
+_RELATIVE_ROUNDING = 1e-12
 """Relative size below which an axis is parallel, a rotor balanced and round, a ratio zero."""
 
-_DISTINCT = 1e-3
+_INDEPENDENT_SINE = 1e-3
 """Sine of the angle between rates below which they are no good as independent ones."""
 
 
@@ -213,7 +213,9 @@ class _Rewriting:
         principal = np.abs(inertia.rotational @ a - _spin(joint, inertia) * a).max()
         across = np.abs(inertia.moment - (inertia.moment @ a) * a).max()
         moment = max(float(np.abs(inertia.moment).max()), float(np.sqrt(abs(inertia.mass) * size)))
-        return bool(principal <= _NOISE * size and across <= _NOISE * moment)
+        return bool(
+            principal <= _RELATIVE_ROUNDING * size and across <= _RELATIVE_ROUNDING * moment
+        )
 
     def _is_round(self, i: int) -> bool:
         """Return whether nothing of a rotor is left on its own joint."""
@@ -227,7 +229,7 @@ class _Rewriting:
         axial, across = np.outer(a, a), np.eye(3) - np.outer(a, a)
         mean = float(np.trace(inertia.rotational) - J) / 2
         rest = inertia.rotational - J * axial - mean * across
-        if np.abs(rest).max() <= _NOISE * np.abs(inertia.rotational).max():
+        if np.abs(rest).max() <= _RELATIVE_ROUNDING * np.abs(inertia.rotational).max():
             rest = np.zeros((3, 3))
         whole = Inertia(inertia.mass, inertia.moment, J * axial + mean * across)
         self._inertias[i] = Inertia(0.0, np.zeros(3), rest)
@@ -281,7 +283,7 @@ class _Rewriting:
         for i in reversed(chain):
             turn = turn @ joints[i].placement.rotation
             own = turn @ joints[i].axis
-            if np.abs(np.cross(own, axis)).max() > _NOISE:
+            if np.abs(np.cross(own, axis)).max() > _RELATIVE_ROUNDING:
                 return None
             found.append((i, 1.0 if own @ axis > 0 else -1.0))
         return found
@@ -317,7 +319,7 @@ def _unit(v: Array) -> Array:
 
 def clean(row: Array) -> Array:
     """Return `row` without rounding noise around zero."""
-    return np.where(np.abs(row) <= _NOISE * np.abs(row).max(initial=0.0), 0.0, row)
+    return np.where(np.abs(row) <= _RELATIVE_ROUNDING * np.abs(row).max(initial=0.0), 0.0, row)
 
 
 def independent_links(ratios: dict[int, Array], links: list[int]) -> list[int]:
@@ -333,7 +335,7 @@ def independent_links(ratios: dict[int, Array], links: list[int]) -> list[int]:
         best = max(rest, key=lambda i: float(np.linalg.norm(rest[i])))
         direction = rest.pop(best)
         length = float(np.linalg.norm(direction))
-        if length <= _DISTINCT:
+        if length <= _INDEPENDENT_SINE:
             return []
         chosen.append(best)
         unit = direction / length
