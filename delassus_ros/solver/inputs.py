@@ -274,7 +274,8 @@ class PlacementCheck:
             For a contact that is unknown or does not move so, values of wrong shape or not
             finite, or a quaternion that is not of unit norm.
         """
-        return self._read(given, None, False)[0]
+        placements: Array = self._read(given, None, False)[0]
+        return placements
 
     def batch(self, given: Mapping[str, ArrayLike] | None, count: int, columns: bool) -> Array:
         """Return the placements of `count` configurations, (count, contacts · width).
