@@ -79,8 +79,10 @@ class PinocchioMap(StateMap):
             mimic, primary = theirs.extract(), self.model.joints[primary_of(self.model, number)]
             values = positions[primary.idx_q : primary.idx_q + primary.nq]
             return np.array([mimic.scaling * _with_angle(values, 1)[0] + mimic.offset])
-        values = positions[theirs.idx_q : theirs.idx_q + theirs.nq].copy()
-        return values if joint.kind is JointKind.ROOT else _with_angle(values, joint.kind.nq)
+        values: Array = positions[theirs.idx_q : theirs.idx_q + theirs.nq]
+        if joint.kind is JointKind.ROOT:
+            return values.copy()
+        return _with_angle(values, joint.kind.nq)
 
     def _write_position(
         self, joint: Joint, number: int, values: Array, positions: Array

@@ -216,7 +216,7 @@ class StateMap(ABC):
 
     @abstractmethod
     def _position(self, joint: Joint, number: int, positions: Array) -> Array:
-        """Return the entries of q of one joint, the pose (7,) of the base; a new array."""
+        """Return the entries of q of one joint, or a new array of the pose (7,) of the base."""
 
     @abstractmethod
     def _write_position(
